@@ -1,0 +1,64 @@
+"""What every script under ``workflow/scripts`` does around its `main`."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from shape_of_learning.errors import InputError
+
+logger = logging.getLogger("shape_of_learning")
+
+
+def run(
+    main: Callable[..., None], parser: argparse.ArgumentParser, *, console: int = logging.WARNING
+) -> None:
+    """Parse the command line, call ``main(**arguments)`` and turn errors into an exit status.
+
+    Parameters
+    ----------
+    main : callable
+        Takes the parsed arguments by name, without ``log``.
+    parser : argparse.ArgumentParser
+        The script's own arguments; ``--log`` is added here.
+    console : int
+        Lowest level that is shown on standard error. The log file holds everything from INFO on.
+
+    Notes
+    -----
+    An :class:`InputError` becomes one sentence and exit status 1. So does an `OSError` that names a
+    file, since a full disk or a read-only folder is no defect of the program. Anything else is one:
+    its traceback is shown and logged.
+    """
+    parser.add_argument("--log", type=Path, help="file that receives the log")
+    arguments = vars(parser.parse_args())
+    _configure_logging(arguments.pop("log"), console)
+    try:
+        main(**arguments)
+    except InputError as error:
+        logger.error("%s", error)
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            logger.exception("unexpected error")
+        else:
+            logger.error("%s: %s", error.filename, error.strerror)
+        sys.exit(1)
+    except Exception:
+        logger.exception("unexpected error")
+        sys.exit(1)
+
+
+def _configure_logging(log: Path | None, console: int) -> None:
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setLevel(console)
+    shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logger.addHandler(shown)
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        kept = logging.FileHandler(log, mode="w", encoding="utf-8")
+        kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(kept)
