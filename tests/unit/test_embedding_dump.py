@@ -1,0 +1,202 @@
+import json
+
+import h5py
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from shape_of_learning.embedding_dump import DumpProtocol, dump_embeddings
+from shape_of_learning.errors import InputError
+from shape_of_learning.hidden_state_files import read_hidden_states
+from tiny_models import CONFIGURATIONS, ENCODERS, WIDTHS, save_tiny_model
+
+WINDOWS = [
+    "the shape of what a model learns",
+    "Layers, tokens; windows of text. " * 3,
+    "x",
+    "a model a b c of windows",
+    "tokens of tokens of tokens",
+]
+
+
+def dump(checkpoint, destination, widths, windows=WINDOWS, threads=1, least_tokens=1, **protocol):
+    return dump_embeddings(
+        checkpoint,
+        windows,
+        destination,
+        widths=widths,
+        least_tokens=least_tokens,
+        protocol=DumpProtocol(**protocol),
+        attributes={"model": "tiny"},
+        threads=threads,
+    )
+
+
+def one_window_at_a_time(checkpoint):
+    """The authors' loop: each window alone, no padding; hidden states concatenated per layer."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    model = transformers.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
+    layers = None
+    with torch.no_grad():
+        for window in WINDOWS:
+            ids = torch.tensor([tokenizer(window)["input_ids"]])
+            states = model(input_ids=ids, output_hidden_states=True).hidden_states
+            rows = [state[0].numpy() for state in states]
+            layers = (
+                [[r] for r in rows]
+                if layers is None
+                else [[*kept, r] for kept, r in zip(layers, rows, strict=True)]
+            )
+    return [np.concatenate(kept) for kept in layers]
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_batched_hidden_states_are_those_of_each_window_alone(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    dump(checkpoint, tmp_path / "one", WIDTHS[name], batch_size=1)
+    dump(checkpoint, tmp_path / "sixteen", WIDTHS[name], batch_size=16)
+    for layer, expected in enumerate(one_window_at_a_time(checkpoint)):
+        one = read_hidden_states(tmp_path / "one", layer)
+        sixteen = read_hidden_states(tmp_path / "sixteen", layer)
+        scale = np.abs(expected).max()
+        # float32 keeps 6e-8; a few hundred roundings in a row stay below 1e-5 of the largest entry.
+        np.testing.assert_allclose(one, expected, rtol=0, atol=1e-5 * scale)
+        np.testing.assert_allclose(sixteen, expected, rtol=0, atol=1e-5 * scale)
+
+
+def test_the_number_of_threads_does_not_change_a_bit(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    dump(checkpoint, tmp_path / "one", WIDTHS["gpt_neox"], batch_size=2, threads=1)
+    dump(checkpoint, tmp_path / "two", WIDTHS["gpt_neox"], batch_size=2, threads=2)
+    for layer in range(4):
+        np.testing.assert_array_equal(
+            read_hidden_states(tmp_path / "one", layer), read_hidden_states(tmp_path / "two", layer)
+        )
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_dropped_tokens_are_seen_by_the_model_and_left_out_of_the_dump(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    dump(checkpoint, tmp_path / "all", WIDTHS[name])
+    dump(checkpoint, tmp_path / "special", WIDTHS[name], keep_special_tokens=False)
+    dump(checkpoint, tmp_path / "first", WIDTHS[name], keep_first_token=False)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    ids = [np.array(tokenizer(window)["input_ids"]) for window in WINDOWS]
+    first = np.concatenate([np.arange(len(row)) > 0 for row in ids])
+    special = ~np.isin(np.concatenate(ids), tokenizer.all_special_ids)
+    assert special.all() == (name not in ENCODERS)
+    everything = read_hidden_states(tmp_path / "all", 2)
+    np.testing.assert_array_equal(read_hidden_states(tmp_path / "special", 2), everything[special])
+    np.testing.assert_array_equal(read_hidden_states(tmp_path / "first", 2), everything[first])
+
+
+def test_a_file_says_which_token_each_row_belongs_to(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    tokens = dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    ids = [tokenizer(window)["input_ids"] for window in WINDOWS]
+    with h5py.File(tmp_path / "dump" / "layer_1.h5") as file:
+        assert file["token_ids"][()].tolist() == [token for row in ids for token in row]
+        assert file["positions"][()].tolist() == [p for row in ids for p in range(len(row))]
+        assert file["embeddings"].shape == (tokens, 32)
+        assert file["embeddings"].chunks is not None
+        assert file.attrs["model"] == "tiny"
+        assert file.attrs["layer"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in CONFIGURATIONS if n not in (*ENCODERS, "opt_projected")]
+)
+def test_the_last_layer_before_the_final_norm_becomes_the_one_after_it(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    dump(checkpoint, tmp_path / "after", WIDTHS[name])
+    dump(checkpoint, tmp_path / "before", WIDTHS[name], last_layer="before_final_norm")
+    before = torch.from_numpy(read_hidden_states(tmp_path / "before", 3))
+    after = read_hidden_states(tmp_path / "after", 3)
+    model = transformers.AutoModel.from_pretrained(checkpoint, dtype=torch.float32)
+    norms = ("final_layer_norm", "ln_f", "norm")
+    final = next(m for n, m in model.named_modules() if n.split(".")[-1] in norms)
+    assert not np.allclose(before.numpy(), after)
+    np.testing.assert_allclose(final(before).detach().numpy(), after, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(
+        read_hidden_states(tmp_path / "before", 2), read_hidden_states(tmp_path / "after", 2)
+    )
+
+
+def refusal(tmp_path, checkpoint, **arguments):
+    arguments = {"widths": WIDTHS["gpt_neox"], **arguments}
+    with pytest.raises(InputError) as caught:
+        dump(checkpoint, tmp_path / "dump", **arguments)
+    assert not (tmp_path / "dump").exists()
+    assert not list(tmp_path.glob(".*"))
+    return str(caught.value)
+
+
+def test_a_wrong_number_of_layers_is_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    assert "has 3 layers, but its entry says 5" in refusal(tmp_path, checkpoint, widths=[32] * 6)
+
+
+def test_a_wrong_width_is_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    assert "has width 32, but its entry says 64" in refusal(tmp_path, checkpoint, widths=[64] * 4)
+
+
+def test_windows_longer_than_the_context_are_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt2")
+    message = refusal(tmp_path, checkpoint, windows=["x, y; " * 100])
+    assert "was made for 128; lower `sampling.window_characters`" in message
+
+
+def test_too_few_tokens_for_one_batch_are_refused_before_the_forward_pass(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    assert "raise `sampling.windows`" in refusal(tmp_path, checkpoint, least_tokens=4096)
+
+
+def test_activations_that_are_not_finite_are_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    model = transformers.AutoModel.from_pretrained(checkpoint)
+    model.layers[1].mlp.dense_4h_to_h.bias.data[3] = float("nan")
+    model.save_pretrained(checkpoint)
+    assert "hidden state 2 of the model" in refusal(tmp_path, checkpoint)
+
+
+def test_a_checkpoint_that_lacks_weights_is_not_filled_with_random_ones(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    weights = load_file(checkpoint / "model.safetensors")
+    del weights["layers.1.attention.dense.weight"]
+    save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    assert "`layers.1.attention.dense.weight`" in refusal(tmp_path, checkpoint)
+
+
+def test_a_truncated_weight_file_is_one_sentence(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    weights = checkpoint / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    message = refusal(tmp_path, checkpoint)
+    assert "cannot be loaded" in message
+    assert "\n" not in message
+
+
+def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    marker = tmp_path / "was_run"
+    code = f"from pathlib import Path\nPath({str(marker)!r}).touch()\nModel = Config = object\n"
+    (checkpoint / "evil.py").write_text(code)
+    config = json.loads((checkpoint / "config.json").read_text())
+    config["auto_map"] = {"AutoModel": "evil.Model", "AutoConfig": "evil.Config"}
+    (checkpoint / "config.json").write_text(json.dumps(config))
+    dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
+    assert not marker.exists()
+
+
+def test_a_truncated_dump_is_one_sentence(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
+    file = tmp_path / "dump" / "layer_2.h5"
+    file.write_bytes(file.read_bytes()[:2000])
+    with pytest.raises(InputError, match=r"layer_2\.h5 cannot be read \(truncated\?\); delete"):
+        read_hidden_states(tmp_path / "dump", 2)

@@ -1,0 +1,90 @@
+"""Small models of the paper's architectures with random weights, saved as any checkpoint is."""
+
+from pathlib import Path
+
+import torch
+import transformers as hf
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+VOCABULARY = 300
+TEXT = ["the shape of what a model learns", "Layers, tokens; windows of text.", "a b c " * 20]
+
+
+def save_tokenizer(folder: Path, *, special: bool = False) -> None:
+    """Byte-level BPE; with `special`, [CLS] x [SEP] and padding as encoders have them."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokens = ["[PAD]", "[CLS]", "[SEP]"] if special else ["<|endoftext|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=tokens,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXT * 10, trainer)
+    names = {}
+    if special:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+        )
+        names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+
+
+# Sizes of attention and vocabulary are the same everywhere; what differs is how each library class
+# names them and what its hidden states mean.
+CONFIGURATIONS = {
+    "gpt_neox": lambda: hf.GPTNeoXConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=128,
+    ),
+    "bloom": lambda: hf.BloomConfig(
+        vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=2
+    ),
+    "llama": lambda: hf.LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=64, max_position_embeddings=128,
+    ),
+    "gpt2": lambda: hf.GPT2Config(
+        vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=2, n_positions=128
+    ),
+    "gptj": lambda: hf.GPTJConfig(
+        vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=2, n_positions=128, rotary_dim=8
+    ),
+    "falcon": lambda: hf.FalconConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2
+    ),
+    "opt": lambda: hf.OPTConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        ffn_dim=64, max_position_embeddings=128, word_embed_proj_dim=32,
+    ),
+    # As opt-350m: norm after the block, embeddings narrower than the hidden states.
+    "opt_projected": lambda: hf.OPTConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        ffn_dim=64, max_position_embeddings=128, word_embed_proj_dim=16,
+        do_layer_norm_before=False,
+    ),
+    "bert": lambda: hf.BertConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=128, pad_token_id=0,
+    ),
+    "roberta": lambda: hf.RobertaConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=130, pad_token_id=0,
+    ),
+    "albert": lambda: hf.AlbertConfig(
+        vocab_size=VOCABULARY, hidden_size=32, embedding_size=16, num_hidden_layers=3,
+        num_attention_heads=2, intermediate_size=64, max_position_embeddings=128, pad_token_id=0,
+    ),
+}  # fmt: skip
+ENCODERS = ("bert", "roberta", "albert")
+WIDTHS = {name: [32, 32, 32, 32] for name in CONFIGURATIONS} | {"opt_projected": [32, 32, 32, 16]}
+
+
+def save_tiny_model(folder: Path, name: str) -> Path:
+    """Save a random model of that architecture, with a tokenizer, and return `folder`."""
+    torch.manual_seed(0)
+    hf.AutoModel.from_config(CONFIGURATIONS[name]()).save_pretrained(folder)
+    save_tokenizer(folder, special=name in ENCODERS)
+    return folder

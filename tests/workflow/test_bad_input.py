@@ -1,0 +1,81 @@
+"""Mistakes end in one clear sentence, a non-zero exit and nothing half-written."""
+
+import pytest
+
+
+def refused(checkout, changes: dict, *arguments: str) -> str:
+    checkout.write("changes.yaml", changes)
+    return checkout.snakemake(
+        "--configfile",
+        "config/demo.yaml",
+        "changes.yaml",
+        "--cores",
+        "1",
+        *arguments,
+        succeeds=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"sampling": {"window": 3}},
+            "unknown key `window` in `sampling`; did you mean `windows`?",
+        ),
+        ({"models": ["demo-decodr"]}, "unknown model `demo-decodr`; did you mean `demo-decoder`?"),
+        ({"seed": "zero"}, "`seed`: 'zero' is not of type 'integer'"),
+    ],
+)
+def test_a_configuration_error_comes_before_any_job(checkout, changes, sentence):
+    said = refused(checkout, changes)
+    assert sentence in said
+    assert "Traceback" not in said
+    assert not (checkout.folder / "results").exists()
+
+
+def test_a_corpus_with_a_wrong_hash_is_refused(checkout):
+    text = checkout.folder / "mine.txt"
+    text.write_text("some words\n" * 1000)
+    source = {"urls": [str(text)], "format": "text", "sha256": "0" * 64}
+    said = refused(checkout, {"corpus": {"source": "mine", "sources": {"mine": source}}})
+    assert "sha256" in said.lower()
+    assert "mine" in said
+    assert "Traceback" not in said
+    assert not list((checkout.folder / "resources").rglob("mine*"))
+
+
+def test_a_corpus_too_small_for_the_windows_is_refused(checkout):
+    text = checkout.folder / "mine.txt"
+    text.write_text("some words\n" * 1000)
+    source = {"urls": [str(text)], "format": "text"}
+    path = checkout.folder / "config/models/mine.yaml"
+    path.write_text(
+        "mine: {role: decoder, layers: 2, hidden_size: 16, pretraining: {architecture: gpt_neox, "
+        "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
+        "warmup_steps: 1, last_step: 1, threads: 1}}\n"
+    )
+    changes = {
+        "models": ["mine"],
+        "corpus": {"source": "mine", "sources": {"mine": source}},
+        "figures": {"figure_2": ["mine"], "figure_3": ["mine"]},
+    }
+    said = refused(checkout, changes)
+    assert "sampling.windows" in said
+    assert "Traceback" not in said
+    assert not (checkout.folder / "results/embeddings").exists()
+    assert not checkout.partial_files()
+
+
+def test_a_figure_that_is_left_out_says_so_when_it_is_asked_for(checkout):
+    said = refused(checkout, {"models": ["gpt2"]}, "figure_2")
+    assert "figure_2 is left out" in said
+
+
+def test_what_is_left_out_is_said_at_the_start(checkout):
+    checkout.write("changes.yaml", {"models": ["demo-decoder"], "figures": {"figure_3": ["gpt2"]}})
+    said = checkout.snakemake(
+        *("--configfile", "config/demo.yaml", "changes.yaml", "--cores", "1"),
+        *("--", "results/tables/protocol.yaml"),
+    )
+    assert "NOTE: figure_3 is left out" in said

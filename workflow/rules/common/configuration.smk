@@ -1,0 +1,81 @@
+"""What all rules share: the parsed configuration, and where scripts and library are."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from shape_of_learning.configuration import FIGURES, read_configuration
+from shape_of_learning.errors import InputError
+from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.source_files import modules_used
+
+WORKFLOW = Path(workflow.current_basedir).parents[1]
+SCRIPTS = WORKFLOW / "scripts"
+
+# A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both.
+shell.prefix(f"set -euo pipefail; export PYTHONPATH='{WORKFLOW}' PYTHONNOUSERSITE=1; ")
+
+
+def hub_token_file():
+    """Where the Hugging Face client keeps the token of a login."""
+    home = os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface"))
+    return Path(os.environ.get("HF_TOKEN_PATH", Path(home) / "token"))
+
+
+def read_configuration_or_stop():
+    token = bool(os.environ.get("HF_TOKEN")) or hub_token_file().exists()
+    try:
+        return read_configuration(config, WORKFLOW.parent / "config/models", has_hub_token=token)
+    except InputError as error:
+        raise WorkflowError(str(error)) from None
+
+
+CONFIGURATION = read_configuration_or_stop()
+MODELS = CONFIGURATION.models
+
+
+wildcard_constraints:
+    source=r"[^/]+",
+    model=r"[^/]+",
+    revision=r"[^/]+",
+    layer=r"\d+",
+    estimator=r"[^/]+",
+
+
+def script(name):
+    """Path of a script; an input of its rule, so that an edit reruns it."""
+    return str(SCRIPTS / f"{name}.py")
+
+
+def library(name):
+    """Library modules that a script uses; inputs of its rule for the same reason."""
+    return modules_used(SCRIPTS / f"{name}.py")
+
+
+def library_of_estimator(name):
+    """The same for a script that loads the estimator which the wildcard names."""
+
+    def modules(wildcards):
+        return modules_used(SCRIPTS / f"{name}.py", ESTIMATORS[wildcards.estimator].module)
+
+    return modules
+
+
+def setting(section, key):
+    """One value of the configuration."""
+    return CONFIGURATION.settings[section][key]
+
+
+def any_of(names):
+    """Wildcard constraint that admits just these names."""
+    return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
+
+
+def announce(sentences):
+    """Tell the user, on the terminal and not only in a log."""
+    for sentence in sentences:
+        print(f"NOTE: {sentence}", file=sys.stderr)

@@ -1,0 +1,24 @@
+"""What the rules of the corpus ask of a source."""
+
+
+def source_entry(wildcards):
+    return setting("corpus", "sources")[wildcards.source]
+
+
+def source_checks(wildcards):
+    """The options by which fetch_corpus.py verifies a source."""
+    entry = source_entry(wildcards)
+    options = ("member", "bytes", "sha256", "git_blob", "distinct_bytes")
+    return [f"--{name.replace('_', '-')}={entry[name]}" for name in options if name in entry]
+
+
+def source_urls(wildcards):
+    return source_entry(wildcards)["urls"]
+
+
+def source_format(wildcards):
+    return source_entry(wildcards)["format"]
+
+
+BUILTIN_SOURCES = [n for n, s in setting("corpus", "sources").items() if "builtin" in s]
+FETCHED_SOURCES = [n for n, s in setting("corpus", "sources").items() if "urls" in s]

@@ -1,0 +1,43 @@
+"""What the rule of the embeddings asks of a model."""
+
+# Below this many weights a forward pass is over before several threads would pay.
+WEIGHTS_WORTH_THREADS = 50_000_000
+
+
+def checkpoint_root(wildcards):
+    """The file or folder that a checkpoint's job waits for."""
+    model = MODELS[wildcards.model]
+    if model.source == "hub":
+        return f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}"
+    if model.source == "pretraining":
+        return f"<results>/pretrained/{wildcards.model}"
+    return f"{model.path}/config.json"
+
+
+def checkpoint_subfolder(wildcards, input):
+    """The checkpoint's folder itself."""
+    source = MODELS[wildcards.model].source
+    if source == "pretraining":
+        return f"{input.checkpoint}/{wildcards.revision}"
+    return str(Path(input.checkpoint).parent) if source == "path" else input.checkpoint
+
+
+def hidden_state_widths(wildcards):
+    model = MODELS[wildcards.model]
+    return [model.hidden_size] * model.layers + [model.last_hidden_size]
+
+
+def forward_precision(wildcards):
+    return MODELS[wildcards.model].precision or setting("forward", "precision")
+
+
+def forward_threads(wildcards):
+    """Cores for a forward pass; the numbers do not depend on it."""
+    model = MODELS[wildcards.model]
+    weights = 12 * model.layers * model.hidden_size**2
+    return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
+
+
+def unless_kept(path):
+    """Mark an output as temporary unless the configuration keeps embeddings."""
+    return path if setting("embeddings", "keep") else temp(path)

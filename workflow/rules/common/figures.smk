@@ -1,0 +1,52 @@
+"""Which tables and files belong to a figure."""
+
+AVERAGE_OVER = ["--average-over", setting("figures", "average_over")]
+
+
+def figure_tables(figure):
+    """The tables that a figure reads."""
+    specification = FIGURES[figure]
+    selection = "every_checkpoint" if specification.needs_training_steps else "last_checkpoint"
+    return expand(
+        f"<results>/tables/{selection}/{{model}}/{{estimator}}.csv",
+        model=CONFIGURATION.figures.get(figure, ()),
+        estimator=specification.estimators,
+    )
+
+
+def figure_models(figure):
+    """The options by which a script is told what to show, and how to name it."""
+    models = [MODELS[name] for name in CONFIGURATION.figures.get(figure, ())]
+    return (
+        ["--models", *(model.name for model in models)]
+        + ["--labels", *(model.label for model in models)]
+        + ["--families", *(model.family for model in models)]
+    )
+
+
+def figure_files(figure):
+    return [f"<results>/figures/{figure}.{suffix}" for suffix in ("pdf", "png", "csv")]
+
+
+def figure_target(figure):
+    """What the named target of a figure asks for; says so if the configuration leaves it out."""
+
+    def files(wildcards):
+        if figure not in CONFIGURATION.figures:
+            reason = next(n for n in CONFIGURATION.notices if n.startswith(figure))
+            raise WorkflowError(f"{reason}; add one to key `models`")
+        return figure_files(figure)
+
+    return files
+
+
+def all_figures(wildcards):
+    return [file for figure in CONFIGURATION.figures for file in figure_files(figure)]
+
+
+def announce_figures():
+    announce(
+        f"figure: {file.replace('<results>', 'results')}"
+        for figure in CONFIGURATION.figures
+        for file in figure_files(figure)[:1]
+    )

@@ -1,0 +1,52 @@
+"""Which measurements belong to a table."""
+
+
+def selected_checkpoints(wildcards):
+    """All checkpoints of a model, or just its last."""
+    checkpoints = MODELS[wildcards.model].checkpoints
+    return checkpoints[-1:] if wildcards.selection == "last_checkpoint" else checkpoints
+
+
+def layer_measurements(wildcards):
+    model = wildcards.model
+    return [
+        f"<results>/measurements/{model}/{checkpoint.name}/layer_{layer}/{wildcards.estimator}.csv"
+        for checkpoint in selected_checkpoints(wildcards)
+        for layer in range(MODELS[model].layers + 1)
+    ]
+
+
+def checkpoint_arguments(wildcards):
+    """What gather_layers.py is told of each checkpoint: revision, step, tokens."""
+
+    def text(number):
+        return "''" if number is None else str(number)
+
+    return [
+        f"--checkpoint {checkpoint.name} {text(checkpoint.step)} {text(checkpoint.tokens)}"
+        for checkpoint in selected_checkpoints(wildcards)
+    ]
+
+
+def model_layers(wildcards):
+    return MODELS[wildcards.model].layers
+
+
+def model_role(wildcards):
+    return MODELS[wildcards.model].role
+
+
+def table_1_entries(wildcards):
+    """Rows of Table 1, as JSON for write_table_1.py."""
+    rows = []
+    for name in CONFIGURATION.table_1:
+        model = MODELS[name]
+        shape = {"model": model.label, "layers": model.layers, "hidden_size": model.hidden_size}
+        rows.append({**shape, **model.table_1})
+    return json.dumps(rows)
+
+
+def all_table_1(wildcards):
+    if not CONFIGURATION.table_1:
+        return []
+    return ["<results>/tables/table_1.csv", "<results>/tables/table_1.md"]

@@ -1,0 +1,82 @@
+"""From a download to text of a fixed alphabet.
+
+REQUIRED INPUTS: none; `corpus.sources` in the configuration says where to find them.
+OUTPUTS:
+    <resources>/corpus/{source}.raw        the verified source, unpacked
+    <results>/corpus/{source}/text.txt     articles without markup, 205 characters
+    <results>/corpus/{source}/alphabet.json
+STEPS: fetch_corpus or wrap_python_topics, then clean_corpus.
+"""
+
+
+rule fetch_corpus:
+    """Download from the first mirror that answers, and verify."""
+    input:
+        script=script("fetch_corpus"),
+        library=library("fetch_corpus"),
+    output:
+        "<resources>/corpus/{source}.raw",
+    log:
+        "<logs>/corpus/fetch_{source}.log",
+    benchmark:
+        "<benchmarks>/corpus/fetch_{source}.tsv"
+    wildcard_constraints:
+        source=any_of(FETCHED_SOURCES),
+    localrule: True
+    conda:
+        "../../envs/corpus.yaml"
+    params:
+        urls=source_urls,
+        checks=source_checks,
+    message:
+        "Fetching the corpus {wildcards.source}"
+    shell:
+        "python {input.script} --urls {params.urls:q} {params.checks:q} --output {output:q} --log {log:q}"
+
+
+rule wrap_python_topics:
+    """Wrap the help texts that come with Python as a MediaWiki export, for runs without a network."""
+    input:
+        script=script("wrap_python_topics"),
+        library=library("wrap_python_topics"),
+    output:
+        "<resources>/corpus/{source}.raw",
+    log:
+        "<logs>/corpus/wrap_{source}.log",
+    benchmark:
+        "<benchmarks>/corpus/wrap_{source}.tsv"
+    wildcard_constraints:
+        source=any_of(BUILTIN_SOURCES),
+    conda:
+        "../../envs/corpus.yaml"
+    message:
+        "Wrapping Python's help texts as a MediaWiki export"
+    shell:
+        "python {input.script} --output {output:q} --log {log:q}"
+
+
+rule clean_corpus:
+    """Keep the articles' text and its most frequent characters."""
+    input:
+        raw="<resources>/corpus/{source}.raw",
+        script=script("clean_corpus"),
+        library=library("clean_corpus"),
+    output:
+        text="<results>/corpus/{source}/text.txt",
+        alphabet="<results>/corpus/{source}/alphabet.json",
+    log:
+        "<logs>/corpus/clean_{source}.log",
+    benchmark:
+        "<benchmarks>/corpus/clean_{source}.tsv"
+    conda:
+        "../../envs/corpus.yaml"
+    threads: 8
+    params:
+        format=source_format,
+        alphabet_size=setting("corpus", "alphabet_size"),
+    message:
+        "Cleaning the corpus {wildcards.source}"
+    shell:
+        "python {input.script} --input {input.raw:q} --format {params.format}"
+        " --alphabet-size {params.alphabet_size} --processes {threads}"
+        " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

@@ -1,0 +1,49 @@
+"""Hidden states of all layers.
+
+REQUIRED INPUTS: the cleaned text and a checkpoint.
+OUTPUTS:
+    <results>/embeddings/{model}/{revision}/layer_{layer}.h5   layer 0 is the embedding output
+STEPS: dump_embeddings, one forward pass per checkpoint.
+"""
+
+
+rule dump_embeddings:
+    """Run the sampled windows through one checkpoint and store every layer."""
+    input:
+        checkpoint=checkpoint_root,
+        text=CLEAN_TEXT,
+        script=script("dump_embeddings"),
+        library=library("dump_embeddings"),
+    output:
+        unless_kept(directory("<results>/embeddings/{model}/{revision}")),
+    log:
+        "<logs>/embeddings/{model}/{revision}.log",
+    benchmark:
+        "<benchmarks>/embeddings/{model}/{revision}.tsv"
+    wildcard_constraints:
+        model=any_of(MODELS),
+    conda:
+        "../../envs/models.yaml"
+    threads: forward_threads
+    params:
+        checkpoint=checkpoint_subfolder,
+        widths=hidden_state_widths,
+        precision=forward_precision,
+        last_layer=setting("forward", "last_layer"),
+        batch_size=setting("forward", "batch_size"),
+        windows=setting("sampling", "windows"),
+        window_characters=setting("sampling", "window_characters"),
+        special_tokens=setting("sampling", "special_tokens"),
+        first_token=setting("sampling", "first_token"),
+        least_tokens=setting("measurement", "batch_vectors"),
+        seed=CONFIGURATION.settings["seed"],
+    message:
+        "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
+    shell:
+        "python {input.script} --checkpoint {params.checkpoint:q} --text {input.text:q}"
+        " --model {wildcards.model} --revision {wildcards.revision} --widths {params.widths}"
+        " --windows {params.windows} --window-characters {params.window_characters}"
+        " --special-tokens {params.special_tokens} --first-token {params.first_token}"
+        " --precision {params.precision} --last-layer {params.last_layer}"
+        " --batch-size {params.batch_size} --least-tokens {params.least_tokens}"
+        " --seed {params.seed} --threads {threads} --output {output:q} --log {log:q}"

@@ -1,0 +1,162 @@
+"""Figures, each with the numbers that it draws.
+
+REQUIRED INPUTS: the tables of the models that a figure shows, and no others.
+OUTPUTS:
+    <results>/figures/{figure}.pdf, .png, .csv
+STEPS: one rule per figure; `snakemake --cores 1 figure_3` makes one figure.
+"""
+
+
+rule plot_figure_1:
+    """Anisotropy by relative depth, encoders beside decoders; the pattern of the rules below."""
+    input:
+        tables=figure_tables("figure_1"),
+        script=script("plot_figure_1"),
+        library=library("plot_figure_1"),
+    output:
+        pdf="<results>/figures/figure_1.pdf",
+        png=report(
+            "<results>/figures/figure_1.png", caption="../report/figure_1.rst", category="Figures"
+        ),
+        csv="<results>/figures/figure_1.csv",
+    log:
+        "<logs>/figures/figure_1.log",
+    benchmark:
+        "<benchmarks>/figures/figure_1.tsv"
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        options=figure_models("figure_1"),
+    message:
+        "Drawing {output.pdf}"
+    shell:
+        "python {input.script} --measurements {input.tables:q} {params.options:q}"
+        " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
+
+
+use rule plot_figure_1 as plot_figure_2 with:
+    input:
+        tables=figure_tables("figure_2"),
+        script=script("plot_training_profile"),
+        library=library("plot_training_profile"),
+    output:
+        pdf="<results>/figures/figure_2.pdf",
+        png=report(
+            "<results>/figures/figure_2.png", caption="../report/figure_2.rst", category="Figures"
+        ),
+        csv="<results>/figures/figure_2.csv",
+    log:
+        "<logs>/figures/figure_2.log",
+    benchmark:
+        "<benchmarks>/figures/figure_2.tsv"
+    params:
+        options=figure_models("figure_2"),
+
+
+use rule plot_figure_1 as plot_figure_3 with:
+    input:
+        tables=figure_tables("figure_3"),
+        script=script("plot_training_profile"),
+        library=library("plot_training_profile"),
+    output:
+        pdf="<results>/figures/figure_3.pdf",
+        png=report(
+            "<results>/figures/figure_3.png", caption="../report/figure_3.rst", category="Figures"
+        ),
+        csv="<results>/figures/figure_3.csv",
+    log:
+        "<logs>/figures/figure_3.log",
+    benchmark:
+        "<benchmarks>/figures/figure_3.tsv"
+    params:
+        options=figure_models("figure_3"),
+
+
+use rule plot_figure_1 as plot_figure_4 with:
+    input:
+        tables=figure_tables("figure_4"),
+        script=script("plot_dimension_by_step"),
+        library=library("plot_dimension_by_step"),
+    output:
+        pdf="<results>/figures/figure_4.pdf",
+        png=report(
+            "<results>/figures/figure_4.png", caption="../report/figure_4.rst", category="Figures"
+        ),
+        csv="<results>/figures/figure_4.csv",
+    log:
+        "<logs>/figures/figure_4.log",
+    benchmark:
+        "<benchmarks>/figures/figure_4.tsv"
+    params:
+        options=figure_models("figure_4") + AVERAGE_OVER,
+
+
+use rule plot_figure_1 as plot_figure_5 with:
+    input:
+        tables=figure_tables("figure_5"),
+        script=script("plot_dimension_estimators"),
+        library=library("plot_dimension_estimators"),
+    output:
+        pdf="<results>/figures/figure_5.pdf",
+        png=report(
+            "<results>/figures/figure_5.png", caption="../report/figure_5.rst", category="Figures"
+        ),
+        csv="<results>/figures/figure_5.csv",
+    log:
+        "<logs>/figures/figure_5.log",
+    benchmark:
+        "<benchmarks>/figures/figure_5.tsv"
+    params:
+        options=figure_models("figure_5") + AVERAGE_OVER,
+
+
+use rule plot_figure_1 as plot_anisotropy_measures with:
+    input:
+        tables=figure_tables("anisotropy_measures"),
+        script=script("plot_anisotropy_measures"),
+        library=library("plot_anisotropy_measures"),
+    output:
+        pdf="<results>/figures/anisotropy_measures.pdf",
+        png=report(
+            "<results>/figures/anisotropy_measures.png",
+            caption="../report/anisotropy_measures.rst",
+            category="Figures",
+        ),
+        csv="<results>/figures/anisotropy_measures.csv",
+    log:
+        "<logs>/figures/anisotropy_measures.log",
+    benchmark:
+        "<benchmarks>/figures/anisotropy_measures.tsv"
+    params:
+        options=figure_models("anisotropy_measures"),
+
+
+rule figure_1:
+    input:
+        figure_target("figure_1"),
+
+
+rule figure_2:
+    input:
+        figure_target("figure_2"),
+
+
+rule figure_3:
+    input:
+        figure_target("figure_3"),
+
+
+rule figure_4:
+    input:
+        figure_target("figure_4"),
+
+
+rule figure_5:
+    input:
+        figure_target("figure_5"),
+
+
+rule anisotropy_measures:
+    input:
+        figure_target("anisotropy_measures"),

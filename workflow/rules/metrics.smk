@@ -1,0 +1,82 @@
+"""One value per batch, for each layer and estimator.
+
+REQUIRED INPUTS: the embeddings of a checkpoint.
+OUTPUTS:
+    <results>/neighbours/{model}/{revision}/layer_{layer}.h5
+    <results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv
+STEPS: measure_isotropy reads the hidden states; find_neighbours reads them once for all estimators of
+intrinsic dimension, and measure_intrinsic_dimension reads its small output.
+"""
+
+ISOTROPY = [name for name, e in ESTIMATORS.items() if not e.needs_neighbours]
+DIMENSION = [name for name, e in ESTIMATORS.items() if e.needs_neighbours]
+
+
+rule measure_isotropy:
+    """Measure anisotropy or average cosine on contiguous batches."""
+    input:
+        embeddings="<results>/embeddings/{model}/{revision}",
+        script=script("measure_isotropy"),
+        library=library_of_estimator("measure_isotropy"),
+    output:
+        "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
+    log:
+        "<logs>/measurements/{model}/{revision}/layer_{layer}/{estimator}.log",
+    benchmark:
+        "<benchmarks>/measurements/{model}/{revision}/layer_{layer}/{estimator}.tsv"
+    wildcard_constraints:
+        estimator=any_of(ISOTROPY),
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        batch_vectors=setting("measurement", "batch_vectors"),
+    shell:
+        "python {input.script} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
+        " --estimator {wildcards.estimator} --batch-vectors {params.batch_vectors}"
+        " --output {output:q} --log {log:q}"
+
+
+rule find_neighbours:
+    """Search nearest neighbours in shuffled batches of one size."""
+    input:
+        embeddings="<results>/embeddings/{model}/{revision}",
+        script=script("find_neighbours"),
+        library=library("find_neighbours"),
+    output:
+        unless_kept("<results>/neighbours/{model}/{revision}/layer_{layer}.h5"),
+    log:
+        "<logs>/neighbours/{model}/{revision}/layer_{layer}.log",
+    benchmark:
+        "<benchmarks>/neighbours/{model}/{revision}/layer_{layer}.tsv"
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        neighbours=NEIGHBOURS,
+        batch_vectors=setting("measurement", "batch_vectors"),
+        seed=CONFIGURATION.settings["seed"],
+    shell:
+        "python {input.script} --embeddings {input.embeddings:q} --model {wildcards.model}"
+        " --revision {wildcards.revision} --layer {wildcards.layer}"
+        " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors}"
+        " --seed {params.seed} --output {output:q} --log {log:q}"
+
+
+rule measure_intrinsic_dimension:
+    """Estimate the intrinsic dimension from the neighbour search."""
+    input:
+        neighbours="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
+        script=script("measure_intrinsic_dimension"),
+        library=library_of_estimator("measure_intrinsic_dimension"),
+    output:
+        "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
+    log:
+        "<logs>/measurements/{model}/{revision}/layer_{layer}/{estimator}.log",
+    benchmark:
+        "<benchmarks>/measurements/{model}/{revision}/layer_{layer}/{estimator}.tsv"
+    wildcard_constraints:
+        estimator=any_of(DIMENSION),
+    conda:
+        "../../envs/metrics.yaml"
+    shell:
+        "python {input.script} --neighbours {input.neighbours:q}"
+        " --estimator {wildcards.estimator} --output {output:q} --log {log:q}"

@@ -1,0 +1,117 @@
+"""From one small file per layer and estimator to the tables that figures and readers use.
+
+REQUIRED INPUTS: the measurements of each layer.
+OUTPUTS:
+    <results>/tables/{selection}/{model}/{estimator}.csv   one model and estimator, all layers
+    <results>/tables/measurements.csv                      everything
+    <results>/tables/protocol.yaml                         the configuration that it was measured with
+    <results>/tables/table_1.csv, .md
+STEPS: gather_layers, gather_measurements, write_protocol, write_table_1.
+"""
+
+
+rule gather_layers:
+    """Gather one estimator over the layers and checkpoints of one model."""
+    input:
+        layer_measurements,
+        script=script("gather_layers"),
+        library=library("gather_layers"),
+    output:
+        "<results>/tables/{selection}/{model}/{estimator}.csv",
+    log:
+        "<logs>/tables/{selection}/{model}/{estimator}.log",
+    benchmark:
+        "<benchmarks>/tables/{selection}/{model}/{estimator}.tsv"
+    wildcard_constraints:
+        selection="every_checkpoint|last_checkpoint",
+        model=any_of(MODELS),
+        estimator=any_of(ESTIMATORS),
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        # The script is given the folder: thousands of names would not fit into one command line.
+        folder=subpath(input[0], ancestor=3),
+        layers=model_layers,
+        role=model_role,
+        checkpoints=checkpoint_arguments,
+    shell:
+        "python {input.script} --folder {params.folder:q} --model {wildcards.model}"
+        " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator}"
+        " {params.checkpoints} --output {output:q} --log {log:q}"
+
+
+rule gather_measurements:
+    """Gather all models and estimators into one tidy table."""
+    input:
+        measurements=expand(
+            "<results>/tables/every_checkpoint/{model}/{estimator}.csv",
+            model=MODELS,
+            estimator=CONFIGURATION.estimators,
+        ),
+        script=script("gather_measurements"),
+        library=library("gather_measurements"),
+    output:
+        report("<results>/tables/measurements.csv", category="Tables"),
+    log:
+        "<logs>/tables/measurements.log",
+    benchmark:
+        "<benchmarks>/tables/measurements.tsv"
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    message:
+        "Gathering all measurements"
+    shell:
+        "python {input.script} --measurements {input.measurements:q} --output {output:q} --log {log:q}"
+
+
+rule write_protocol:
+    """Keep the configuration beside the numbers that it led to."""
+    input:
+        script=script("write_protocol"),
+        library=library("write_protocol"),
+    output:
+        "<results>/tables/protocol.yaml",
+    log:
+        "<logs>/tables/protocol.log",
+    benchmark:
+        "<benchmarks>/tables/protocol.tsv"
+    localrule: True
+    conda:
+        "../../envs/corpus.yaml"
+    params:
+        settings=json.dumps(CONFIGURATION.settings),
+    message:
+        "Writing the protocol"
+    shell:
+        "python {input.script} --settings {params.settings:q} --output {output:q} --log {log:q}"
+
+
+rule write_table_1:
+    """Describe the models with training steps."""
+    input:
+        script=script("write_table_1"),
+        library=library("write_table_1"),
+    output:
+        csv=report("<results>/tables/table_1.csv", category="Tables"),
+        markdown="<results>/tables/table_1.md",
+    log:
+        "<logs>/tables/table_1.log",
+    benchmark:
+        "<benchmarks>/tables/table_1.tsv"
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        entries=table_1_entries,
+    message:
+        "Writing Table 1"
+    shell:
+        "python {input.script} --entries {params.entries:q} --csv {output.csv:q}"
+        " --markdown {output.markdown:q} --log {log:q}"
+
+
+rule table_1:
+    input:
+        all_table_1,

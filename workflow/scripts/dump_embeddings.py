@@ -1,0 +1,93 @@
+"""Write the hidden states of all layers of one checkpoint on the sampled windows of text."""
+
+import argparse
+import json
+import logging
+from pathlib import Path
+
+from shape_of_learning.command_line import run
+from shape_of_learning.embedding_dump import DumpProtocol, dump_embeddings
+from shape_of_learning.random_streams import random_stream
+from shape_of_learning.windows import read_text, sample_windows
+
+
+def main(
+    checkpoint: Path,
+    text: Path,
+    model: str,
+    revision: str,
+    widths: list[int],
+    windows: int,
+    window_characters: int,
+    seed: int,
+    special_tokens: str,
+    first_token: str,
+    precision: str,
+    last_layer: str,
+    batch_size: int,
+    least_tokens: int,
+    threads: int,
+    output: Path,
+) -> None:
+    """Sample the windows, run them and write one HDF5 file per layer into the folder `output`."""
+    import torch
+    import transformers
+
+    # No owner: all models see the same windows, so that their curves are paired.
+    sample = sample_windows(
+        read_text(text), windows, window_characters, random_stream(seed, "windows")
+    )
+    protocol = DumpProtocol(
+        keep_special_tokens=special_tokens == "keep",
+        keep_first_token=first_token == "keep",
+        precision=precision,
+        last_layer=last_layer,
+        batch_size=batch_size,
+    )
+    origin = checkpoint / "checkpoint.json"
+    tokens = dump_embeddings(
+        checkpoint,
+        sample,
+        output,
+        widths=widths,
+        least_tokens=least_tokens,
+        protocol=protocol,
+        attributes={
+            "model": model,
+            "revision": revision,
+            "checkpoint": origin.read_text(encoding="utf-8") if origin.exists() else "{}",
+            "text": str(text),
+            "windows": windows,
+            "window_characters": window_characters,
+            "seed": seed,
+            "protocol": json.dumps(vars(protocol)),
+            "versions": json.dumps(
+                {"torch": torch.__version__, "transformers": transformers.__version__}
+            ),
+        },
+        threads=threads,
+    )
+    logging.getLogger("shape_of_learning").info("%d tokens in %s", tokens, output)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--revision", required=True)
+    parser.add_argument("--widths", type=int, nargs="+", required=True)
+    parser.add_argument("--windows", type=int, required=True)
+    parser.add_argument("--window-characters", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--special-tokens", choices=["keep", "drop"], required=True)
+    parser.add_argument("--first-token", choices=["keep", "drop"], required=True)
+    parser.add_argument("--precision", choices=["float32", "bfloat16", "float16"], required=True)
+    parser.add_argument(
+        "--last-layer", choices=["after_final_norm", "before_final_norm"], required=True
+    )
+    parser.add_argument("--batch-size", type=int, required=True)
+    parser.add_argument("--least-tokens", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    run(main, parser)

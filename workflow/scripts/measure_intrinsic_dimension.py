@@ -1,0 +1,28 @@
+"""Estimate the intrinsic dimension of one layer from its neighbour search."""
+
+import argparse
+from pathlib import Path
+
+from shape_of_learning.command_line import run
+from shape_of_learning.measurements import BatchValue, write_batch_values
+from shape_of_learning.neighbour_files import read_neighbours
+from shape_of_learning.registry import ESTIMATORS
+
+
+def main(neighbours: Path, estimator: str, output: Path) -> None:
+    """Write one value per batch."""
+    entry = ESTIMATORS[estimator]
+    function = entry.load()
+    values = [
+        BatchValue(number, vectors, len(distances), function(distances, **entry.arguments))
+        for number, (vectors, distances) in enumerate(read_neighbours(neighbours))
+    ]
+    write_batch_values(output, values)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--neighbours", type=Path, required=True)
+    parser.add_argument("--estimator", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    run(main, parser)

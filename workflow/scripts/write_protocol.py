@@ -1,0 +1,23 @@
+"""Write the configuration of this run as YAML, beside the numbers that it led to."""
+
+import argparse
+import json
+from pathlib import Path
+
+import yaml
+
+from shape_of_learning.command_line import run
+from shape_of_learning.files import written_beside
+
+
+def main(settings: str, output: Path) -> None:
+    """Turn JSON `settings` into a YAML file that ``--configfile`` takes again."""
+    with written_beside(output) as partial:
+        partial.write_text(yaml.safe_dump(json.loads(settings), sort_keys=False), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    run(main, parser)

@@ -1,0 +1,155 @@
+"""The configuration, parsed once at the door into what the rules ask for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.model_list import Model, read_entries, read_models
+from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.schema import unknown_name, validate
+
+INTRINSIC_DIMENSION = ("two_nn", "mada", "mom")
+ANISOTROPY_MEASURES = (
+    "anisotropy",
+    "anisotropy_uncentered",
+    "average_cosine",
+    "average_cosine_centered",
+)
+
+
+@dataclass(frozen=True)
+class FigureSpecification:
+    """What one figure draws: estimators, and which checkpoints of which models."""
+
+    estimators: tuple[str, ...]
+    needs_training_steps: bool
+
+
+FIGURES: dict[str, FigureSpecification] = {
+    "figure_1": FigureSpecification(("anisotropy",), False),
+    "figure_2": FigureSpecification(("anisotropy",), True),
+    "figure_3": FigureSpecification(("anisotropy",), True),
+    "figure_4": FigureSpecification(("two_nn",), True),
+    "figure_5": FigureSpecification(INTRINSIC_DIMENSION, True),
+    "anisotropy_measures": FigureSpecification(ANISOTROPY_MEASURES, False),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A validated configuration.
+
+    Attributes
+    ----------
+    models : dict of str to Model
+        The models of this run, without those that were left out.
+    estimators : tuple of str
+        Those of ``measurements.csv``.
+    figures : dict of str to tuple of str
+        The models that each figure draws; a figure without any is absent.
+    table_1 : tuple of str
+        The models of Table 1.
+    notices : tuple of str
+        What is left out and why, one sentence each.
+    settings : mapping
+        The sections as they were written.
+    """
+
+    models: dict[str, Model]
+    estimators: tuple[str, ...]
+    figures: dict[str, tuple[str, ...]]
+    table_1: tuple[str, ...]
+    notices: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def corpus(self) -> Mapping[str, Any]:
+        """The entry of the corpus in use."""
+        return self.settings["corpus"]["sources"][self.settings["corpus"]["source"]]
+
+
+def read_configuration(
+    settings: Mapping[str, Any], model_folder: Path, *, has_hub_token: bool
+) -> Configuration:
+    """Validate the settings and the model entries that they name.
+
+    Parameters
+    ----------
+    settings : mapping
+        The merged configuration files and command line.
+    model_folder : Path
+        Folder of the model list.
+    has_hub_token : bool
+        Whether gated repositories can be asked for at all.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key.
+    """
+    validate(settings, "config", "configuration")
+    corpus, measurement = settings["corpus"], settings["measurement"]
+    if corpus["source"] not in corpus["sources"]:
+        raise unknown_name(corpus["source"], corpus["sources"], "source", "key `corpus.source`")
+    for name in measurement["estimators"]:
+        if name not in ESTIMATORS:
+            raise unknown_name(name, ESTIMATORS, "estimator", "key `measurement.estimators`")
+    if measurement["batch_vectors"] <= NEIGHBOURS:
+        raise InputError(
+            f"configuration key `measurement.batch_vectors` is {measurement['batch_vectors']}, but "
+            f"the neighbour search looks for {NEIGHBOURS} others; set it to {NEIGHBOURS + 1} or more"
+        )
+    entries = read_entries(model_folder)
+    for figure, listed in settings["figures"].items():
+        for name in listed if isinstance(listed, list) else ():
+            if name not in entries:
+                raise unknown_name(name, entries, "model", f"configuration key `figures.{figure}`")
+    models = read_models(entries, settings["models"])
+    notices = []
+    for model in list(models.values()):
+        if model.gated and not has_hub_token:
+            reason = f"model `{model.name}` is gated and no Hugging Face token is set"
+            remedy = "accept its licence on the Hub and set HF_TOKEN"
+            if settings["gated_models"] == "fail":
+                raise InputError(f"{reason}; {remedy}, or remove it from key `models`")
+            notices.append(f"{reason}: it is left out; {remedy} to include it")
+            del models[model.name]
+    if not models:
+        raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
+    figures, table_1 = _figures(settings["figures"], models, notices)
+    return Configuration(
+        models, tuple(measurement["estimators"]), figures, table_1, tuple(notices), settings
+    )
+
+
+def _figures(
+    wanted: Mapping[str, Any],
+    models: Mapping[str, Model],
+    notices: list[str],
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    def present(figure: str, suits: Any) -> tuple[str, ...]:
+        listed = wanted.get(figure, "all")
+        names = [n for n in (models if listed == "all" else listed) if n in models]
+        return tuple(name for name in names if suits(models[name]))
+
+    figures = {}
+    for figure, specification in FIGURES.items():
+        needs = specification.needs_training_steps
+        names = present(figure, lambda model, needs=needs: model.has_training_steps or not needs)
+        if names:
+            figures[figure] = names
+            continue
+        listed = wanted.get(figure, "all")
+        asked = (
+            "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
+        )
+        kind = " with training steps" if needs else ""
+        notices.append(
+            f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
+        )
+    table_1 = present("table_1", lambda model: model.table_1 is not None)
+    if not table_1:
+        notices.append("table_1 is left out: no model of this configuration has a `table_1` entry")
+    return figures, table_1

@@ -1,0 +1,168 @@
+"""Hidden states of all layers of one checkpoint on sampled windows of text, written to HDF5."""
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shape_of_learning.batches import require_one_batch
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import written_beside
+from shape_of_learning.forward_pass import ForwardPass
+from shape_of_learning.hidden_state_files import HiddenStateWriter
+from shape_of_learning.tokenisation import TokenisedWindow, batches_by_length, tokenise
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DumpProtocol:
+    """Every choice that the hidden states depend on besides checkpoint and text."""
+
+    keep_special_tokens: bool = True
+    keep_first_token: bool = True
+    precision: str = "float32"
+    last_layer: str = "after_final_norm"
+    batch_size: int = 16
+
+
+def dump_embeddings(
+    checkpoint: Path,
+    windows: list[str],
+    destination: Path,
+    *,
+    widths: list[int],
+    least_tokens: int,
+    protocol: DumpProtocol,
+    attributes: Mapping[str, Any],
+    threads: int = 1,
+) -> int:
+    """Run the windows through the checkpoint and write one file per layer.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        Folder in Hugging Face format, with its tokenizer.
+    windows : list of str
+        Texts, each tokenised and run alone; their tokens are stored in this order.
+    destination : Path
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``.
+    widths : list of int, length L + 1
+        Width that each hidden state must have.
+    least_tokens : int
+        Fewer tokens than this are refused before the forward pass.
+    protocol : DumpProtocol
+        How the windows are run.
+    attributes : mapping
+        Where the data come from, stored in every file.
+    threads : int
+        Batches that are computed at the same time on a CPU, one thread each, so that the numbers do
+        not depend on it.
+
+    Returns
+    -------
+    int
+        Number of tokens stored.
+
+    Raises
+    ------
+    InputError
+        If the windows are too few or longer than the model's context, if the model's layers are not
+        as `widths` says, or if a hidden state is NaN or infinite.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(
+        checkpoint, local_files_only=True, trust_remote_code=False
+    )
+    tokenised = tokenise(
+        tokenizer,
+        windows,
+        keep_special_tokens=protocol.keep_special_tokens,
+        keep_first_token=protocol.keep_first_token,
+    )
+    lengths = np.array([int(window.kept.sum()) for window in tokenised])
+    require_one_batch(int(lengths.sum()), least_tokens)
+    forward = ForwardPass(checkpoint, precision=protocol.precision, last_layer=protocol.last_layer)
+    longest, context = max(len(window.ids) for window in tokenised), forward.context()
+    if context is not None and longest > context:
+        raise InputError(
+            f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
+            "lower `sampling.window_characters`"
+        )
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    with written_beside(destination) as folder:
+        folder.mkdir()
+        writer = HiddenStateWriter(
+            folder,
+            widths,
+            np.concatenate([window.ids[window.kept] for window in tokenised]),
+            np.concatenate([np.flatnonzero(window.kept) for window in tokenised]),
+            attributes,
+        )
+        try:
+            padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+            batches = batches_by_length(tokenised, protocol.batch_size)
+            for done, (numbers, states) in enumerate(
+                _forward(forward, tokenised, batches, padding, threads), start=1
+            ):
+                _check(states, widths, checkpoint)
+                for layer, rows_of_windows in enumerate(states):
+                    for number, rows in zip(numbers, rows_of_windows, strict=True):
+                        writer.write(layer, slice(starts[number], starts[number + 1]), rows)
+                logger.info("%s: batch %d of %d", checkpoint, done, len(batches))
+        finally:
+            writer.close()
+    return int(lengths.sum())
+
+
+def _forward(
+    forward: ForwardPass,
+    windows: list[TokenisedWindow],
+    batches: list[np.ndarray],
+    padding: int,
+    threads: int,
+) -> Iterator[tuple[np.ndarray, list[list[np.ndarray]]]]:
+    """Yield each batch's hidden states in order, while the next ones are computed."""
+    workers = threads if forward.device.type == "cpu" else 1
+    with ThreadPoolExecutor(workers) as pool:
+        # One batch more than there are workers: they compute while this thread writes.
+        pending: deque[tuple[np.ndarray, Future]] = deque()
+        try:
+            for numbers in batches:
+                if len(pending) > workers:
+                    done, future = pending.popleft()
+                    yield done, future.result()
+                batch = [windows[number] for number in numbers]
+                pending.append((numbers, pool.submit(forward.hidden_states, batch, padding)))
+            for done, future in pending:
+                yield done, future.result()
+        finally:
+            for _, future in pending:
+                future.cancel()
+
+
+def _check(states: list[list[np.ndarray]], widths: list[int], checkpoint: Path) -> None:
+    if len(states) != len(widths):
+        raise InputError(
+            f"the model in {checkpoint} has {len(states) - 1} layers, but its entry says "
+            f"{len(widths) - 1}; correct `layers` in config/models"
+        )
+    for layer, (rows_of_windows, width) in enumerate(zip(states, widths, strict=True)):
+        for rows in rows_of_windows:
+            if rows.shape[1] != width:
+                raise InputError(
+                    f"hidden state {layer} of the model in {checkpoint} has width {rows.shape[1]}, "
+                    f"but its entry says {width}; correct `hidden_size` or `last_hidden_size` in "
+                    "config/models"
+                )
+            if not np.isfinite(rows).all():
+                raise InputError(
+                    f"hidden state {layer} of the model in {checkpoint} holds NaN or infinity; the "
+                    "checkpoint is broken, or `precision: float32` is needed in its entry"
+                )

@@ -1,0 +1,95 @@
+"""HDF5 files of hidden states: one per layer, ``layer_{layer}.h5``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from shape_of_learning.errors import InputError
+
+# A chunk is the unit of reading: about 1 MB is large against a seek and small against the memory.
+CHUNK_BYTES = 1 << 20
+
+
+def layer_file(folder: Path, layer: int) -> Path:
+    """Return the path of one layer's file."""
+    return folder / f"layer_{layer}.h5"
+
+
+class HiddenStateWriter:
+    """Write the hidden states of all layers of one checkpoint, window by window.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder to fill; must exist.
+    widths : list of int
+        Width of the hidden state of each layer, embedding output first.
+    token_ids, positions : ndarray of int64, shape (tokens,)
+        Vocabulary entry of each row and its position within its window.
+    attributes : mapping
+        Where the data come from; stored as attributes of each file, beside ``layer``.
+
+    Notes
+    -----
+    Dataset ``embeddings`` is float32 of shape ``(tokens, width)``, chunked by rows and not
+    compressed: the mantissa of a hidden state is noise to a compressor.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        widths: list[int],
+        token_ids: np.ndarray,
+        positions: np.ndarray,
+        attributes: Mapping[str, Any],
+    ):
+        self._files = []
+        tokens = len(token_ids)
+        for layer, width in enumerate(widths):
+            file = h5py.File(layer_file(folder, layer), "w")
+            rows = min(tokens, max(1, CHUNK_BYTES // (4 * width)))
+            file.create_dataset("embeddings", (tokens, width), np.float32, chunks=(rows, width))
+            file.create_dataset("token_ids", data=token_ids)
+            file.create_dataset("positions", data=positions)
+            file.attrs["layer"] = layer
+            for name, value in attributes.items():
+                file.attrs[name] = value
+            self._files.append(file)
+
+    def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
+        """Write `values`, shape (rows, width), float32."""
+        self._files[layer]["embeddings"][rows] = values
+
+    def close(self) -> None:
+        """Flush and close all files."""
+        for file in self._files:
+            file.close()
+
+
+def read_hidden_states(folder: Path, layer: int) -> np.ndarray:
+    """Read one layer.
+
+    Returns
+    -------
+    ndarray of float32, shape (tokens, width)
+
+    Raises
+    ------
+    InputError
+        If the file is missing, truncated or holds NaN or infinity.
+    """
+    path = layer_file(folder, layer)
+    try:
+        with h5py.File(path, "r") as file:
+            values = file["embeddings"][()]
+    except (OSError, KeyError) as error:
+        reason = "is missing" if not path.exists() else "cannot be read (truncated?)"
+        raise InputError(
+            f"{path} {reason}; delete {folder} and run again to dump it anew"
+        ) from error
+    if not np.isfinite(values).all():
+        raise InputError(f"{path} holds NaN or infinity; delete {folder} and run again")
+    return values

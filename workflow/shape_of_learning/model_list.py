@@ -1,0 +1,211 @@
+"""Models and their checkpoints, as the entries of ``config/models/*.yaml`` describe them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.schema import unknown_name, validate
+from shape_of_learning.steps import pretraining_steps
+
+# The C parser reads the whole list in milliseconds; the Python one would be felt at every start.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One set of weights.
+
+    Attributes
+    ----------
+    name : str
+        Its name within the model: the `revision` column of tables and a folder under ``results``.
+    revision : str
+        Branch, tag or commit on the Hub; the folder's name for weights that are not from the Hub.
+    repository : str
+        ``organisation/name`` on the Hub; empty for weights that are not from there.
+    subfolder : str
+        Folder inside the repository; empty for its top.
+    step, tokens : int or None
+        Optimiser steps and tokens of training; None where the model has no training curve.
+    """
+
+    name: str
+    revision: str
+    repository: str = ""
+    subfolder: str = ""
+    step: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model and its checkpoints, ordered by step.
+
+    Attributes
+    ----------
+    source : str
+        ``"hub"``, ``"path"`` (a local folder in Hugging Face format) or ``"pretraining"``.
+    layers : int
+        Transformer blocks; there is one hidden state more, the embedding output.
+    hidden_size, last_hidden_size : int
+        Width of the hidden states, and of the last one where it differs (opt-350m).
+    precision : str or None
+        Overrides ``forward.precision``.
+    pretraining, table_1 : mapping or None
+        The recipe of local pretraining; the columns of Table 1.
+    """
+
+    name: str
+    label: str
+    family: str
+    role: str
+    source: str
+    layers: int
+    hidden_size: int
+    last_hidden_size: int
+    checkpoints: tuple[Checkpoint, ...]
+    path: str = ""
+    tokenizer: str = ""
+    gated: bool = False
+    precision: str | None = None
+    pretraining: Mapping[str, Any] | None = None
+    table_1: Mapping[str, Any] | None = None
+
+    @property
+    def has_training_steps(self) -> bool:
+        """Whether there is a training curve to draw."""
+        return len(self.checkpoints) > 1
+
+    def checkpoint(self, name: str) -> Checkpoint:
+        """Return the checkpoint of that name."""
+        return next(checkpoint for checkpoint in self.checkpoints if checkpoint.name == name)
+
+
+Entries = dict[str, tuple[Path, Any]]
+
+
+def read_entries(folder: Path) -> Entries:
+    """Read all YAML files of `folder`: model name -> (file, entry as written).
+
+    Raises
+    ------
+    InputError
+        For a file that is no mapping and for a name that two files have.
+    """
+    entries: Entries = {}
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            content = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
+        except yaml.YAMLError as error:
+            raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
+        if not isinstance(content, dict):
+            raise InputError(f"{file} must map model names to entries; see config/README.md")
+        for name, entry in content.items():
+            if name in entries:
+                raise InputError(
+                    f"model `{name}` is defined in {entries[name][0]} and in {file}; rename one"
+                )
+            entries[name] = file, entry
+    return entries
+
+
+def read_models(entries: Entries, names: list[str]) -> dict[str, Model]:
+    """Parse the entries called `names`, in that order.
+
+    Raises
+    ------
+    InputError
+        For a name that is not there and for an entry that is malformed.
+    """
+    models = {}
+    for name in names:
+        if name not in entries:
+            raise unknown_name(name, entries, "model", "configuration key `models`")
+        file, entry = entries[name]
+        validate(entry, "model", f"model `{name}` in {file}")
+        models[name] = _model(name, entry, f"model `{name}` in {file}")
+    return models
+
+
+def _model(name: str, entry: dict[str, Any], where: str) -> Model:
+    checkpoints = tuple(
+        sorted(_checkpoints(entry), key=lambda c: (c.step is not None, c.step or 0))
+    )
+    repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
+    if repeated:
+        raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
+    return Model(
+        name=name,
+        label=entry.get("label", name),
+        family=entry.get("family", name),
+        role=entry["role"],
+        source=next(s for s in ("repository", "path", "pretraining") if s in entry).replace(
+            "repository", "hub"
+        ),
+        layers=entry["layers"],
+        hidden_size=entry["hidden_size"],
+        last_hidden_size=entry.get("last_hidden_size", entry["hidden_size"]),
+        checkpoints=checkpoints,
+        path=entry.get("path", ""),
+        tokenizer=entry.get("tokenizer", ""),
+        gated=entry.get("gated", False),
+        precision=entry.get("precision"),
+        pretraining=entry.get("pretraining"),
+        table_1=entry.get("table_1", _table_1_of_pretraining(entry)),
+    )
+
+
+def _table_1_of_pretraining(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """Table 1's columns of a local model are its recipe."""
+    if "pretraining" not in entry:
+        return None
+    recipe = entry["pretraining"]
+    same = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
+    tokens = recipe["last_step"] * recipe["batch_size"] * recipe["context"]
+    return {**{name: recipe[name] for name in same}, "training_tokens": tokens}
+
+
+def _checkpoints(entry: dict[str, Any]) -> list[Checkpoint]:
+    repository, subfolder = entry.get("repository", ""), entry.get("subfolder", "")
+    if "pretraining" in entry:
+        recipe = entry["pretraining"]
+        tokens_per_step = recipe["batch_size"] * recipe["context"]
+        return [
+            Checkpoint(f"step{step}", f"step{step}", step=step, tokens=step * tokens_per_step)
+            for step in pretraining_steps(recipe["last_step"])
+        ]
+    if "training" not in entry:
+        revision = entry.get("revision", "main")
+        return [Checkpoint(folder_name(revision), revision, repository, subfolder)]
+    training = entry["training"]
+    tokens_per_step = training.get("tokens_per_step")
+    checkpoints = []
+    for step in training.get("steps", []):
+        revision = training["revision"].format(step=step)
+        tokens = None if tokens_per_step is None else step * tokens_per_step
+        checkpoints.append(
+            Checkpoint(folder_name(revision), revision, repository, subfolder, step, tokens)
+        )
+    for extra in training.get("checkpoints", []):
+        tokens = extra.get("tokens", tokens_per_step and extra["step"] * tokens_per_step)
+        checkpoints.append(
+            Checkpoint(
+                extra.get("name", folder_name(extra["revision"])),
+                extra["revision"],
+                extra.get("repository", repository),
+                extra.get("subfolder", subfolder),
+                extra["step"],
+                tokens,
+            )
+        )
+    return checkpoints
+
+
+def folder_name(revision: str) -> str:
+    """Name a folder after a revision, which may hold slashes (``refs/pr/1``)."""
+    return revision.replace("/", "--")

@@ -1,0 +1,46 @@
+"""HDF5 files of nearest distances, shared by the estimators of intrinsic dimension."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import written_beside
+
+
+def write_neighbours(path: Path, batches: list[tuple[int, np.ndarray]], left_over: int) -> None:
+    """Write the search of one layer.
+
+    Parameters
+    ----------
+    path : Path
+        File to produce.
+    batches : list of (int, ndarray of float64, shape (m, k))
+        Vectors of the batch, duplicates included, and the distances from each of its `m` distinct
+        vectors to its `k` nearest others.
+    left_over : int
+        Vectors of the layer that fill no batch.
+    """
+    with written_beside(path) as partial, h5py.File(partial, "w") as file:
+        file.attrs["left_over"] = left_over
+        for number, (vectors, distances) in enumerate(batches):
+            dataset = file.create_dataset(f"batch_{number}", data=distances)
+            dataset.attrs["n"] = vectors
+
+
+def read_neighbours(path: Path) -> list[tuple[int, np.ndarray]]:
+    """Read what :func:`write_neighbours` wrote: (n, distances) of each batch.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or truncated.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            datasets = [file[f"batch_{number}"] for number in range(len(file))]
+            return [(int(dataset.attrs["n"]), dataset[()]) for dataset in datasets]
+    except (OSError, KeyError) as error:
+        reason = "is missing" if not path.exists() else "cannot be read (truncated?)"
+        raise InputError(f"{path} {reason}; delete it and run again") from error

@@ -1,0 +1,69 @@
+"""JSON-schema validation whose errors are one sentence that a user can act on."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator, ValidationError
+
+from shape_of_learning.errors import InputError
+
+SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
+
+
+def validate(value: Any, schema: str, where: str) -> None:
+    """Check `value` against ``workflow/schemas/{schema}.schema.yaml``.
+
+    Parameters
+    ----------
+    value : object
+        What YAML holds: dictionaries, lists, strings, numbers.
+    schema : str
+        ``"config"`` or ``"model"``.
+    where : str
+        How the error names the thing, such as ``"configuration"``.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the offending key.
+    """
+    rules = yaml.safe_load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"))
+    errors = Draft202012Validator(rules).iter_errors(value)
+    first = next(iter(sorted(errors, key=lambda error: list(map(str, error.absolute_path)))), None)
+    if first is not None:
+        raise InputError(f"{where}: {_sentence(first)}")
+
+
+def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
+    """Build the error for a name that is not among the `known` ones."""
+    known = sorted(known)
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+    return InputError(f"{where}: unknown {kind} `{name}`; {hint}")
+
+
+def _sentence(error: ValidationError) -> str:
+    key = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = error.schema.get("properties", {})
+        name = next(name for name in error.instance if name not in known)
+        inside = f" in `{key}`" if key else ""
+        near = get_close_matches(str(name), known, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"allowed: {', '.join(known)}"
+        return f"unknown key `{name}`{inside}; {hint}"
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return f"key `{'.'.join(filter(None, [key, missing[0]]))}` is missing; add it"
+    if error.validator in ("oneOf", "anyOf") and all(
+        "required" in o for o in error.validator_value
+    ):
+        choices = " or ".join(f"`{o['required'][0]}`" for o in error.validator_value)
+        number = "exactly one" if error.validator == "oneOf" else "at least one"
+        return f"{f'`{key}`' if key else 'the entry'} needs {number} of {choices}"
+    if error.validator == "enum":
+        allowed = ", ".join(f"`{choice}`" for choice in error.validator_value)
+        return f"`{key}` is {error.instance!r}, but must be one of {allowed}"
+    return f"`{key}`: {error.message}; see config/README.md"
