@@ -27,7 +27,7 @@ rule plot_figure_1:
     conda:
         "../../envs/figures.yaml"
     params:
-        options=figure_models("figure_1"),
+        options=figure_options("figure_1"),
     message:
         "Drawing {output.pdf}"
     shell:
@@ -51,7 +51,7 @@ use rule plot_figure_1 as plot_figure_2 with:
     benchmark:
         "<benchmarks>/figures/figure_2.tsv"
     params:
-        options=figure_models("figure_2"),
+        options=figure_options("figure_2"),
 
 
 use rule plot_figure_1 as plot_figure_3 with:
@@ -70,7 +70,7 @@ use rule plot_figure_1 as plot_figure_3 with:
     benchmark:
         "<benchmarks>/figures/figure_3.tsv"
     params:
-        options=figure_models("figure_3"),
+        options=figure_options("figure_3"),
 
 
 use rule plot_figure_1 as plot_figure_4 with:
@@ -89,7 +89,7 @@ use rule plot_figure_1 as plot_figure_4 with:
     benchmark:
         "<benchmarks>/figures/figure_4.tsv"
     params:
-        options=figure_models("figure_4") + AVERAGE_OVER,
+        options=figure_options("figure_4") + AVERAGE_OVER,
 
 
 use rule plot_figure_1 as plot_figure_5 with:
@@ -108,7 +108,7 @@ use rule plot_figure_1 as plot_figure_5 with:
     benchmark:
         "<benchmarks>/figures/figure_5.tsv"
     params:
-        options=figure_models("figure_5") + AVERAGE_OVER,
+        options=figure_options("figure_5") + AVERAGE_OVER,
 
 
 use rule plot_figure_1 as plot_anisotropy_measures with:
@@ -129,7 +129,7 @@ use rule plot_figure_1 as plot_anisotropy_measures with:
     benchmark:
         "<benchmarks>/figures/anisotropy_measures.tsv"
     params:
-        options=figure_models("anisotropy_measures"),
+        options=figure_options("anisotropy_measures"),
 
 
 rule figure_1:

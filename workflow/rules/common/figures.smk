@@ -14,13 +14,29 @@ def figure_tables(figure):
     )
 
 
-def figure_models(figure):
+def protocol_sentences():
+    """What a caption must say of the protocol that the table does not."""
+    norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
+    sentences = [
+        f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
+        f"characters of {setting('corpus', 'source')}.",
+        f"The last layer is taken {norm}, where it has one.",
+    ]
+    if setting("sampling", "special_tokens") == "drop":
+        sentences.append("Special tokens are left out.")
+    if setting("sampling", "first_token") == "drop":
+        sentences.append("The first token of each window is left out.")
+    return " ".join(sentences)
+
+
+def figure_options(figure):
     """The options by which a script is told what to show, and how to name it."""
     models = [MODELS[name] for name in CONFIGURATION.figures.get(figure, ())]
     return (
         ["--models", *(model.name for model in models)]
         + ["--labels", *(model.label for model in models)]
         + ["--families", *(model.family for model in models)]
+        + ["--protocol", protocol_sentences()]
     )
 
 

@@ -1,0 +1,293 @@
+"""A corpus arrives whole and verified, or not at all."""
+
+import bz2
+import gzip
+import hashlib
+import io
+import logging
+import lzma
+import os
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+
+from mirrors import Mirror, served
+from shape_of_learning.corpus.fetching import CorpusSource, fetch
+from shape_of_learning.corpus.verification import Expected, git_blob_name
+from shape_of_learning.errors import InputError
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
+# Incompressible, so that the archive is about as long as its content.
+CONTENT = np.random.default_rng(0).bytes(300_000)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+EXPECTED = Expected(size=len(CONTENT), sha256=SHA256)
+
+
+def zipped(**members: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return archive.getvalue()
+
+
+def get(output: Path, *urls: str, expected: Expected = EXPECTED, member: str | None = None):
+    return fetch(CorpusSource("enwik8", urls, member, expected), output, pause=0.01)
+
+
+def fetch_command(output: Path, url: str) -> list[str]:
+    script = WORKFLOW / "scripts" / "fetch_corpus.py"
+    options = ("--source", "enwik8", "--sha256", SHA256, "--output", str(output))
+    return [sys.executable, str(script), "--urls", url, *options]
+
+
+def dead_url() -> str:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{unused.getsockname()[1]}/corpus.zip"
+
+
+def only(folder: Path, *names: str) -> bool:
+    return sorted(path.name for path in folder.iterdir()) == sorted(names)
+
+
+def test_a_broken_download_goes_on_where_it_stopped(tmp_path):
+    mirror = Mirror(zipped(enwik8=CONTENT), cuts=[100_000], tag='"a"')
+    with served(mirror) as url:
+        get(tmp_path / "enwik8", url)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+    assert mirror.asked == [None, "bytes=100000-"]
+    assert only(tmp_path, "enwik8")
+
+
+def test_a_download_may_break_more_often_than_there_are_rounds(tmp_path):
+    with served(Mirror(CONTENT, cuts=[30_000] * 9)) as url:
+        get(tmp_path / "enwik8", url)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+
+
+def test_a_mirror_that_ignores_ranges_is_read_from_the_start(tmp_path):
+    mirror = Mirror(CONTENT, cuts=[100_000], ranges=False)
+    with served(mirror) as url:
+        get(tmp_path / "enwik8", url)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+    assert mirror.asked == [None, "bytes=100000-"]
+
+
+def test_bytes_of_an_older_version_are_not_continued(tmp_path):
+    old = Mirror(bytes(300_000), cuts=[100_000, 0, 0, 0, 0], tag='"old"')
+    output = tmp_path / "enwik8"
+    with served(old) as url:
+        with pytest.raises(InputError):
+            get(output, url)
+        old.content, old.tag, old.cuts = CONTENT, '"new"', []
+        get(output, url)
+    assert output.read_bytes() == CONTENT
+
+
+def test_parts_of_two_files_are_recognised_and_fetched_anew(tmp_path):
+    mirror = Mirror(bytes(300_000), cuts=[100_000, 0, 0, 0, 0])  # no tag gives the change away
+    output = tmp_path / "enwik8"
+    with served(mirror) as url:
+        with pytest.raises(InputError, match="the connection broke after"):
+            get(output, url)
+        mirror.content, mirror.cuts = CONTENT, []
+        get(output, url)
+    assert output.read_bytes() == CONTENT
+    assert mirror.asked[-2:] == ["bytes=100000-", None]
+
+
+def test_a_killed_download_goes_on_in_the_next_process(tmp_path):
+    mirror = Mirror(CONTENT, cuts=[200_000], stall=Event())
+    output = tmp_path / "enwik8"
+    with served(mirror) as url:
+        process = subprocess.Popen(
+            fetch_command(output, url), env=ENVIRONMENT, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 30
+        while sum(path.stat().st_size for path in tmp_path.iterdir()) < 200_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        mirror.stall.set()
+        assert not output.exists()
+        get(output, url)
+    assert output.read_bytes() == CONTENT
+    assert mirror.asked == [None, "bytes=200000-"]
+    assert only(tmp_path, "enwik8")
+
+
+def test_a_complete_download_that_was_not_unpacked_is_not_repeated(tmp_path):
+    mirror = Mirror(CONTENT, cuts=[299_999, 0, 0, 0, 0])
+    output = tmp_path / "enwik8"
+    with served(mirror) as url:
+        with pytest.raises(InputError):
+            get(output, url)
+        (partial,) = tmp_path.glob(".enwik8.*.partial")
+        with partial.open("ab") as file:
+            file.write(CONTENT[-1:])
+        mirror.cuts = []
+        get(output, url)
+    assert mirror.asked[-1] == "bytes=300000-"
+    assert output.read_bytes() == CONTENT
+
+
+def test_a_dead_first_mirror_is_passed_over(tmp_path):
+    with served(Mirror(CONTENT)) as url:
+        get(tmp_path / "enwik8", dead_url(), url)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+
+
+def test_mirrors_are_tried_in_order(tmp_path):
+    first, second = Mirror(CONTENT), Mirror(CONTENT)
+    with served(first) as url, served(second) as other_url:
+        get(tmp_path / "enwik8", url, other_url)
+    assert (len(first.asked), len(second.asked)) == (1, 0)
+
+
+def test_a_mirror_with_the_wrong_file_is_passed_over(tmp_path):
+    portal = Mirror(b"<html>Sign in to this network</html>")
+    with served(portal) as wrong, served(Mirror(CONTENT)) as url:
+        get(tmp_path / "enwik8", wrong, url)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+    assert only(tmp_path, "enwik8")
+
+
+def test_a_mirror_that_is_busy_at_first_is_asked_again(tmp_path):
+    mirror = Mirror(CONTENT, statuses=[503, 500])
+    with served(mirror) as url:
+        get(tmp_path / "enwik8", url)
+    assert len(mirror.asked) == 3
+
+
+def test_a_mirror_without_the_file_is_asked_once(tmp_path):
+    mirror = Mirror(CONTENT, statuses=[404, 404, 404, 404])
+    with served(mirror) as url, pytest.raises(InputError, match="HTTP 404"):
+        get(tmp_path / "enwik8", url)
+    assert len(mirror.asked) == 1
+
+
+def test_a_failure_names_every_mirror_and_the_key(tmp_path):
+    missing = tmp_path / "enwik8.zip"
+    dead = dead_url()
+    with pytest.raises(InputError) as failure:
+        get(tmp_path / "out" / "enwik8", str(missing), dead, "ftp://example.org/enwik8.zip")
+    message = str(failure.value)
+    for named in (str(missing), dead, "ftp", "corpus.sources.enwik8.urls"):
+        assert named in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key", "found"),
+    [
+        (Expected(sha256="0" * 64), "sha256", SHA256),
+        (Expected(git_blob="0" * 40), "git_blob", "its git blob is "),
+        (Expected(size=len(CONTENT) - 1), "bytes", "more than the expected 299,999 bytes"),
+        (Expected(size=len(CONTENT) + 1), "bytes", "300000 where 300001"),
+        (Expected(distinct_bytes=205), "distinct_bytes", "256 where 205"),
+    ],
+)
+def test_the_wrong_file_is_removed_and_the_message_says_what_it_is(tmp_path, wrong, key, found):
+    with served(Mirror(zipped(enwik8=CONTENT))) as url, pytest.raises(InputError) as failure:
+        get(tmp_path / "enwik8", url, expected=wrong)
+    assert url in str(failure.value)
+    assert f"corpus.sources.enwik8.{key} " in str(failure.value)
+    assert found in str(failure.value)
+    assert only(tmp_path)
+
+
+def test_an_earlier_good_file_survives_a_bad_download(tmp_path):
+    (tmp_path / "enwik8").write_bytes(b"good")
+    with served(Mirror(b"bad")) as url, pytest.raises(InputError):
+        get(tmp_path / "enwik8", url)
+    assert (tmp_path / "enwik8").read_bytes() == b"good"
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [bytes, gzip.compress, lzma.compress, bz2.compress, lambda content: zipped(enwik8=content)],
+    ids=["plain", "gzip", "xz", "bzip2", "zip"],
+)
+@pytest.mark.parametrize("as_url", [False, True], ids=["path", "file URL"])
+def test_a_local_file_is_unpacked_and_left_alone(tmp_path, pack, as_url):
+    local = tmp_path / "a corpus with spaces"
+    local.write_bytes(pack(CONTENT))
+    found = get(tmp_path / "out", local.as_uri() if as_url else str(local))
+    assert (tmp_path / "out").read_bytes() == CONTENT
+    assert (found.size, found.sha256, found.distinct_bytes) == (len(CONTENT), SHA256, 256)
+    assert local.read_bytes() == pack(CONTENT)
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, lzma.compress, bz2.compress, lambda content: zipped(enwik8=content)],
+    ids=["gzip", "xz", "bzip2", "zip"],
+)
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_archive_is_recognised_without_a_digest(tmp_path, pack, damage):
+    packed = bytearray(pack(CONTENT))
+    if damage == "cut":
+        del packed[150_000:]
+    else:
+        packed[150_000] ^= 0xFF
+    (tmp_path / "packed").write_bytes(packed)
+    with pytest.raises(InputError, match="damaged archive"):
+        get(tmp_path / "out", str(tmp_path / "packed"), expected=Expected())
+    assert only(tmp_path, "packed")
+
+
+def test_a_member_is_taken_from_among_others(tmp_path):
+    (tmp_path / "packed").write_bytes(zipped(readme=b"no", enwik8=CONTENT))
+    get(tmp_path / "out", str(tmp_path / "packed"), member="enwik8")
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("member", [None, "enwik9"])
+def test_an_archive_of_several_files_needs_the_name_of_one(tmp_path, member):
+    (tmp_path / "packed").write_bytes(zipped(readme=b"no", enwik8=CONTENT))
+    with pytest.raises(InputError, match=r"holds readme, enwik8.*corpus\.sources\.enwik8\.member"):
+        get(tmp_path / "out", str(tmp_path / "packed"), member=member)
+
+
+def test_a_git_blob_is_named_as_git_does(tmp_path):
+    (tmp_path / "hello").write_bytes(b"hello world\n")
+    # `printf 'hello world\n' | git hash-object --stdin`
+    assert git_blob_name(tmp_path / "hello") == "3b18e512dba79e4c8300dd08aeb37f8e728b8dad"
+
+
+def test_without_a_digest_the_file_is_accepted_with_a_warning(tmp_path, caplog):
+    (tmp_path / "corpus").write_bytes(CONTENT)
+    with caplog.at_level(logging.WARNING):
+        get(tmp_path / "out", str(tmp_path / "corpus"), expected=Expected())
+    assert f"corpus.sources.enwik8.sha256 to {SHA256}" in caplog.text
+
+
+def test_the_script_ends_with_one_sentence_for_a_wrong_hash(tmp_path):
+    local = tmp_path / "corpus"
+    local.write_bytes(CONTENT)
+    command = fetch_command(tmp_path / "out", str(local))
+    command[command.index(SHA256)] = "0" * 64
+    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert SHA256 in ended.stderr
+    assert only(tmp_path, "corpus")
+
+
+def test_the_script_shows_the_progress_of_a_download(tmp_path):
+    with served(Mirror(CONTENT)) as url:
+        ended = subprocess.run(
+            fetch_command(tmp_path / "out", url), env=ENVIRONMENT, capture_output=True, text=True
+        )
+    assert ended.returncode == 0
+    assert "100%" in ended.stderr

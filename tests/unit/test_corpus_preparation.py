@@ -1,0 +1,225 @@
+"""A corpus file becomes text and alphabet, whatever the number of processes."""
+
+import hashlib
+import json
+import lzma
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+
+from shape_of_learning.corpus.alphabet import most_frequent
+from shape_of_learning.corpus.articles import BATCH_CHARACTERS
+from shape_of_learning.corpus.export import Export, Page
+from shape_of_learning.corpus.preparation import prepare
+from shape_of_learning.corpus.verification import Expected, Unusable, copy_verified
+from shape_of_learning.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+ENWIK6 = ROOT.parent / "shared" / "data" / "enwik6.xz"
+HEAD = (
+    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.3/" version="0.3" xml:lang="en">\n'
+    "<siteinfo><namespaces><namespace key='0' /><namespace key='100'>Portal</namespace>"
+    "</namespaces></siteinfo>\n"
+)
+
+
+def exported(*pages: tuple[str, str], closed: bool = True) -> bytes:
+    body = "".join(
+        f"<page><title>{escape(title)}</title><id>1</id><revision><comment>no text</comment>"
+        f'<text xml:space="preserve">{escape(text)}</text></revision></page>\n'
+        for title, text in pages
+    )
+    return (HEAD + body + "</mediawiki>\n" * closed).encode()
+
+
+def prepared(folder: Path, content: bytes, source_format="mediawiki", size=205, processes=1):
+    source, text = folder / "source", folder / f"text_{processes}"
+    source.write_bytes(content)
+    description = prepare(
+        source,
+        source_format,
+        alphabet_size=size,
+        processes=processes,
+        text=text,
+        alphabet=folder / "alphabet.json",
+    )
+    return text.read_bytes().decode(), description
+
+
+@pytest.fixture(scope="module")
+def enwik6() -> bytes:
+    if not ENWIK6.exists():
+        pytest.skip("the first 10^6 bytes of enwik8 are not at ../shared/data/enwik6.xz")
+    return lzma.decompress(ENWIK6.read_bytes())
+
+
+def test_only_articles_are_kept_in_their_order(tmp_path):
+    text, description = prepared(
+        tmp_path,
+        exported(
+            ("Anarchism", "'''a'''\n\nb"),
+            ("Template:Box", "c"),
+            ("Portal:Science", "d"),
+            ("AmericanSamoa", "#REDIRECT [[American Samoa]]"),
+            ("Picture", "[[Image:e.jpg]]"),
+            ("Dune: Messiah", "f &amp;mdash; <u>g</u>"),
+        ),
+    )
+    assert text == "a\nb\n\nf &mdash; g\n"
+    assert description["pages"] == {
+        "kept": 2,
+        "empty": 1,
+        "redirects": 1,
+        "other_namespaces": 2,
+        "in_pieces": 0,
+        "truncated": 0,
+    }
+
+
+def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
+    text = "Über <b>&amp; 漢字 😀</b> end"
+    whole = exported(("A", "first"), ("B", text))
+    begin = whole.index(b"\xc3\x9cber")
+    end = whole.index(b"</text>", begin)
+    for cut in range(begin, len(whole)):
+        *_, page = Export([whole[: cut - 3], whole[cut - 3 : cut]], "cut").pages()
+        shown = whole[begin:cut].decode(errors="ignore")
+        if cut >= end:
+            assert page.text == text
+        else:
+            # Of an entity that is cut, nothing is left.
+            known = escape(page.text)
+            assert shown.startswith(known)
+            assert len(shown) - len(known) < len("&amp;")
+            assert not page.whole
+
+
+def test_a_page_cut_before_its_text_is_none():
+    pages = list(Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").pages())
+    assert pages == [Page("A", "first"), Page("", "", whole=False)]
+
+
+def test_the_size_of_the_chunks_does_not_matter():
+    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
+    pages = list(Export([whole], "").pages())
+    for size in (1, 2, 3, 7):
+        chunks = [whole[i : i + size] for i in range(0, len(whole), size)]
+        assert list(Export(chunks, "").pages()) == pages
+
+
+@pytest.mark.parametrize(
+    "content", [b"plain text", b"<html><p>a</p></html>", HEAD.encode() + b"<page></a>", b""]
+)
+def test_what_is_no_export_is_refused_and_nothing_is_written(tmp_path, content):
+    with pytest.raises(InputError, match=r"source.*corpus\.sources"):
+        prepared(tmp_path, content)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_the_most_frequent_characters_are_kept_and_ties_go_to_the_lower_code_point():
+    alphabet = most_frequent(Counter("ccc" + "bb" + "aa" + "é" + "d"), 4)
+    assert alphabet.kept == {"c": 3, "a": 2, "b": 2, "d": 1}
+    assert alphabet.dropped == {"é": 1}
+    assert alphabet.reducer()("déjà cab") == "djà cab"  # only what it has seen is dropped
+
+
+@pytest.mark.parametrize("source_format", ["mediawiki", "text"])
+def test_the_alphabet_counts_the_text(tmp_path, source_format):
+    words = "abc ]^-\\ é漢" * 3 + "漢é" * 2 + " x]"
+    content = words.encode() if source_format == "text" else exported(("A", words))
+    text, description = prepared(tmp_path, content, source_format, size=8)
+    kept = {entry["character"]: entry["count"] for entry in description["alphabet"]}
+    assert kept == Counter(text)
+    assert len(kept) == 8
+    dropped = {entry["character"]: entry["count"] for entry in description["dropped"]["each"]}
+    assert len(dropped) == description["dropped"]["distinct"]
+    assert Counter(words + "\n") == Counter(kept) + Counter(dropped)
+    assert description["text"]["characters"] == len(text)
+    assert description["text"]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert description["source"]["sha256"] == hashlib.sha256(content).hexdigest()
+    assert json.loads((tmp_path / "alphabet.json").read_text("utf-8")) == description
+
+
+def test_text_is_taken_as_it_is_but_for_the_ends_of_lines(tmp_path):
+    markup = "  [[a]] &amp;\r\nb\rc\n\n\n''d''"
+    text, _ = prepared(tmp_path, markup.encode(), "text")
+    assert text == "  [[a]] &amp;\nb\nc\n\n\n''d''\n"
+
+
+def test_text_that_ends_within_a_character_loses_that_character_only(tmp_path):
+    assert prepared(tmp_path, "aé漢".encode()[:-1], "text")[0] == "aé\n"
+
+
+def test_text_in_another_encoding_is_refused(tmp_path):
+    with pytest.raises(InputError, match="not UTF-8"):
+        prepared(tmp_path, "déjà vu".encode("latin-1"), "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_processes_do_not_change_a_byte(tmp_path):
+    # Articles of very different length, enough of them for several batches.
+    sentence = "There are [[word|words]], and ''many'' more of them that need no parsing. " * 3
+    pages = [(f"Page {i}", f"'''{i}''' " + sentence * (7919 * i % 401)) for i in range(40)]
+    content = exported(*pages)[:-1000]
+    assert len(content) > 3 * BATCH_CHARACTERS
+    one, description = prepared(tmp_path, content, processes=1)
+    two, description_of_two = prepared(tmp_path, content, processes=2)
+    assert one == two
+    description_of_two["text"]["file"] = description["text"]["file"]
+    assert description == description_of_two
+
+
+def test_distinct_bytes_of_real_text_are_checked(tmp_path, enwik6):
+    (tmp_path / "raw").write_bytes(enwik6)
+    # All of enwik8 has 205 (Graves 2013, section 3.2); its first hundredth has ten fewer.
+    expected = Expected(size=1_000_000, distinct_bytes=len(set(enwik6)))
+    with (tmp_path / "raw").open("rb") as raw:
+        assert copy_verified(raw, tmp_path / "copy", expected).distinct_bytes == 195
+    with (tmp_path / "raw").open("rb") as raw, pytest.raises(Unusable, match="195 where 205"):
+        copy_verified(raw, tmp_path / "copy", Expected(distinct_bytes=205))
+
+
+def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
+    text, description = prepared(tmp_path, enwik6)
+    for mark in ("[[", "]]", "{{", "}}", "{|", "<ref", "'''", "''", "&amp;", "thumb|", "=="):
+        assert mark not in text
+    assert description["pages"] == {
+        "kept": 45,
+        "empty": 0,
+        "redirects": 127,
+        "other_namespaces": 0,
+        "in_pieces": 0,
+        "truncated": 1,
+    }
+    assert text.startswith(
+        "Anarchism originated as a term of abuse first used against early working"
+    )
+    assert text.endswith("and is 5-4 on clay (wins over G\n")  # where the file ends
+    assert text.count("\n\n") == 44
+    assert "\n\n\n" not in text
+    # The authors' own cleaned file is about 75 MB of 100.
+    assert 0.6 < len(text.encode()) / len(enwik6) < 0.8
+    assert len(description["alphabet"]) == 205
+    assert description["dropped"]["characters"] < 0.001 * len(text)
+
+
+def test_the_script_writes_both_files_or_one_sentence(tmp_path):
+    (tmp_path / "source").write_bytes(exported(("A", "'''a''' [[b]]")))
+    command = [sys.executable, str(ROOT / "workflow/scripts/clean_corpus.py")]
+    command += ["--format", "mediawiki", "--alphabet-size", "205", "--processes", "2"]
+    command += ["--text", str(tmp_path / "t"), "--alphabet", str(tmp_path / "new" / "a.json")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    bad = subprocess.run(
+        [*command, "--input", __file__], env=environment, capture_output=True, text=True
+    )
+    assert (bad.returncode, bad.stderr.count("\n")) == (1, 1)
+    assert not (tmp_path / "t").exists()
+    good = subprocess.run([*command, "--input", str(tmp_path / "source")], env=environment)
+    assert good.returncode == 0
+    assert (tmp_path / "t").read_text() == "a b\n"
+    assert json.loads((tmp_path / "new" / "a.json").read_text())["pages"]["kept"] == 1

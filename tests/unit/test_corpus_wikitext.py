@@ -1,0 +1,120 @@
+"""Cleaning leaves the running text of a page."""
+
+import html
+import random
+
+import pytest
+
+from shape_of_learning.corpus.wikitext import clean_page, is_redirect
+
+MARKS = ("[[", "]]", "{{", "}}", "{|", "|}", "'''", "''", "<ref", "thumb|", "&amp;", "__TOC__")
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("a {{box|b={{c}}|d}} e", "a e"),
+        ("a {{{parameter|default}}} e", "a e"),
+        ("a<!-- b\n\nc --> d", "a d"),
+        ("a\n{| class=x\n! b\n|-\n| c || d\n{|\n| e\n|}\n|}\nf", "a\nf"),
+        ("a\n<table><tr><td>b</td></tr></table>\nc", "a\nc"),
+        ("a<ref>b [[c]]</ref> d<ref name=e /> f", "a d f"),
+        ("a <code>b</code> c", "a c"),
+        ("a <pre>b\nc</pre> d", "a d"),
+        ("a <source lang=python>b = [[c]]</source> d", "a d"),
+        ("a <syntaxhighlight>b</syntaxhighlight> d", "a d"),
+        ("a <math>\\frac{b}{c}</math> d", "a d"),
+        ("a\n<gallery>\nImage:b.jpg|c\n</gallery>\nd", "a\nd"),
+        ("a\n<timeline>b</timeline>\nc", "a\nc"),
+        ("a\n<imagemap>Image:b.jpg\nrect 1 1 2 2 [[c]]</imagemap>\nd", "a\nd"),
+        ("[[Image:a.jpg|thumb|200px|A [[cap|tion]] by [http://b.c d]]]e", "e"),
+        ("[[File:a.svg]]b [[ media : c.ogg | d ]]e", "b e"),
+        ("a [[Category:b|c]]", "a"),
+        ("a\n[[de:b]]\n[[zh-min-nan:c]]\n[[simple:d]]", "a"),
+        ("See [[:Category:a]] and [[:de:b|c]]", "See Category:a and c"),
+        ("[[Dune: Messiah]], [[Terminator 2: Judgment Day|T2]]", "Dune: Messiah, T2"),
+        ("[[a]] [[b|c]] [[d|''e'' f]]s", "a c e fs"),
+        ("[http://a.b/c?d=e f g] [http://h.i] http://j.k l", "f g l"),
+        ("__NOTOC__ a __TOC__\n__NOEDITSECTION__\nb", "a\nb"),
+        ("'''a''' ''b'' '''''c''''' d's", "a b c d's"),
+        ("== a ==\nb\n===''c''===\nd", "a\nb\nc\nd"),
+        ("* a\n** b\n# c\n:d\n; e : f\n----\ng", "a\nb\nc\nd\ne f\ng"),
+        ("a<br>b<br/>c <p>d</p> <font color=red>e</font> H<sub>2</sub>O", "a\nb\nc\nd\ne H2O"),
+        ("<div class=x>a</div><center>b</center><small>c</small>", "a\nb\nc"),
+        ("caf&eacute; &mdash; &#8364;&#x20AC; &nbsp;&lt;a", "café — €€ <a"),
+        ("&amp;eacute; is entered as it is", "&eacute; is entered as it is"),
+        ("&#xD800;a", "\N{REPLACEMENT CHARACTER}a"),
+        ("<nowiki>'''a''' [[b]] c</nowiki>", "a b c"),
+        ("a\n\n\n\nb \t c\N{NO-BREAK SPACE}d", "a\nb c d"),
+        ("1 < 2 and x > y, a = b == c", "1 < 2 and x > y, a = b == c"),
+        ("", ""),
+    ],
+)
+def test_markup_goes_and_words_stay(wikitext, text):
+    assert clean_page(wikitext).text == text
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("'''a''' is {{box\n| b = [[c|d]]", "a is box"),
+        ("a [[b", "a b"),
+        ("a [http://b.c", "a ["),
+        ("a [[Image:b.jpg|thumb|c", "a"),
+        ("a <ref>b", "a b"),
+        ("a <font color=red>b", "a b"),
+        ("a '''b", "a b"),
+        ("a\n{| class=x\n|-\n| b || c", "a"),
+        ("a &am", "a &am"),
+        ("a }} b ]] c |} d </div> e --> f", "a b c d e f"),
+        ("[''[a]'']", "a"),
+    ],
+)
+def test_of_markup_that_is_left_open_the_words_stay(wikitext, text):
+    assert clean_page(wikitext).text == text
+
+
+def test_text_around_what_is_left_open_is_kept():
+    cleaned = clean_page("First.\n\n{{box\n\n'''Second''' [[a|b]] {| \n\n== Third ==\n[[c]]").text
+    assert "First." in cleaned
+    assert "Second b" in cleaned
+    assert cleaned.endswith("Third\nc")
+
+
+@pytest.mark.parametrize(
+    "wikitext",
+    ["<a " * 20_000, "<ref>a " * 20_000, "{{a|b " * 20_000, "{|\n| a\n" * 20_000],
+    ids=["start of a tag", "reference", "template", "table"],
+)
+def test_a_page_that_would_take_the_parser_minutes_does_not(wikitext):
+    page = clean_page("First paragraph.\n\n" + wikitext + "\n\nLast '''paragraph'''.")
+    assert page.in_pieces
+    assert page.text.startswith("First paragraph.\n")
+    assert page.text.endswith("\nLast paragraph.")
+
+
+def test_deep_nesting_does_not_end_the_run():
+    page = clean_page("a " + "{{b|" * 3000 + "}}" * 3000 + " [[c|d]]")
+    assert page.text.startswith("a")
+
+
+def test_no_arrangement_of_markup_raises():
+    rng = random.Random(0)
+    pieces = [*MARKS, "<", ">", "</", "<b>", "</b>", "<table>", "|", "=", "\n", "*", ":", ";", "&"]
+    pieces += ["#65;", "http://a.b", "[", "]", "{", "}", "Image:", "a", "b c", "-->", "<!--", "'"]
+    for _ in range(1500):
+        cleaned = clean_page("".join(rng.choices(pieces, k=40))).text
+        cleaned.encode()
+        assert not any(mark in cleaned for mark in MARKS[:8])
+
+
+def test_a_redirect_is_recognised_in_any_case():
+    assert is_redirect("#REDIRECT [[a]]")
+    assert is_redirect("\n #redirect[[a]]")
+    assert not is_redirect("a #REDIRECT [[b]]")
+
+
+def test_entities_are_replaced_once_in_the_export_and_once_in_the_page():
+    assert (
+        clean_page(html.unescape("&amp;lt; &lt;u&gt;a&lt;/u&gt; &amp;amp;lt;")).text == "< a &lt;"
+    )

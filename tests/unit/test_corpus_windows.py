@@ -1,0 +1,72 @@
+"""Windows are aligned, different and drawn by the seed."""
+
+import numpy as np
+import pytest
+
+from shape_of_learning.corpus.windows import read_text, sample_windows
+from shape_of_learning.errors import InputError
+from shape_of_learning.random_streams import random_stream
+
+TEXT = "".join(chr(0x4E00 + i) for i in range(1003))
+
+
+def test_windows_are_aligned_and_never_drawn_twice():
+    windows, starts = sample_windows(TEXT, 100, 10, np.random.default_rng(0))
+    assert windows == [TEXT[start : start + 10] for start in starts]
+    assert sorted(starts) == list(range(0, 1000, 10))
+
+
+def test_windows_come_in_the_order_drawn():
+    _, starts = sample_windows(TEXT, 100, 10, np.random.default_rng(0))
+    assert list(starts) != sorted(starts)
+
+
+def test_the_same_stream_draws_the_same_windows():
+    first, _ = sample_windows(TEXT, 20, 10, random_stream(1, "windows"))
+    again, _ = sample_windows(TEXT, 20, 10, random_stream(1, "windows"))
+    other, _ = sample_windows(TEXT, 20, 10, random_stream(2, "windows"))
+    assert first == again
+    assert first != other
+
+
+def test_more_windows_begin_with_the_same_ones():
+    few, _ = sample_windows(TEXT, 5, 10, random_stream(1, "windows"))
+    many, _ = sample_windows(TEXT, 50, 10, random_stream(1, "windows"))
+    assert many[:5] == few
+
+
+def test_every_window_is_equally_likely():
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([sample_windows(TEXT, 10, 100, rng)[1][:3] for _ in range(2000)])
+    counts = np.bincount(drawn // 100, minlength=10)
+    # 6000 draws, three at a time without replacement: each window is binomial(2000, 0.3).
+    assert np.all(np.abs(counts - 600) < 5 * np.sqrt(2000 * 0.3 * 0.7))
+
+
+def test_a_corpus_too_small_is_refused_with_what_to_change():
+    with pytest.raises(InputError) as failure:
+        sample_windows(TEXT, 101, 10, np.random.default_rng(0), corpus="results/corpus/text.txt")
+    message = str(failure.value)
+    for named in ("results/corpus/text.txt", "100 windows of 10", "101", "1,003 characters"):
+        assert named in message
+    assert "sampling.windows" in message
+    assert "sampling.window_characters" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("count", "length", "named"), [(0, 10, "count"), (1, 0, "length")])
+def test_windows_have_a_number_and_a_length(count, length, named):
+    with pytest.raises(ValueError, match=named):
+        sample_windows(TEXT, count, length, np.random.default_rng(0))
+
+
+def test_text_is_read_without_a_change(tmp_path):
+    content = "a\r\nb\n\x0cc\u2028d\n"
+    (tmp_path / "text").write_bytes(content.encode())
+    assert read_text(tmp_path / "text") == content
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "text").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="text is not UTF-8"):
+        read_text(tmp_path / "text")

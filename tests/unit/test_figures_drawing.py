@@ -1,0 +1,255 @@
+"""The artists of a figure hold the numbers of its CSV, and equal input gives equal bytes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from figure_tables import read_csv, rows_of_model, write_rows
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.output import produce
+from shape_of_learning.figures.profiles import draw_anisotropy_measures, draw_profiles_by_role
+from shape_of_learning.figures.style import drawn_models, theme
+from shape_of_learning.figures.tidy_table import read_measurements
+from shape_of_learning.figures.training_curves import draw_dimension_by_step
+from shape_of_learning.figures.training_profile import draw_training_profile
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+STEPS = [0, 1, 8, 64, 512]
+TRAINED = rows_of_model("a", steps=STEPS) + rows_of_model("b", steps=[2, 100], layers=5)
+FINAL = rows_of_model("a") + rows_of_model("b", layers=4) + rows_of_model("c", role="encoder")
+NAMES = {"decoder": "Decoders", "encoder": "Encoders"}
+
+
+def drawn(draw, rows, models, folder, **options):
+    """Draw `rows`; the drawing and its CSV, read back."""
+    path = write_rows(folder / "measurements.csv", rows)
+    with theme():
+        drawing = draw(read_measurements([path]), drawn_models(models), "Protocol.", **options)
+    drawing.table.to_csv(folder / "figure.csv", index=False)
+    return drawing.figure, read_csv(folder / "figure.csv")
+
+
+def lines_of(axes):
+    return {line.get_label(): line for line in axes.get_lines() if line.get_label()[0] != "_"}
+
+
+def column(points, name):
+    return np.array([float(point[name] or "nan") for point in points])
+
+
+def assert_line_is(line, points, x):
+    np.testing.assert_array_equal(line.get_xdata(), column(points, x))
+    np.testing.assert_array_equal(line.get_ydata(), column(points, "mean"))
+
+
+def assert_bands_are(axes, points, x):
+    """Every band of the panel passes through mean - sd and mean + sd of its points."""
+    corners = np.concatenate(
+        [path.vertices for band in axes.collections for path in band.get_paths()]
+    )
+    places, mean, sd = (column(points, name) for name in (x, "mean", "sd"))
+    expected = np.concatenate(
+        [np.column_stack([places, mean - sd]), np.column_stack([places, mean + sd])]
+    )
+    assert {tuple(corner) for corner in expected} == {tuple(corner) for corner in corners}
+
+
+def test_profiles_by_role_draw_their_csv(tmp_path):
+    figure, points = drawn(draw_profiles_by_role, FINAL, ["a", "b", "c"], tmp_path)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Decoders", "Encoders"]
+    for axes in figure.axes:
+        panel = [point for point in points if NAMES[point["role"]] == axes.get_title(loc="left")]
+        assert_bands_are(axes, panel, "depth")
+        for name, line in lines_of(axes).items():
+            assert_line_is(line, [point for point in panel if point["model"] == name], "depth")
+    assert [set(lines_of(axes)) for axes in figure.axes] == [{"a", "b"}, {"c"}]
+
+
+def test_profiles_by_role_show_one_panel_if_there_is_one_role(tmp_path):
+    figure, _ = drawn(draw_profiles_by_role, FINAL, ["c"], tmp_path)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Encoders"]
+
+
+def test_anisotropy_measures_draw_their_csv(tmp_path):
+    figure, points = drawn(draw_anisotropy_measures, FINAL, ["a", "c"], tmp_path)
+    titles = {
+        ("Anisotropy", "Not centred"): "anisotropy_uncentered",
+        ("Anisotropy", "Centred"): "anisotropy",
+        ("Average cosine", "Not centred"): "average_cosine",
+        ("Average cosine", "Centred"): "average_cosine_centered",
+    }
+    assert len(figure.axes) == 4
+    for axes in figure.axes:
+        estimator = titles.pop((axes.get_ylabel(), axes.get_title(loc="left")))
+        panel = [point for point in points if point["estimator"] == estimator]
+        assert_bands_are(axes, panel, "depth")
+        for name, line in lines_of(axes).items():
+            assert_line_is(line, [point for point in panel if point["model"] == name], "depth")
+
+
+def test_training_profile_draws_its_csv_from_early_to_late(tmp_path):
+    figure, points = drawn(draw_training_profile, TRAINED, ["a"], tmp_path)
+    lines = lines_of(figure.axes[0])
+    assert list(lines) == [str(step) for step in STEPS]
+    assert_bands_are(figure.axes[0], points, "layer")
+    for step, line in lines.items():
+        assert_line_is(line, [point for point in points if point["step"] == step], "layer")
+
+
+def test_later_steps_are_drawn_darker(tmp_path):
+    figure, _ = drawn(draw_training_profile, TRAINED, ["a"], tmp_path)
+    trained = list(lines_of(figure.axes[0]).values())[1:]
+    lightness = [np.dot(_rgb(line.get_color()), [0.2126, 0.7152, 0.0722]) for line in trained]
+    assert lightness == sorted(lightness, reverse=True)
+
+
+def test_step_0_of_a_training_profile_is_named_and_on_top(tmp_path):
+    figure, _ = drawn(draw_training_profile, TRAINED, ["a"], tmp_path)
+    axes = figure.axes[0]
+    untrained, *others = lines_of(axes).values()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["step 0, untrained"]
+    assert untrained.get_zorder() > max(line.get_zorder() for line in others)
+
+
+@pytest.mark.parametrize("progress", ["step", "tokens"])
+def test_dimension_curves_draw_their_csv(tmp_path, progress):
+    figure, points = drawn(
+        draw_dimension_by_step,
+        TRAINED,
+        ["a", "b"],
+        tmp_path,
+        estimators=["two_nn", "mada", "mom"],
+        progress=progress,
+    )
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["TwoNN", "MADA", "MOM"]
+    for axes, estimator in zip(figure.axes, ["two_nn", "mada", "mom"], strict=True):
+        panel = [point for point in points if point["estimator"] == estimator]
+        assert_bands_are(axes, panel, progress)
+        for name, line in lines_of(axes).items():
+            assert_line_is(line, [point for point in panel if point["model"] == name], progress)
+
+
+def test_step_0_stands_within_a_logarithmic_axis(tmp_path):
+    figure, _ = drawn(draw_dimension_by_step, TRAINED, ["a", "b"], tmp_path)
+    (axes,) = figure.axes
+    pixels = axes.transData.transform([(step, 20) for step in STEPS])[:, 0]
+    left = axes.get_window_extent().x0
+    assert left < pixels[0] < pixels[1]
+    assert np.ptp(np.diff(pixels[1:])) < 1e-6 * pixels[-1]  # 1, 8, 64, 512 evenly: float rounding
+    assert "0" in [text.get_text() for text in axes.get_xticklabels()]
+
+
+def test_an_undefined_checkpoint_is_a_gap(tmp_path):
+    rows = [
+        row | {"value": ""} if (row["model"], row["step"]) == ("a", 8) else row for row in TRAINED
+    ]
+    figure, points = drawn(draw_dimension_by_step, rows, ["a", "b"], tmp_path)
+    line = lines_of(figure.axes[0])["a"]
+    assert list(np.isnan(line.get_ydata())) == [step == 8 for step in STEPS]
+    assert [point["mean"] == "" for point in points if point["model"] == "a"] == [
+        step == 8 for step in STEPS
+    ]
+
+
+def test_a_point_between_two_gaps_is_marked(tmp_path):
+    rows = [row | {"value": ""} if row["layer"] in (0, 2) else row for row in rows_of_model("a")]
+    figure, _ = drawn(draw_profiles_by_role, rows, ["a"], tmp_path)
+    line = lines_of(figure.axes[0])["a"]
+    assert list(line.get_markevery()) == [False, True, False, True]
+    assert line.get_marker() == "o"
+
+
+def test_a_model_without_any_value_is_named_as_undefined(tmp_path):
+    rows = FINAL + [row | {"model": "d", "value": ""} for row in rows_of_model("a")]
+    figure, _ = drawn(draw_profiles_by_role, rows, ["a", "d"], tmp_path)
+    assert "d: undefined" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_mixed_batch_sizes_are_not_drawn(tmp_path):
+    rows = rows_of_model("a", steps=STEPS) + rows_of_model("b", steps=STEPS, n=1024)
+    with pytest.raises(InputError, match="mixes batches of 1024 and 4096 vectors"):
+        drawn(draw_dimension_by_step, rows, ["a", "b"], tmp_path)
+
+
+def test_models_without_steps_have_no_training_curve(tmp_path):
+    with pytest.raises(InputError, match="no step for checkpoints of c"):
+        drawn(draw_dimension_by_step, TRAINED + rows_of_model("c"), ["a", "c"], tmp_path)
+
+
+def test_a_training_profile_is_of_one_model(tmp_path):
+    with pytest.raises(InputError, match="shows one model, not 2"):
+        drawn(draw_training_profile, TRAINED, ["a", "b"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("draw", "rows", "options"),
+    [
+        (draw_profiles_by_role, FINAL, {}),
+        (draw_training_profile, TRAINED, {}),
+        (draw_dimension_by_step, TRAINED, {"estimators": ["two_nn", "mom"]}),
+    ],
+)
+def test_equal_measurements_give_equal_bytes(tmp_path, draw, rows, options, monkeypatch):
+    path = write_rows(tmp_path / "measurements.csv", rows)
+    written = []
+    for epoch in ("1000000000", "2000000000"):
+        # the date that matplotlib and fontTools write where they write one
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+        files = [tmp_path / f"{epoch}figure.{suffix}" for suffix in ("pdf", "png", "csv")]
+        pdf, png, csv = files
+        produce(draw, measurements=[path], models=["a"], pdf=pdf, png=png, csv=csv, **options)
+        written.append([file.read_bytes() for file in files])
+    assert written[0] == written[1]
+
+
+def run_script(name, *arguments):
+    return subprocess.run(
+        [sys.executable, WORKFLOW / "scripts" / name, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(WORKFLOW)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "models"),
+    [
+        ("plot_figure_1.py", ["a", "b"]),
+        ("plot_training_profile.py", ["a"]),
+        ("plot_dimension_by_step.py", ["a", "b"]),
+        ("plot_dimension_estimators.py", ["a", "b"]),
+        ("plot_anisotropy_measures.py", ["a", "b"]),
+    ],
+)
+def test_a_script_writes_pdf_png_and_csv(tmp_path, script, models):
+    path = write_rows(tmp_path / "measurements.csv", TRAINED)
+    outputs = {kind: tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "csv")}
+    options = [text for kind, file in outputs.items() for text in (f"--{kind}", file)]
+    labels = [f"Model {name}" for name in models]
+    ran = run_script(
+        script, "--measurements", path, "--models", *models, "--labels", *labels, *options
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert outputs["pdf"].read_bytes().startswith(b"%PDF")
+    assert outputs["png"].read_bytes().startswith(b"\x89PNG")
+    assert {row["label"] for row in read_csv(outputs["csv"])} == set(labels)
+
+
+def test_a_script_says_in_one_sentence_what_is_wrong_and_leaves_nothing(tmp_path):
+    path = write_rows(tmp_path / "measurements.csv", TRAINED)
+    outputs = [tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "csv")]
+    options = [text for file in outputs for text in (f"--{file.suffix[1:]}", file)]
+    ran = run_script("plot_figure_1.py", "--measurements", path, "--models", "z", *options)
+    assert ran.returncode == 1
+    assert "has no model 'z', only a, b" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert not any(file.exists() for file in outputs)
+
+
+def _rgb(colour):
+    return [int(colour[place : place + 2], 16) for place in (1, 3, 5)]

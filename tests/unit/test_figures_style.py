@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.captions import short_number
+from shape_of_learning.figures.lines import spread
+from shape_of_learning.figures.scales import set_progress_axis
+from shape_of_learning.figures.style import drawn_models, line_styles
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_labels_never_cover_each_other_and_keep_their_order(wanted):
+    pitch = 1 / 20
+    places = spread(np.array(wanted), pitch)
+    rounding = 1e-12  # a few additions of numbers below 1
+    assert np.all(np.diff(np.sort(places)) >= pitch - rounding)
+    assert np.all((places >= pitch / 2 - rounding) & (places <= 1 - pitch / 2 + rounding))
+    assert np.all(np.diff(places[np.argsort(wanted, kind="stable")]) > 0)
+
+
+def test_labels_with_room_stay_where_they_are():
+    wanted = np.array([0.9, 0.2, 0.5])
+    np.testing.assert_allclose(spread(wanted, 0.1), wanted, rtol=0, atol=1e-15)
+
+
+def test_six_models_are_told_apart_without_colours():
+    models = drawn_models(list("abcdef"), families=["x", "x", "x", "y", "y", "z"])
+    styles = line_styles(models).values()
+    assert len({style.marker for style in styles}) == 6
+    assert len({style.dashes for style in styles}) == 6
+
+
+def test_twenty_four_models_have_twenty_four_looks():
+    sizes = {"opt": 6, "gpt2": 4, "llama": 3, "falcon": 2, "gptj": 1, "bert": 2, "roberta": 2}
+    families = [name for name, size in (sizes | {"albert": 4}).items() for _ in range(size)]
+    styles = line_styles(drawn_models([str(i) for i in range(24)], families=families))
+    assert len({(style.colour, style.dashes) for style in styles.values()}) == 24
+
+
+@pytest.mark.parametrize(
+    ("labels", "families", "reason"),
+    [
+        (["A"], [], "1 labels for 2"),
+        (["A", "A"], [], "labels name A twice"),
+        ([], ["x"], "1 famil"),
+    ],
+)
+def test_labels_and_families_belong_to_models(labels, families, reason):
+    with pytest.raises(InputError, match=reason):
+        drawn_models(["a", "b"], labels, families)
+
+
+def test_a_model_is_drawn_once():
+    with pytest.raises(InputError, match="models name a twice"):
+        drawn_models(["a", "a"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0], [0, 5], [7], [3, 4], [0, 1, 2, 4, 300], [1000, 600_000], [0, 2e6, 3e11, 3e12]],
+)
+def test_a_progress_axis_labels_its_range(values):
+    axes = Figure().subplots()
+    axes.plot(values, values)
+    set_progress_axis(axes, values)
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert len(ticks) >= min(2, len(values))
+    assert (0 in ticks) == (0 in values)
+    assert all(low < value < high for value in values)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (512, "512"),
+        (143_000, "143k"),
+        (337_250, "337k"),
+        (3e12, "3T"),
+        (1_431_000, "1.43M"),
+    ],
+)
+def test_numbers_are_written_short(number, text):
+    assert short_number(number) == text

@@ -1,0 +1,189 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from clouds import gaussian, hidden_states
+from shape_of_learning import nearest_distances
+from shape_of_learning.random_streams import random_stream
+
+
+def by_brute_force(X, k):
+    """All differences in float64; `hypot` neither over- nor underflows."""
+    X = np.asarray(X, dtype=np.float64)
+    distances = np.array([np.hypot.reduce(X - x, axis=1) for x in X])
+    np.fill_diagonal(distances, np.inf)
+    return np.sort(distances, axis=1)[:, :k]
+
+
+def with_offset(norm):
+    X = hidden_states()
+    offset = gaussian(1, X.shape[1], seed=1)
+    return X + norm * offset / np.linalg.norm(offset)
+
+
+def with_massive_rows(size, share=0.01):
+    """A share of the rows far out along one coordinate: a second cluster with neighbours of its own."""
+    X = hidden_states(n=500)
+    X[:: round(1 / share), 7] += size
+    return X
+
+
+def clusters_of_near_duplicates(size):
+    centres = np.repeat(hidden_states(n=480 // size), size, axis=0)
+    return centres + 1e-7 * gaussian(len(centres), centres.shape[1])
+
+
+CLOUDS = {
+    "plain": hidden_states,
+    "float32": lambda: hidden_states().astype(np.float32),
+    "offset 1000": lambda: with_offset(1000),
+    "offset 5000": lambda: with_offset(5000),
+    "one coordinate + 3000": lambda: hidden_states() + 3000 * (np.arange(48) == 3),
+    "one coordinate varies by 1e5": lambda: hidden_states() * np.where(np.arange(48) == 3, 1e5, 1),
+    "1 % massive rows": lambda: with_massive_rows(1e5),
+    "10 % massive rows": lambda: with_massive_rows(1e5, share=0.1),
+    "10 % rows beyond the squares of float32": lambda: with_massive_rows(1e30, share=0.1),
+    "10 % rows beyond the squares of float64": lambda: with_massive_rows(1e200, share=0.1),
+    "two halves 1e9 apart": lambda: with_massive_rows(1e9, share=0.5),
+    "scale 1e-9": lambda: 1e-9 * hidden_states(),
+    "scale 1e30": lambda: 1e30 * hidden_states(),
+    "scale 1e-200": lambda: 1e-200 * hidden_states(n=150),
+    "scale 1e200": lambda: 1e200 * hidden_states(n=150),
+    "pairs of near-duplicates": lambda: clusters_of_near_duplicates(2),
+    "clusters of near-duplicates": lambda: clusters_of_near_duplicates(80),
+    "one dimension": lambda: gaussian(300, 1),
+    "more dimensions than vectors": lambda: gaussian(120, 700),
+}
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+@pytest.mark.parametrize("k", [2, 20])
+def test_distances_are_those_of_brute_force(name, k):
+    X = CLOUDS[name]()
+    np.testing.assert_allclose(nearest_distances(X, k), by_brute_force(X, k), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize(("levels", "d"), [(2, 9), (4, 5), (10, 3)])
+def test_ties_on_a_lattice_are_all_found(levels, d):
+    X = np.stack(np.meshgrid(*[np.arange(levels)] * d), axis=-1).reshape(-1, d)
+    squares = np.square(X[:, None] - X).sum(axis=2)  # integers, hence exact
+    expected = np.sqrt(np.sort(squares, axis=1)[:, 1:31])
+    np.testing.assert_array_equal(nearest_distances(X, 30), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(2, 90),
+    d=st.integers(1, 12),
+    k=st.integers(1, 30),
+    levels=st.sampled_from([3, 50, 10**6]),
+    scale=st.sampled_from([1e-30, 1.0, 1e12]),
+    offset=st.sampled_from([0.0, 1e4]),
+    far=st.sampled_from([0.0, 1e3, 1e8]),
+    seed=st.integers(0, 10**6),
+)
+def test_distances_are_those_of_brute_force_on_any_cloud(n, d, k, levels, scale, offset, far, seed):
+    stream = random_stream(seed, "any cloud")
+    X = stream.integers(levels, size=(n, d)) / levels + offset
+    X += far * (stream.random((n, 1)) < 0.2) * stream.random(d)
+    X *= scale
+    k = min(k, n - 1)
+    _, first = np.unique(X, axis=0, return_index=True)
+    distinct = X[np.sort(first)]
+    existing = min(k, len(distinct) - 1)
+    found = nearest_distances(X, k)
+    assert found.shape == (len(distinct), k)
+    if existing:
+        expected = by_brute_force(distinct, existing)
+        np.testing.assert_allclose(found[:, :existing], expected, rtol=1e-9, atol=0)
+    assert np.isnan(found[:, existing:]).all()
+
+
+def test_k_plus_one_rows_are_enough():
+    X = hidden_states(n=11)
+    np.testing.assert_allclose(nearest_distances(X, 10), by_brute_force(X, 10), rtol=1e-9, atol=0)
+
+
+def test_copies_are_one_vector_in_order_of_first_appearance():
+    X = hidden_states(n=60)
+    copies = random_stream(0, "copies").integers(60, size=200)
+    repeated = X[copies]
+    firsts = repeated[np.sort(np.unique(copies, return_index=True)[1])]
+    np.testing.assert_array_equal(nearest_distances(repeated, 5), nearest_distances(firsts, 5))
+
+
+def test_neighbours_that_do_not_exist_are_nan():
+    X = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, -0.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(
+        nearest_distances(X, 3), [[5, np.nan, np.nan], [5, np.nan, np.nan]]
+    )
+
+
+def test_one_vector_repeated_has_no_neighbour():
+    np.testing.assert_array_equal(nearest_distances(np.ones((9, 4)), 2), [[np.nan, np.nan]])
+
+
+def test_distinct_vectors_are_never_at_distance_zero():
+    X = gaussian(100, 3)
+    X[50:] = X[:50]
+    X[50:, 0] = 1e-200 * np.arange(1, 51)
+    X[:50, 0] = 0
+    # Each vector has a twin whose distance would vanish if it were squared.
+    np.testing.assert_allclose(
+        nearest_distances(X, 1)[:, 0], np.tile(1e-200 * np.arange(1, 51), 2), rtol=1e-9, atol=0
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_tensor_gives_what_its_values_give_as_an_array(dtype):
+    tensor = torch.from_numpy(hidden_states()).to(dtype)
+    array = tensor.double().numpy()
+    np.testing.assert_array_equal(nearest_distances(tensor, 10), nearest_distances(array, 10))
+
+
+@pytest.mark.parametrize("name", ["plain", "1 % massive rows", "clusters of near-duplicates"])
+def test_the_number_of_threads_changes_no_bit(name):
+    X = CLOUDS[name]()
+    with threadpool_limits(1):
+        alone = nearest_distances(X, 20)
+    with threadpool_limits(2):
+        np.testing.assert_array_equal(nearest_distances(X, 20), alone)
+
+
+def test_the_input_is_left_as_it_was():
+    X = hidden_states()
+    before = X.copy()
+    nearest_distances(X, 5)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_memory_does_not_grow_with_the_square_of_the_vectors():
+    X = gaussian(8192, 4)
+    tracemalloc.start()
+    nearest_distances(X, 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # All pairs would take 256 MiB in float32; a block of 8 MiB with what is done to it fits in 48.
+    assert peak < 48 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("X", "k", "message"),
+    [
+        (np.zeros(5), 1, "^X must have two dimensions"),
+        (np.zeros((5, 2)), 5, "^X has 5 rows, but k=5 neighbours take at least 6"),
+        ([[0.0, np.nan], [1.0, 1.0]], 1, "^X holds NaN or infinity"),
+        ([[0.0, np.inf], [1.0, 1.0]], 1, "^X holds NaN or infinity"),
+        ([[0.0, 1e305], [1.0, 1.0]], 1, "^X holds numbers beyond"),
+        (np.eye(5), 0, "^k must be at least 1, not 0"),
+        (np.eye(5), 2.0, "^k must be a whole number, not 2.0"),
+    ],
+)
+def test_bad_input_is_refused_by_name_and_reason(X, k, message):
+    with pytest.raises(ValueError, match=message):
+        nearest_distances(X, k)

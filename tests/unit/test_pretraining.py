@@ -1,0 +1,193 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.pretraining import pretrain
+from shape_of_learning.pretraining_recipe import Recipe
+from shape_of_learning.steps import pretraining_steps
+from shape_of_learning.training_batches import IGNORED, MaskedObjective
+from shape_of_learning.training_tokenizer import train_tokenizer
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+# Regular enough that two dozen small steps learn something of it.
+TEXT = "".join(
+    f"The {animal} saw the {place}. It was {mood}.\n"
+    for animal in ("cat", "dog", "horse", "bird", "fish", "mouse")
+    for place in ("river", "forest", "house", "mountain", "city")
+    for mood in ("glad", "tired", "hungry", "afraid")
+)
+RECIPE = {
+    "layers": 2,
+    "hidden_size": 32,
+    "attention_heads": 2,
+    "vocabulary": 300,
+    "context": 16,
+    "batch_size": 8,
+    "learning_rate": 0.01,
+    "warmup_steps": 2,
+    "last_step": 24,
+    "seed": 7,
+    "threads": 1,
+}
+STEPS = [0, 1, 2, 4, 8, 16, 24]
+
+
+def recipe(architecture: str, **changes: object) -> Recipe:
+    return Recipe(architecture=architecture, **(RECIPE | changes))
+
+
+@pytest.fixture(scope="module", params=["gpt_neox", "bert"])
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param) / "model"
+    pretrain(TEXT, recipe(request.param), model="tiny", destination=folder)
+    return folder
+
+
+def architecture_of(folder: Path) -> str:
+    return json.loads((folder / "step0" / "config.json").read_text())["model_type"]
+
+
+def record(folder: Path, step: int) -> dict:
+    return json.loads((folder / f"step{step}" / "checkpoint.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("last", "steps"),
+    [(1, [0, 1]), (2, [0, 1, 2]), (3, [0, 1, 2, 3]), (24, STEPS), (8, [0, 1, 2, 4, 8])],
+)
+def test_steps_are_the_powers_of_two_below_the_last_and_the_last(last, steps):
+    assert pretraining_steps(last) == steps
+
+
+def test_the_list_of_steps_costs_no_import_of_numpy_or_torch():
+    code = "import sys, shape_of_learning.steps; print(sys.modules.keys() & {'numpy', 'torch'})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=WORKFLOW, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_each_step_is_saved_and_says_how_far_it_is(trained):
+    assert {path.name for path in trained.iterdir()} == {f"step{step}" for step in STEPS}
+    for step in STEPS:
+        assert record(trained, step)["step"] == step
+        assert record(trained, step)["tokens"] == step * 8 * 16
+
+
+def test_a_saved_step_loads_as_any_checkpoint(trained):
+    model = transformers.AutoModel.from_pretrained(trained / "step24")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step24")
+    inputs = tokenizer("The cat saw the river.", return_tensors="pt")
+    hidden = model(**inputs, output_hidden_states=True).hidden_states
+    assert [state.shape[-1] for state in hidden] == [32, 32, 32]
+    assert model.config.model_type == architecture_of(trained)
+
+
+def test_the_held_out_loss_falls(trained):
+    assert record(trained, 24)["loss"] < record(trained, 0)["loss"]
+
+
+def test_an_untrained_model_knows_little_more_than_the_size_of_its_vocabulary(trained):
+    vocabulary = len(transformers.AutoTokenizer.from_pretrained(trained / "step0"))
+    # Initial logits have a standard deviation below 0.02 sqrt(32) = 0.11 (of normed states), which
+    # moves the expected cross-entropy by half its square; 0.1 nats allow for a sample of tokens.
+    assert record(trained, 0)["loss"] == pytest.approx(np.log(vocabulary), abs=0.1)
+
+
+def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
+    arguments = {"model": "tiny", "architecture": architecture_of(trained)} | RECIPE
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    subprocess.run(
+        [
+            sys.executable,
+            str(WORKFLOW / "scripts" / "pretrain_model.py"),
+            *(f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()),
+            *(f"--text={text}", f"--output={tmp_path / 'again'}"),
+        ],
+        env={"PYTHONPATH": str(WORKFLOW), "OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        check=True,
+    )
+    first, again = (
+        {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (trained, tmp_path / "again")
+    )
+    assert first.keys() == again.keys()
+    assert [name for name in first if first[name] != again[name]] == []
+
+
+@pytest.mark.parametrize("change", [{"seed": 8}, {"model": "other"}])
+def test_another_seed_or_model_starts_from_other_weights(trained, tmp_path, change):
+    owner = change.get("model", "tiny")
+    seed = change.get("seed", RECIPE["seed"])
+    plan = recipe(architecture_of(trained), seed=seed, last_step=1, warmup_steps=0)
+    pretrain(TEXT, plan, model=owner, destination=tmp_path / "model")
+    first, other = (
+        (folder / "step0" / "model.safetensors").read_bytes()
+        for folder in (trained, tmp_path / "model")
+    )
+    assert first != other
+
+
+def test_the_settings_of_torch_are_left_as_they_were(tmp_path):
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    state = torch.get_rng_state()
+    plan = recipe("bert", last_step=1, warmup_steps=0, threads=before[0] + 1)
+    pretrain(TEXT, plan, model="tiny", destination=tmp_path / "model")
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_any_text_survives_the_tokenizer():
+    tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
+    text = "Ωmega, 数学 \t and  two spaces\n"
+    assert tokenizer.decode(tokenizer(text).input_ids) == text
+
+
+def test_an_encoder_frames_a_text_and_a_decoder_does_not(trained):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step0")
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer("The cat").input_ids)
+    framed = tokens[0] == "[CLS]" and tokens[-1] == "[SEP]"
+    assert framed == (architecture_of(trained) == "bert")
+
+
+def test_masking_follows_bert():
+    """Shares within 5 standard errors of the binomial at 200,000 positions (Devlin et al. 2019)."""
+    objective = MaskedObjective(context=102, cls=2, sep=3, mask=4, ordinary=range(5, 1005))
+    ids = np.random.default_rng(0).integers(5, 1005, 10_000)
+    shown, predicted = objective.batch(ids, 2_000, np.random.default_rng(1))
+    assert (shown[:, 0] == 2).all()
+    assert (shown[:, -1] == 3).all()
+    assert (predicted[:, [0, -1]] == IGNORED).all()
+    chosen = predicted != IGNORED
+    assert chosen[:, 1:-1].mean() == pytest.approx(0.15, abs=5 * np.sqrt(0.15 * 0.85 / 200_000))
+    error = 5 * np.sqrt(0.8 * 0.2 / (0.15 * 200_000))
+    assert (shown[chosen] == 4).mean() == pytest.approx(0.8, abs=error)
+    # A tenth is shown as it is; of the tenth that is replaced, one in a thousand by itself.
+    assert (shown[chosen] == predicted[chosen]).mean() == pytest.approx(0.1001, abs=error)
+    assert ((shown == 4) <= chosen).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"attention_heads": 3}, "attention_heads"),
+        ({"warmup_steps": 24}, "warmup_steps"),
+        ({"vocabulary": 256}, "vocabulary"),
+        ({"context": 2000}, "context"),
+    ],
+)
+def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, change, key):
+    with pytest.raises(InputError, match=f"`pretraining.{key}`"):
+        pretrain(
+            TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "out" / "model"
+        )
+    assert not list(tmp_path.glob("out/*"))

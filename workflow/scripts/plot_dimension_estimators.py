@@ -1,0 +1,20 @@
+"""Rule figure_5: intrinsic dimension by training step, one panel per estimator."""
+
+from shape_of_learning.command_line import run
+from shape_of_learning.figures.command import add_curve_arguments, figure_parser
+from shape_of_learning.figures.output import produce
+from shape_of_learning.figures.training_curves import draw_dimension_by_step
+
+
+def main(**arguments: object) -> None:
+    """Draw the figure; the arguments are those of the command line, by name."""
+    produce(draw_dimension_by_step, **arguments)
+
+
+if __name__ == "__main__":
+    parser = figure_parser(__doc__)
+    parser.add_argument(
+        "--estimators", nargs="+", default=["two_nn", "mada", "mom"], help="default: %(default)s"
+    )
+    add_curve_arguments(parser)
+    run(main, parser)

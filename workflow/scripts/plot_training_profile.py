@@ -1,0 +1,17 @@
+"""Rules figure_2 and figure_3: one model's anisotropy profile at each training step."""
+
+from shape_of_learning.command_line import run
+from shape_of_learning.figures.command import figure_parser
+from shape_of_learning.figures.output import produce
+from shape_of_learning.figures.training_profile import draw_training_profile
+
+
+def main(**arguments: object) -> None:
+    """Draw the figure; the arguments are those of the command line, by name."""
+    produce(draw_training_profile, **arguments)
+
+
+if __name__ == "__main__":
+    parser = figure_parser(__doc__)
+    parser.add_argument("--estimator", default="anisotropy", help="default: %(default)s")
+    run(main, parser)

@@ -1,0 +1,28 @@
+"""Write the language reference that CPython ships as a MediaWiki export, for runs without network.
+
+Its text depends on the version of Python, and on nothing else.
+"""
+
+import argparse
+from pathlib import Path
+
+from shape_of_learning.command_line import run
+from shape_of_learning.corpus.python_topics import pages, write_export
+from shape_of_learning.files import written_beside
+
+
+def main(output: Path) -> None:
+    """Write the export to `output`."""
+    with written_beside(output) as partial:
+        write_export(partial, dict(pages()))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Arguments of :func:`main`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="written: MediaWiki XML export")
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,75 @@
+"""Words: names of estimators, short numbers, sentences of captions."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+# An estimator that is not here is called by its name in the table.
+ESTIMATOR_LABELS = {
+    "anisotropy": "Anisotropy",
+    "anisotropy_uncentered": "Anisotropy, not centred",
+    "average_cosine": "Average cosine",
+    "average_cosine_centered": "Average cosine, centred",
+    "two_nn": "TwoNN",
+    "two_nn_authors": "TwoNN (lowest 20 %)",
+    "mada": "MADA",
+    "mom": "MOM",
+    "mle": "MLE",
+}
+ESTIMATOR_DETAILS = {
+    "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over "
+    "the sum of all",
+    "two_nn": "TwoNN keeps the lowest 90 % of the ratios of neighbour distances",
+    "two_nn_authors": "TwoNN keeps the lowest 20 % of the ratios of neighbour distances",
+}
+
+
+def estimator_label(estimator: str) -> str:
+    """Name of an estimator on axes and panels."""
+    return ESTIMATOR_LABELS.get(estimator, estimator)
+
+
+def short_number(number: float) -> str:
+    """Write 143000 as 143k, 3e12 as 3T: three digits and a suffix for thousands."""
+    for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{suffix}"
+    return f"{number:.3g}"
+
+
+def bands_over_batches(table: pd.DataFrame, *, of: str = "batches") -> str:
+    """Say what lines and bands show, such as '... over 3 batches of 4,096 vectors.'.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From :mod:`shape_of_learning.figures.averages`.
+    of : str
+        What the mean is taken over.
+    """
+    defined = table[table["batches"] > 0]
+    if defined.empty:
+        return "No value is defined."
+    sizes = _range(defined["n_smallest"].min(), defined["n_largest"].max())
+    batches = _range(defined["batches"].min(), defined["batches"].max())
+    sentence = (
+        f"Lines: mean over {of}; bands: one standard deviation to either side, over {batches} "
+        f"batches of {sizes} vectors."
+    )
+    return sentence if len(defined) == len(table) else f"{sentence} Gaps: undefined."
+
+
+def details(estimators: Sequence[str]) -> str:
+    """One sentence on the variants of the estimators, empty if there is nothing to say."""
+    known = [ESTIMATOR_DETAILS[name] for name in estimators if name in ESTIMATOR_DETAILS]
+    text = "; ".join(known)
+    return text[:1].upper() + text[1:] + "." if text else ""
+
+
+def caption(*sentences: str) -> str:
+    """Join the sentences that there are."""
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

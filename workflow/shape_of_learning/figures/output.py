@@ -1,0 +1,92 @@
+"""What a figure is made of, and how it is written."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shape_of_learning.figures.style import drawn_models, theme
+from shape_of_learning.figures.tidy_table import read_measurements
+from shape_of_learning.files import written_beside
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PROTOCOL = "The last layer is taken after the model's final norm, where it has one."
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, the numbers that it draws, and what a reader must know of them.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    table : pandas.DataFrame
+        One row per drawn point.
+    caption : str
+        A few sentences; stored in the PDF as Subject and in the PNG as Description.
+    """
+
+    figure: Figure
+    table: pd.DataFrame
+    caption: str
+
+
+def produce(
+    draw: Callable[..., Drawing],
+    *,
+    measurements: Sequence[Path],
+    models: Sequence[str],
+    labels: Sequence[str] = (),
+    families: Sequence[str] = (),
+    protocol: str = DEFAULT_PROTOCOL,
+    pdf: Path,
+    png: Path,
+    csv: Path,
+    **options: object,
+) -> None:
+    """Read the measurements, draw and save: what every figure's script does.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(measurements, models, protocol, **options) -> Drawing``.
+    measurements : sequence of Path
+        Tidy tables, see :func:`~shape_of_learning.figures.tidy_table.read_measurements`.
+    models, labels, families : sequence of str
+        See :func:`~shape_of_learning.figures.style.drawn_models`.
+    protocol : str
+        Closing sentences of the caption: what the table does not say.
+    pdf, png, csv : Path
+        Files to write.
+    **options
+        What this figure's function takes besides.
+
+    Raises
+    ------
+    InputError
+        If the measurements do not hold what the figure needs.
+    """
+    with theme():
+        chosen = drawn_models(models, labels, families)
+        drawing = draw(read_measurements(measurements), chosen, protocol, **options)
+        save(drawing, pdf, png, csv)
+    logger.info("%s", drawing.caption)
+
+
+def save(drawing: Drawing, pdf: Path, png: Path, csv: Path) -> None:
+    """Write a drawing as PDF, PNG and CSV; equal drawings give equal bytes.
+
+    Call it within :func:`~shape_of_learning.figures.style.theme`.
+    """
+    with written_beside(csv) as partial:
+        drawing.table.to_csv(partial, index=False, lineterminator="\n")
+    metadata = {"Subject": drawing.caption, "CreationDate": None}
+    with written_beside(pdf) as partial:
+        drawing.figure.savefig(partial, format="pdf", metadata=metadata)
+    metadata = {"Description": drawing.caption, "Software": None}
+    with written_beside(png) as partial:
+        drawing.figure.savefig(partial, format="png", metadata=metadata)

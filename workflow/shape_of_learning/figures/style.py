@@ -1,0 +1,157 @@
+"""One look for all figures: sizes, type, colours, line styles."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+import seaborn
+from matplotlib.colors import Colormap, ListedColormap
+
+from shape_of_learning.errors import InputError
+
+COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
+TEXT_WIDTH = 6.9  # inches, both columns
+PANEL_HEIGHT = 2.1  # inches
+
+# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper;
+# neighbours in the list also differ in lightness, for greyscale.
+COLOURS = [
+    seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
+]
+DASHES = [
+    "-",
+    (0, (4, 1.2)),
+    (0, (1, 1)),
+    (0, (4, 1, 1, 1)),
+    (0, (7, 1.5)),
+    (0, (4, 1, 1, 1, 1, 1)),
+]
+MARKERS = "osD^vP"
+INK = "0.15"  # a grey level
+
+THEME = {
+    "font.family": "DejaVu Sans",  # shipped with matplotlib, hence the same on every machine
+    "font.size": 7,
+    "axes.labelsize": 7,
+    "axes.titlesize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3,
+    "lines.markeredgewidth": 0,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "0.9",
+    "grid.linewidth": 0.4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.8,
+    "ytick.minor.size": 1.8,
+    "axes.titlelocation": "left",
+    "pdf.fonttype": 42,  # TrueType: text in the PDF stays text
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 300,
+}
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """Draw and save within this look, whatever the user's own matplotlib settings are."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(seaborn.axes_style("ticks") | THEME)
+        yield
+
+
+@dataclass(frozen=True)
+class DrawnModel:
+    """A model of a figure: its name in the table, the label that is printed, its family."""
+
+    name: str
+    label: str
+    family: str
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How one model's line looks wherever it is drawn."""
+
+    colour: str
+    dashes: str | tuple[int, tuple[float, ...]]
+    marker: str
+
+
+def drawn_models(
+    models: Sequence[str], labels: Sequence[str] = (), families: Sequence[str] = ()
+) -> list[DrawnModel]:
+    """Pair names with labels and families.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Names as in the table, in the order in which they are drawn; sizes of a family ascending.
+    labels, families : sequence of str
+        One per model or none at all: then a model is labelled by its name and is its own family.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ, or if a model or a label is there twice.
+    """
+    labels, families = labels or models, families or models
+    for what, given in (("labels", labels), ("families", families)):
+        if len(given) != len(models):
+            raise InputError(f"{len(given)} {what} for {len(models)} models: give one per model")
+    for what, given in (("models", models), ("labels", labels)):
+        if twice := sorted({name for name in given if list(given).count(name) > 1}):
+            raise InputError(f"the figure's {what} name {', '.join(twice)} twice: name each once")
+    return [DrawnModel(*each) for each in zip(models, labels, families, strict=True)]
+
+
+def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
+    """Colour by family, from light to dark within it; keys are the models' names.
+
+    Dashes and markers follow the order of the models where there are enough of them for all, so
+    that the figure can be read without colours; else the place within the family.
+    """
+    families: dict[str, list[str]] = {}
+    for model in models:
+        families.setdefault(model.family, []).append(model.name)
+    in_order = len(models) <= len(DASHES)
+    order = [model.name for model in models]
+    styles = {}
+    for number, members in enumerate(families.values()):
+        shades = _shades(COLOURS[number % len(COLOURS)], len(members))
+        for place, (name, shade) in enumerate(zip(members, shades, strict=True)):
+            place = order.index(name) if in_order else place + number // len(COLOURS)
+            styles[name] = LineStyle(
+                shade, DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
+            )
+    return styles
+
+
+def step_colours() -> Colormap:
+    """Light to dark as training goes on: even in perception and in greyscale, without the ends.
+
+    The palest end would vanish on paper.
+    """
+    whole = matplotlib.colormaps["viridis_r"]
+    return ListedColormap(whole(np.linspace(0.08, 1, 256)), name="steps")
+
+
+def _shades(colour: str, members: int) -> list[str]:
+    """One family's shades, the last member's darkest; a single member has the plain colour."""
+    if members == 1:
+        return [colour]
+    light = seaborn.light_palette(colour, 6).as_hex()[3]
+    dark = seaborn.dark_palette(colour, 5).as_hex()[2]
+    return seaborn.blend_palette([light, colour, dark], members).as_hex()
