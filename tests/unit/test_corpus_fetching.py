@@ -147,6 +147,14 @@ def test_a_dead_first_mirror_is_passed_over(tmp_path):
     assert (tmp_path / "enwik8").read_bytes() == CONTENT
 
 
+def test_nothing_is_left_of_a_mirror_that_was_given_up(tmp_path):
+    broken = Mirror(CONTENT, cuts=[1000, 0], tag='"a"')
+    with served(broken) as first, served(Mirror(CONTENT)) as second:
+        get(tmp_path / "enwik8", first, second)
+    assert len(broken.asked) == 2
+    assert only(tmp_path, "enwik8")
+
+
 def test_mirrors_are_tried_in_order(tmp_path):
     first, second = Mirror(CONTENT), Mirror(CONTENT)
     with served(first) as url, served(second) as other_url:

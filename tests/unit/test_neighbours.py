@@ -11,6 +11,8 @@ from clouds import gaussian, hidden_states
 from shape_of_learning import nearest_distances
 from shape_of_learning.random_streams import random_stream
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 
 def by_brute_force(X, k):
     """All differences in float64; `hypot` neither over- nor underflows."""

@@ -160,7 +160,7 @@ def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
     import transformers
 
     text = (checkout.folder / "results/corpus/enwik6/text.txt").read_text(encoding="utf-8")
-    starts = random_stream(0, "windows").choice(len(text) // 512, size=128, replace=False) * 512
+    starts = random_stream(0, "windows").permutation(len(text) // 512)[:128] * 512
     tokenizer = transformers.AutoTokenizer.from_pretrained(encoder_folder())
     model = transformers.AutoModel.from_pretrained(encoder_folder(), dtype=torch.float32).eval()
     layers = defaultdict(list)

@@ -31,7 +31,7 @@ rule fetch_corpus:
     message:
         "Fetching the corpus {wildcards.source}"
     shell:
-        "python {input.script} --urls {params.urls:q} {params.checks:q} --output {output:q} --log {log:q}"
+        "python {input.script} --source {wildcards.source} --urls {params.urls:q} {params.checks:q} --output {output:q} --log {log:q}"
 
 
 rule wrap_python_topics:

@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 
 from shape_of_learning.command_line import run
+from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.embedding_dump import DumpProtocol, dump_embeddings
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.windows import read_text, sample_windows
 
 
 def main(
@@ -34,9 +34,8 @@ def main(
     import transformers
 
     # No owner: all models see the same windows, so that their curves are paired.
-    sample = sample_windows(
-        read_text(text), windows, window_characters, random_stream(seed, "windows")
-    )
+    stream = random_stream(seed, "windows")
+    sample, _ = sample_windows(read_text(text), windows, window_characters, stream, corpus=text)
     protocol = DumpProtocol(
         keep_special_tokens=special_tokens == "keep",
         keep_first_token=first_token == "keep",

@@ -1,1 +1,36 @@
-"""Estimators of the shape of hidden states, and the steps of the workflow that measures it."""
+"""Estimators of the shape of hidden states, and the steps of the workflow that measures it.
+
+The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neighbour distances that
+:func:`nearest_distances` finds in one::
+
+    import shape_of_learning as sol
+
+    sol.anisotropy(X), sol.average_cosine(X)
+    distances = sol.nearest_distances(X, 100)
+    sol.two_nn(distances), sol.mada(distances), sol.mom(distances), sol.mle(distances)
+"""
+
+from importlib import import_module
+
+_HOME = {
+    "anisotropy": "spectrum",
+    "average_cosine": "cosine",
+    "distinct_rows": "arrays",
+    "mada": "intrinsic_dimension",
+    "mle": "intrinsic_dimension",
+    "mom": "intrinsic_dimension",
+    "nearest_distances": "neighbours",
+    "two_nn": "intrinsic_dimension",
+}
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    # Imported on first use: the Snakefile imports this package at every start and needs no NumPy.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -23,13 +23,13 @@ def run(
     parser : argparse.ArgumentParser
         The script's own arguments; ``--log`` is added here.
     console : int
-        Lowest level that is shown on standard error. The log file holds everything from INFO on.
+        Lowest level that is shown on standard error. The log file holds everything.
 
     Notes
     -----
-    An :class:`InputError` becomes one sentence and exit status 1. So does an `OSError` that names a
-    file, since a full disk or a read-only folder is no defect of the program. Anything else is one:
-    its traceback is shown and logged.
+    An :class:`InputError` becomes one sentence and exit status 1. So does an `OSError`, since a full
+    disk or a read-only folder is no defect of the program; its traceback is only logged. Anything
+    else is a defect: its traceback is shown and logged.
     """
     parser.add_argument("--log", type=Path, help="file that receives the log")
     arguments = vars(parser.parse_args())
@@ -40,10 +40,9 @@ def run(
         logger.error("%s", error)
         sys.exit(1)
     except OSError as error:
-        if error.filename is None:
-            logger.exception("unexpected error")
-        else:
-            logger.error("%s: %s", error.filename, error.strerror)
+        where = f"{error.filename}: " if error.filename else ""
+        logger.error("%s%s", where, error.strerror or " ".join(str(error).split()))
+        logger.debug("where it happened", exc_info=True)
         sys.exit(1)
     except Exception:
         logger.exception("unexpected error")
@@ -51,7 +50,7 @@ def run(
 
 
 def _configure_logging(log: Path | None, console: int) -> None:
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
     logger.propagate = False
     shown = logging.StreamHandler(sys.stderr)
     shown.setLevel(console)

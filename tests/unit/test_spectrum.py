@@ -1,0 +1,165 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from threadpoolctl import threadpool_limits
+
+from clouds import gaussian, hidden_states, rotation
+from shape_of_learning import anisotropy, spectrum
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def by_singular_values(X, center=True):
+    """Full decomposition of the matrix, centred in extended precision."""
+    X = np.asarray(X, dtype=np.longdouble)
+    if center:
+        X = X - X.mean(axis=0)
+    squares = np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
+    return squares[0] / squares.sum()
+
+
+def with_huge_coordinate():
+    X = hidden_states()
+    X[17, 5] = 1e30
+    return X
+
+
+CLOUDS = {
+    "tall": hidden_states,
+    "wide": lambda: hidden_states(n=40, d=300),
+    "square": lambda: hidden_states(n=60, d=60),
+    "two rows": lambda: gaussian(2, 5),
+    "one column": lambda: gaussian(50, 1),
+    "isotropic": lambda: gaussian(200, 50),
+    "offset 1000": lambda: hidden_states() + 1000,
+    "offset 5000 times the signal": lambda: gaussian(300, 40) + 5000 * gaussian(1, 40, seed=1),
+    "one constant coordinate of 1e12": lambda: hidden_states() + 1e12 * (np.arange(48) == 3),
+    "one huge coordinate": with_huge_coordinate,
+    "two directions alike": lambda: gaussian(300, 40) * np.where(np.arange(40) < 2, 50, 1),
+    "scale 1e30": lambda: 1e30 * hidden_states(),
+    "scale 1e-30": lambda: 1e-30 * hidden_states(),
+    "scale 1e300": lambda: 1e300 * hidden_states() / 100,
+    "scale 1e-300": lambda: 1e-300 * hidden_states(),
+}
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("name", CLOUDS)
+def test_anisotropy_is_that_of_the_singular_values(name, center):
+    X = CLOUDS[name]()
+    assert anisotropy(X, center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(
+    "name", [name for name in CLOUDS if name not in ("two rows", "one column")]
+)
+def test_lanczos_iteration_finds_the_same(name, center, monkeypatch):
+    X = CLOUDS[name]()
+    monkeypatch.setattr(spectrum, "GRAM_SIDE", 20)
+    monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1000)
+    monkeypatch.setattr(spectrum, "_from_gram", None)  # so that it cannot stand in
+    monkeypatch.setattr(spectrum, "ROWS_PER_BLOCK", 64)
+    assert anisotropy(X, center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
+
+
+def test_anisotropy_of_many_dimensions_is_that_of_the_singular_values():
+    X = hidden_states(n=1300, d=1100)
+    assert min(X.shape) > spectrum.GRAM_SIDE
+    assert anisotropy(X) == pytest.approx(by_singular_values(X), rel=1e-9)
+
+
+def test_a_spectrum_without_gap_is_left_to_the_gram_matrix(monkeypatch):
+    X = gaussian(400, 300)
+    monkeypatch.setattr(spectrum, "GRAM_SIDE", 20)
+    monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1)
+    assert spectrum._lanczos(X) is None
+    assert anisotropy(X) == pytest.approx(by_singular_values(X), rel=1e-9)
+
+
+@given(arrays(float, (7, 4), elements=st.floats(-1e6, 1e6, width=32)))
+def test_anisotropy_lies_between_even_and_one_direction(X):
+    share = anisotropy(X)
+    assert math.isnan(share) or 1 / 4 - 1e-12 <= share <= 1
+
+
+def test_a_line_is_wholly_anisotropic():
+    assert anisotropy(np.outer(gaussian(50, 1)[:, 0], gaussian(1, 8)) + 3) == pytest.approx(1)
+
+
+def test_equal_directions_share_equally():
+    assert anisotropy(np.vstack([np.eye(6), -np.eye(6)])) == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e30, 1e-300])
+def test_anisotropy_of_one_vector_repeated_is_undefined(value):
+    assert math.isnan(anisotropy(np.full((7, 3), value) * [1, -0.3, 0.7]))
+
+
+def test_variance_at_the_level_of_rounding_is_none():
+    X = np.tile(gaussian(1, 20) + 1000, (30, 1))
+    X[::2] = np.nextafter(X[::2], np.inf)
+    assert math.isnan(anisotropy(X))
+
+
+def test_uncentred_zeros_are_undefined():
+    assert math.isnan(anisotropy(np.zeros((4, 3)), center=False))
+
+
+def test_one_row_uncentred_is_one_direction():
+    assert anisotropy([[3.0, 4.0]], center=False) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda X: X @ rotation(X.shape[1]), id="rotation"),
+        pytest.param(lambda X: X + 1000, id="translation"),
+        pytest.param(lambda X: X * 1e-7, id="scale"),
+        pytest.param(lambda X: X[::-1], id="permutation"),
+        pytest.param(lambda X: np.vstack([X, X]), id="repetition"),
+    ],
+)
+def test_anisotropy_is_unchanged_by(change):
+    X = hidden_states()
+    assert anisotropy(change(X)) == pytest.approx(anisotropy(X), rel=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_tensor_gives_what_its_values_give_as_an_array(dtype):
+    tensor = torch.from_numpy(hidden_states()).to(dtype)
+    assert anisotropy(tensor) == anisotropy(tensor.double().numpy())
+
+
+def test_the_number_of_threads_does_not_matter():
+    X = hidden_states(n=1300, d=1100)
+    with threadpool_limits(1):
+        alone = anisotropy(X)
+    with threadpool_limits(2):
+        # Sums of 1300 products in another order.
+        assert anisotropy(X) == pytest.approx(alone, rel=1300 * np.finfo(float).eps)
+
+
+def test_the_input_is_left_as_it_was():
+    X = hidden_states()
+    before = X.copy()
+    anisotropy(X)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(5), "^X must have two dimensions"),
+        (np.zeros((1, 5)), "^X has 1 row, but variance takes at least 2"),
+        ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
+    ],
+)
+def test_bad_input_is_refused_by_name_and_reason(X, message):
+    with pytest.raises(ValueError, match=message):
+        anisotropy(X)

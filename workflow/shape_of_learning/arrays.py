@@ -1,0 +1,148 @@
+"""Arrays as they come, turned into float64 matrices that the estimators can trust."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarray:
+    """Read a two-dimensional array of real numbers as float64.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        Any real dtype; float16, bfloat16, float32, integers and booleans are represented exactly
+        (integers up to 2^53). A tensor may live on any device and require gradients.
+    name : str
+        How the caller's argument is called, for the messages.
+    finite : bool
+        Whether to refuse NaN and infinity.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, d)
+        `X` itself where it is such an array already: never write into it.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not numeric, not two-dimensional, empty, or holds NaN or infinity.
+    """
+    array = _as_array(X, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions (n, d), but its shape is {array.shape}")
+    if 0 in array.shape:
+        raise ValueError(f"{name} is empty: its shape is {array.shape}")
+    try:
+        matrix = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
+    if finite:
+        sound = np.isfinite(matrix)
+        if not sound.all():
+            row = int(np.argmin(sound.all(axis=1)))
+            raise ValueError(f"{name} holds NaN or infinity, first in row {row}")
+    return matrix
+
+
+def as_count(value: Any, name: str, least: int) -> int:
+    """Read a whole number that must be at least `least`.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number or too small.
+    """
+    try:
+        count = operator.index(value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a whole number, not {value!r}") from error
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, not {count}")
+    return count
+
+
+def distinct_rows(X: ArrayLike) -> np.ndarray:
+    """Find the first appearance of every distinct row.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        Ascending row numbers. Rows are the same only if they are equal bit by bit, except that -0.0
+        equals 0.0; no tolerance is involved.
+
+    Raises
+    ------
+    ValueError
+        As :func:`as_matrix`.
+
+    Examples
+    --------
+    >>> distinct_rows([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]])
+    array([0, 1])
+    """
+    # Adding 0.0 turns -0.0 into 0.0; equal numbers then have equal bytes, compared a row at a time.
+    rows = np.ascontiguousarray(as_matrix(X) + 0.0)
+    row_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
+    _, first = np.unique(row_bytes, return_index=True)
+    return np.sort(first)
+
+
+def scaled_to_unit(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Multiply by the power of two that brings the largest magnitude into [1/2, 1).
+
+    Squares then neither overflow nor, where they matter beside the largest, underflow; no digit is
+    rounded. A matrix of zeros stays one. The result is a new array, or `out`.
+    """
+    _, exponent = np.frexp(max(X.max(), -X.min()))
+    return np.ldexp(X, -exponent, out=out)
+
+
+def centred(X: np.ndarray) -> np.ndarray:
+    """Subtract the mean row, and scale to unit magnitude by a power of two.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, d)
+
+    Returns
+    -------
+    ndarray of float64, shape (n, d)
+        Zero throughout if every column is constant to rounding: its largest and smallest entries
+        are within four units in the last place of float64.
+
+    Notes
+    -----
+    The mean is subtracted twice. The rounding error of the first mean is proportional to the common
+    offset, which in hidden states can be a thousand times the signal; that of the second to the
+    signal only.
+    """
+    X = scaled_to_unit(X)
+    magnitude = np.maximum(X.max(axis=0), -X.min(axis=0))
+    if (np.ptp(X, axis=0) <= 4 * np.finfo(float).eps * magnitude).all():
+        return np.zeros_like(X)
+    for _ in range(2):
+        X -= X.mean(axis=0)
+    return scaled_to_unit(X, out=X)
+
+
+def _as_array(X: ArrayLike, name: str) -> np.ndarray:
+    # A tensor is known by what it can do, so that torch need not be imported to recognise one.
+    if hasattr(X, "detach") and hasattr(X, "cpu"):
+        tensor = X.detach().cpu()
+        if tensor.is_complex():
+            raise ValueError(f"{name} must hold real numbers, not {tensor.dtype}")
+        return tensor.double().numpy()  # NumPy knows no bfloat16
+    try:
+        array = np.asarray(X)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must have two dimensions (n, d): {error}") from error
+    if array.dtype.kind in "cOSUMm":
+        raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
+    return array

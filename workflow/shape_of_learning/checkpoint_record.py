@@ -1,0 +1,34 @@
+"""``checkpoint.json``: where the files of a checkpoint come from and what they are."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+RECORD = "checkpoint.json"
+
+
+def write_record(folder: Path, files: Mapping[str, Mapping[str, Any]], **provenance: Any) -> None:
+    """Write the record of a checkpoint into its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds configuration, weights and tokenizer, side by side.
+    files : mapping
+        File name -> what :func:`file_entry` says of it.
+    **provenance
+        What the source knows: repository, revision and commit, or the recipe of a local
+        pretraining. No dates, so that the same checkpoint always has the same record.
+    """
+    content = {**provenance, "files": dict(sorted(files.items()))}
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def file_entry(path: Path) -> dict[str, int | str]:
+    """Size in bytes and hexadecimal SHA-256 of a file, which is read in blocks."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}

@@ -1,0 +1,75 @@
+"""The one file inside an archive, as a stream."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from shape_of_learning.corpus.verification import Unusable
+
+_OPENERS: dict[bytes, Callable[[Path], BinaryIO]] = {
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7zXZ\0": lzma.open,
+    b"BZh": bz2.open,
+}
+_ZIP = b"PK\x03\x04"
+
+
+@contextmanager
+def unpacked(path: Path, member: str | None = None) -> Iterator[BinaryIO]:
+    """Open a zip, gzip, xz or bzip2 file, or a plain one, as the bytes inside.
+
+    Parameters
+    ----------
+    path : Path
+        The kind is told from the first bytes, not from the name.
+    member : str, optional
+        File to read from a zip archive; may be left out where it holds only one. Ignored for the
+        other kinds, which hold one by nature.
+
+    Yields
+    ------
+    file object
+        Readable, binary.
+
+    Raises
+    ------
+    Unusable
+        Where the archive is damaged, which may show only while it is read within the block, or
+        lacks the member.
+    """
+    with path.open("rb") as file:
+        head = file.read(6)
+    try:
+        if head.startswith(_ZIP):
+            with (
+                zipfile.ZipFile(path) as archive,
+                archive.open(_member(archive, member)) as stream,
+            ):
+                yield stream
+        else:
+            opener = next((o for magic, o in _OPENERS.items() if head.startswith(magic)), None)
+            with opener(path) if opener else path.open("rb") as stream:
+                yield stream
+    except (zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
+        raise Unusable(f"it is a damaged archive ({error})") from error
+    except OSError as error:
+        if error.errno is not None:  # a full disk, say; bz2 has no exception of its own
+            raise
+        raise Unusable(f"it is a damaged archive ({error})") from error
+
+
+def _member(archive: zipfile.ZipFile, member: str | None) -> str:
+    names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    if member is None and len(names) == 1:
+        return names[0]
+    if member not in names:
+        listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        wanted = "a single file" if member is None else f"{member!r}"
+        raise Unusable(f"the archive holds {listed or 'nothing'}, not {wanted}", "member")
+    return member

@@ -1,0 +1,125 @@
+"""What a corpus file has to be, and whether it is."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+CHUNK_BYTES = 1 << 20
+
+
+class Unusable(Exception):
+    """A file that is all there, but not the one expected.
+
+    Parameters
+    ----------
+    reason : str
+        Completes ``<file>: …``.
+    entry : str
+        Key of the source's configuration that the file does not agree with.
+    """
+
+    def __init__(self, reason: str, entry: str = "urls"):
+        super().__init__(reason)
+        self.entry = entry
+
+
+@dataclass(frozen=True)
+class Expected:
+    r"""Properties of the unpacked file; what is None is not checked.
+
+    Attributes
+    ----------
+    size : int, optional
+        Bytes.
+    sha256 : str, optional
+        Hexadecimal digest of the content.
+    git_blob : str, optional
+        Hexadecimal name that git gives to the content: SHA-1 of ``blob SIZE\0`` and the content.
+    distinct_bytes : int, optional
+        Number of byte values that occur.
+    """
+
+    size: int | None = None
+    sha256: str | None = None
+    git_blob: str | None = None
+    distinct_bytes: int | None = None
+
+    def has_digest(self) -> bool:
+        """Whether any two different files would be told apart."""
+        return self.sha256 is not None or self.git_blob is not None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The same properties, of a file that was read; see :class:`Expected`."""
+
+    size: int
+    sha256: str
+    git_blob: str
+    distinct_bytes: int
+
+
+def copy_verified(stream: BinaryIO, copy: Path, expected: Expected) -> Found:
+    """Copy a stream to a file and check the content on its way.
+
+    Parameters
+    ----------
+    stream : file object
+        Unpacked content.
+    copy : Path
+        Written in any case; to be removed by the caller after an error.
+    expected : Expected
+        What to check.
+
+    Returns
+    -------
+    Found
+        What was read.
+
+    Raises
+    ------
+    Unusable
+        At the first property that differs. Of a stream longer than expected, no more is written
+        than shows it.
+    """
+    sha256 = hashlib.sha256()
+    missing = set(range(256))
+    size = 0
+    with copy.open("wb") as target:
+        while chunk := stream.read(CHUNK_BYTES):
+            size += len(chunk)
+            if expected.size is not None and size > expected.size:
+                raise Unusable(f"it has more than the expected {expected.size:,} bytes", "bytes")
+            sha256.update(chunk)
+            missing = {value for value in missing if value not in chunk}
+            target.write(chunk)
+    found = Found(size, sha256.hexdigest(), git_blob_name(copy), 256 - len(missing))
+    _compare(found, expected)
+    return found
+
+
+def git_blob_name(path: Path) -> str:
+    """Name of a file's content in a git repository that uses SHA-1."""
+    # Not a matter of security: a collision would have to be in the authors' repository.
+    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _compare(found: Found, expected: Expected) -> None:
+    for quality, entry, has, wanted in (
+        ("its size in bytes", "bytes", found.size, expected.size),
+        ("its SHA-256", "sha256", found.sha256, expected.sha256),
+        ("its git blob", "git_blob", found.git_blob, expected.git_blob),
+        (
+            "its number of distinct byte values",
+            "distinct_bytes",
+            found.distinct_bytes,
+            expected.distinct_bytes,
+        ),
+    ):
+        if wanted is not None and has != wanted:
+            raise Unusable(f"{quality} is {has} where {wanted} is expected", entry)

@@ -1,0 +1,71 @@
+"""Windows of text, drawn at random."""
+
+from pathlib import Path
+
+import numpy as np
+
+from shape_of_learning.errors import InputError
+
+
+def read_text(path: Path) -> str:
+    """Read a corpus, keeping every character as it is.
+
+    Raises
+    ------
+    InputError
+        Where the file is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")  # `read_text` would change ends of lines
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
+
+
+def sample_windows(
+    text: str, count: int, length: int, rng: np.random.Generator, *, corpus: str | Path = "corpus"
+) -> tuple[list[str], np.ndarray]:
+    """Draw windows that do not overlap, without replacement.
+
+    The text is laid out in windows of `length` characters from its beginning; what is left at its
+    end, shorter than that, is never drawn.
+
+    Parameters
+    ----------
+    text : str
+        Whole corpus.
+    count : int
+        Number of windows, at least 1.
+    length : int
+        Characters in each, at least 1.
+    rng : numpy.random.Generator
+        With the same state, the windows of a smaller `count` are the first ones of a larger.
+    corpus : str or Path
+        What to call the corpus in a message.
+
+    Returns
+    -------
+    windows : list of str
+        In the order drawn, which is not that of the text.
+    starts : ndarray of int64, shape (count,)
+        Position in `text` of the first character of each.
+
+    Raises
+    ------
+    InputError
+        If the text has fewer than `count` windows.
+    ValueError
+        If `count` or `length` is not positive.
+    """
+    for name, value in (("count", count), ("length", length)):
+        if value < 1:
+            raise ValueError(f"{name}: must be at least 1, not {value}")
+    available = len(text) // length
+    if available < count:
+        raise InputError(
+            f"{corpus} has {len(text):,} characters, hence {available} windows of {length}, where "
+            f"{count} are asked for: lower sampling.windows or sampling.window_characters, or give "
+            "a larger corpus in corpus.sources"
+        )
+    # A permutation, not `choice`, whose first numbers depend on how many are drawn.
+    starts = rng.permutation(available)[:count].astype(np.int64) * length
+    return [text[start : start + length] for start in starts.tolist()], starts

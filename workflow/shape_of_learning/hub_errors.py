@@ -1,0 +1,118 @@
+"""What the Hub and its client raise, said in one sentence with a remedy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+import httpx2
+from huggingface_hub import HfApi, constants
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+from shape_of_learning.errors import InputError
+
+SHOWN_REVISIONS = 8
+
+
+class GatedModelError(InputError):
+    """The repository is there, but its owner wants a licence accepted first."""
+
+
+@contextmanager
+def explained(repository: str, revision: str, *, where: str, key: str) -> Iterator[None]:
+    """Turn what the Hub's client raises inside the block into an `InputError`.
+
+    Parameters
+    ----------
+    repository, revision : str
+        What is being asked for.
+    where, key : str
+        How the sentence names the model's entry and the key to correct.
+
+    Raises
+    ------
+    GatedModelError
+        If access is gated and this user has none.
+    InputError
+        If the repository or revision does not exist, or the Hub cannot be reached or refuses.
+    OSError
+        As it is, if it names a local file.
+    """
+    try:
+        yield
+    except (OSError, httpx2.HTTPError, HFValidationError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise _explanation(error, repository, revision, where, key) from error
+
+
+def _explanation(
+    error: Exception, repository: str, revision: str, where: str, key: str
+) -> InputError:
+    endpoint = HfApi().endpoint
+    wanted = f"`{repository}` at revision `{revision}`"
+    if isinstance(error, GatedRepoError):
+        return GatedModelError(
+            f"{where}: {wanted} is gated; accept its licence at {endpoint}/{repository} and set HF_TOKEN "
+            "to a token of that account, or remove the model from `models`"
+        )
+    if isinstance(error, RevisionNotFoundError | RepositoryNotFoundError):
+        existing = _revisions(repository)
+        if existing is None:
+            return InputError(
+                f"{where}: the Hub has no repository `{repository}`, or shows it only to others; correct "
+                f"the key `{_repository_key(key)}` of the entry, or set HF_TOKEN if it is private"
+            )
+        near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)
+        return InputError(
+            f"{where}: `{repository}` has no revision `{revision}`; correct the key `{key}` of the entry, "
+            f"the nearest that exist are {', '.join(f'`{name}`' for name in near) or 'none'}"
+        )
+    if isinstance(error, HFValidationError):
+        return InputError(f"{where}: `{repository}` is no name of a repository; correct the entry")
+    if constants.is_offline_mode():
+        return InputError(
+            f"{where}: {wanted} is not downloaded yet and HF_HUB_OFFLINE forbids to ask for it; unset it, "
+            "or run once where there is a network"
+        )
+    if isinstance(error, HfHubHTTPError):
+        return InputError(
+            f"{where}: {endpoint} answered {error.response.status_code} for {wanted} "
+            f"({_first_line(error)}); check HF_TOKEN and HF_ENDPOINT, or run again later"
+        )
+    if isinstance(error, httpx2.HTTPError | LocalEntryNotFoundError | ConnectionError):
+        return InputError(
+            f"{where}: {endpoint} cannot be reached for {wanted} ({_first_line(error)}); check the "
+            "network and HF_ENDPOINT and run again, files that were complete are kept"
+        )
+    return InputError(
+        f"{where}: {wanted} could not be downloaded ({_first_line(error)}); check the free space and "
+        "run again, files that were complete are kept"
+    )
+
+
+def _revisions(repository: str) -> list[str] | None:
+    """Branches and tags, or None if the repository is not to be seen.
+
+    Asked for even after "repository not found", because mirrors say that of a missing revision too.
+    """
+    try:
+        refs = HfApi().list_repo_refs(repository)
+    except (OSError, httpx2.HTTPError):
+        return None
+    return [ref.name for ref in [*refs.branches, *refs.tags]]
+
+
+def _repository_key(key: str) -> str:
+    return "tokenizer" if key == "tokenizer" else "repository"
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,215 @@
+"""Local pretraining of small models, whose saved steps serve like revisions of a Hub repository."""
+
+import hashlib
+import logging
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+import torch
+import transformers
+
+from shape_of_learning.checkpoint_record import file_entry, write_record
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import written_beside
+from shape_of_learning.pretraining_recipe import Recipe
+from shape_of_learning.random_streams import random_stream, stream_seed
+from shape_of_learning.steps import pretraining_steps, revision_of_step
+from shape_of_learning.training_batches import CausalObjective, MaskedObjective
+from shape_of_learning.training_tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
+
+logger = logging.getLogger(__name__)
+
+# As in the training configurations of Pythia (Biderman et al. 2023).
+ADAM_BETAS = (0.9, 0.95)
+WEIGHT_DECAY = 0.01
+GRADIENT_NORM = 1.0
+WIDENING = 4
+WEIGHTS = "model.safetensors"
+# The end of the text is never trained on: the loss that is reported is measured there.
+HELD_OUT_SHARE = 0.05
+HELD_OUT_SEQUENCES = 32
+
+
+def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> None:
+    """Train a model on `text` and save it at log-spaced steps.
+
+    Parameters
+    ----------
+    text : str
+        The cleaned corpus. Its last twentieth is held out.
+    recipe : Recipe
+        What to train and how.
+    model : str
+        Name of the model, to which its random streams belong.
+    destination : Path
+        Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
+        of :func:`~shape_of_learning.steps.pretraining_steps`, called ``step{N}``, with the tokenizer
+        and a ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
+        predicted token) and the recipe.
+
+    Raises
+    ------
+    InputError
+        If the text is too short, or the vocabulary too small for all bytes.
+
+    Notes
+    -----
+    The same text, recipe and library versions give the same bytes on processors with the same
+    vector instructions; on others floating-point sums are formed in another order.
+    """
+    with _deterministic(recipe.threads), written_beside(destination) as folder:
+        tokenizer = train_tokenizer(
+            text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
+        )
+        training, held_out = _split(token_ids(tokenizer, text), recipe.context)
+        objective = _objective(recipe, tokenizer)
+        held_out_batch = objective.batch(
+            held_out, HELD_OUT_SEQUENCES, random_stream(recipe.seed, "held-out", model=model)
+        )
+        provenance = {
+            "source": "pretraining",
+            "model": model,
+            "recipe": asdict(recipe),
+            "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
+            "training_tokens": len(training),
+            "software": _software(),
+        }
+        torch.manual_seed(stream_seed(recipe.seed, "initial weights", model=model))
+        network = _network(recipe, tokenizer)
+        random = random_stream(recipe.seed, "training batches", model=model)
+        saved = set(pretraining_steps(recipe.last_step))
+        for step in _train(network, objective, training, recipe, random):
+            if step not in saved:
+                continue
+            loss = _held_out_loss(network, held_out_batch)
+            logger.info("%s: step %d, held-out loss %.3f", model, step, loss)
+            revision = folder / revision_of_step(step)
+            network.save_pretrained(revision)
+            tokenizer.save_pretrained(revision)
+            # safetensors writes for the owner alone; a shared cluster reads with the group.
+            (revision / WEIGHTS).chmod((revision / "config.json").stat().st_mode)
+            files = {path.name: file_entry(path) for path in revision.iterdir()}
+            tokens = step * recipe.tokens_per_step
+            write_record(
+                revision,
+                files,
+                revision=revision.name,
+                step=step,
+                tokens=tokens,
+                loss=loss,
+                **provenance,
+            )
+
+
+def _train(
+    network: Any,
+    objective: CausalObjective | MaskedObjective,
+    ids: np.ndarray,
+    recipe: Recipe,
+    random: np.random.Generator,
+) -> Iterator[int]:
+    """Yield the number of updates made so far: 0 before the first one, then 1, 2, ..."""
+    parameters = list(network.parameters())
+    optimiser = torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": WEIGHT_DECAY},
+            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        betas=ADAM_BETAS,
+    )
+    reported = max(1, recipe.last_step // 10)
+    network.train()
+    for step in range(recipe.last_step):
+        yield step
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.learning_rate_at(step)
+        shown, predicted = objective.batch(ids, recipe.batch_size, random)
+        loss = network(input_ids=torch.from_numpy(shown), labels=torch.from_numpy(predicted)).loss
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, GRADIENT_NORM)
+        optimiser.step()
+        if (step + 1) % reported == 0:
+            logger.info(
+                "update %d of %d, training loss %.3f", step + 1, recipe.last_step, loss.item()
+            )
+    yield recipe.last_step
+
+
+@torch.no_grad()
+def _held_out_loss(network: Any, batch: tuple[np.ndarray, np.ndarray]) -> float:
+    shown, predicted = (torch.from_numpy(part) for part in batch)
+    return network(input_ids=shown, labels=predicted).loss.item()
+
+
+def _split(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
+    held_out = max(context, round(HELD_OUT_SHARE * len(ids)))
+    if len(ids) < held_out + context:
+        raise InputError(
+            f"the training text has {len(ids)} tokens, but `pretraining.context` {context} needs at least "
+            f"{2 * context}; give a longer text or a shorter context"
+        )
+    return ids[:-held_out], ids[-held_out:]
+
+
+def _objective(recipe: Recipe, tokenizer: Any) -> CausalObjective | MaskedObjective:
+    if not recipe.encoder:
+        return CausalObjective(recipe.context)
+    # The trainer numbers special tokens first, so that the others are one range.
+    ordinary = range(len(ENCODER_TOKENS), len(tokenizer))
+    special = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id
+    return MaskedObjective(recipe.context, *special, ordinary)
+
+
+def _network(recipe: Recipe, tokenizer: Any) -> Any:
+    size = {
+        "vocab_size": len(tokenizer),
+        "num_hidden_layers": recipe.layers,
+        "hidden_size": recipe.hidden_size,
+        "num_attention_heads": recipe.attention_heads,
+        "intermediate_size": WIDENING * recipe.hidden_size,
+        "max_position_embeddings": recipe.context,
+    }
+    # No dropout in either, as in Pythia: small models do not overfit in a few passes over the text.
+    if recipe.encoder:
+        return transformers.BertForMaskedLM(
+            transformers.BertConfig(
+                **size,
+                pad_token_id=tokenizer.pad_token_id,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            )
+        )
+    end = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**size, **end))
+
+
+def _software() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "tokenizers": tokenizers.__version__,
+        "vector_instructions": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+@contextmanager
+def _deterministic(threads: int) -> Iterator[None]:
+    """Make torch reproducible inside and leave its settings and random state as they were."""
+    threads_before = torch.get_num_threads()
+    deterministic_before = torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(threads_before)
+        torch.use_deterministic_algorithms(deterministic_before)
