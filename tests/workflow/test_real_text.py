@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import Checkout, check_out
 from scipy.spatial.distance import pdist, squareform
 
+from checkouts import Checkout, check_out
 from shape_of_learning.random_streams import random_stream
 
 RECIPE = {

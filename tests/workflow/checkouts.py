@@ -1,0 +1,63 @@
+"""A copy of what a user clones, in which Snakemake is run as a user runs it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder that holds the copy."""
+
+    folder: Path
+
+    def write(self, name: str, content: object) -> Path:
+        """Write a YAML file."""
+        path = self.folder / name
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return path
+
+    def snakemake(self, *arguments: str, succeeds: bool = True) -> str:
+        """Run Snakemake and return all that it prints."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+        environment |= {"HF_HOME": str(self.folder / "hf"), "HF_HUB_OFFLINE": "1"}
+        # Jobs call `python`; it must be the one that has the dependencies.
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        run = subprocess.run(
+            [sys.executable, "-m", "snakemake", *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert (run.returncode == 0) == succeeds, run.stdout[-5000:]
+        return run.stdout
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """Jobs that a dry-run plans, by rule."""
+        table = self.snakemake(*arguments, "--dry-run", "--quiet", "rules")
+        words = [line.split() for line in table.splitlines()]
+        return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
+
+    def partial_files(self) -> list[Path]:
+        """What an interrupted job would leave beside final names."""
+        return [path for path in self.folder.rglob(".*.partial*") if ".venv" not in path.parts]
+
+
+def check_out(folder: Path) -> Checkout:
+    """Copy the files that a clone would have into `folder`."""
+    for name in ("Snakefile", "workflow", "config", "envs", "profiles"):
+        source = REPOSITORY / name
+        if source.is_dir() and not source.is_symlink():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name, follow_symlinks=False)
+    return Checkout(folder)
