@@ -334,6 +334,7 @@ NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])
         (lambda: two_nn(np.where(R > 5, np.inf, R)), "^distances must be positive and finite"),
         (lambda: two_nn(NAN), "^distances holds NaN"),
         (lambda: two_nn(NAN[:, ::-1]), "^distances holds NaN"),
+        (lambda: two_nn(NAN * [[1.0, np.nan]]), "^distances holds NaN in a column whose"),
     ],
 )
 def test_bad_input_is_refused_by_name_and_reason(estimate, message):

@@ -18,6 +18,7 @@ def by_singular_values(X, center=True):
     """Full decomposition of the matrix, centred in extended precision."""
     X = np.asarray(X, dtype=np.longdouble)
     if center:
+        X = X[:, np.ptp(X, axis=0) > 0]
         X = X - X.mean(axis=0)
     squares = np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
     return squares[0] / squares.sum()
@@ -38,7 +39,8 @@ CLOUDS = {
     "isotropic": lambda: gaussian(200, 50),
     "offset 1000": lambda: hidden_states() + 1000,
     "offset 5000 times the signal": lambda: gaussian(300, 40) + 5000 * gaussian(1, 40, seed=1),
-    "one constant coordinate of 1e12": lambda: hidden_states() + 1e12 * (np.arange(48) == 3),
+    "offset 1e13 times the signal": lambda: gaussian(300, 40) + 1e13 * gaussian(1, 40, seed=1),
+    "one constant coordinate": lambda: np.insert(hidden_states(), 3, 1e200 / 3, axis=1),
     "one huge coordinate": with_huge_coordinate,
     "two directions alike": lambda: gaussian(300, 40) * np.where(np.arange(40) < 2, 50, 1),
     "scale 1e30": lambda: 1e30 * hidden_states(),

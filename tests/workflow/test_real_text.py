@@ -17,7 +17,7 @@ from shape_of_learning.random_streams import random_stream
 RECIPE = {
     "attention_heads": 2,
     "vocabulary": 1024,
-    "context": 256,
+    "context": 512,  # windows of real text have up to 420 tokens of so small a vocabulary
     "batch_size": 2,
     "learning_rate": 0.001,
     "warmup_steps": 2,

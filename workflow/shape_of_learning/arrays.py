@@ -125,10 +125,12 @@ def centred(X: np.ndarray) -> np.ndarray:
     """
     X = scaled_to_unit(X)
     magnitude = np.maximum(X.max(axis=0), -X.min(axis=0))
-    if (np.ptp(X, axis=0) <= 4 * np.finfo(float).eps * magnitude).all():
+    spread = np.ptp(X, axis=0)
+    if (spread <= 4 * np.finfo(float).eps * magnitude).all():
         return np.zeros_like(X)
     for _ in range(2):
         X -= X.mean(axis=0)
+    X[:, spread == 0] = 0  # exactly, since rounding of a huge constant may outdo all else
     return scaled_to_unit(X, out=X)
 
 
