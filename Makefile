@@ -22,16 +22,19 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	snakemake --lint
 	snakemake --lint --configfile config/demo.yaml
 
-# The versions that everything was tested with, from what pyproject.toml asks for.
-lock: $(ENVIRONMENT)/workflow
-	$(PYTHON) -m venv $(ENVIRONMENT)/lock
-	$(ENVIRONMENT)/lock/bin/pip install --quiet .[workflow]
-	$(ENVIRONMENT)/lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements.txt
-	$(ENVIRONMENT)/lock/bin/pip install --quiet .[workflow,test]
-	$(ENVIRONMENT)/lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements-test.txt
+# The versions that everything was tested with, resolved from pyproject.toml in a fresh environment.
+# A build's local label (+cpu) is no part of a version that others can install.
+lock:
+	rm -rf $(ENVIRONMENT)-lock
+	$(PYTHON) -m venv $(ENVIRONMENT)-lock
+	$(ENVIRONMENT)-lock/bin/pip install --quiet '.[workflow]'
+	$(ENVIRONMENT)-lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements.txt
+	$(ENVIRONMENT)-lock/bin/pip install --quiet '.[workflow,test]'
+	$(ENVIRONMENT)-lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements-test.txt
+	rm -rf $(ENVIRONMENT)-lock build workflow/*.egg-info
 
 clean:
-	rm -rf results .snakemake
+	rm -rf results logs benchmarks .snakemake
 
 $(ENVIRONMENT)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'

@@ -1,3 +1,5 @@
+import doctest
+import importlib
 import subprocess
 import sys
 
@@ -63,6 +65,15 @@ def test_integers_are_promoted():
 def test_bad_input_is_refused_by_name_and_reason(bad, reason):
     with pytest.raises(ValueError, match=f"^cloud .*{reason}"):
         as_matrix(bad, "cloud")
+
+
+@pytest.mark.parametrize(
+    "module", ["arrays", "neighbours", "intrinsic_dimension", "spectrum", "cosine"]
+)
+def test_examples_in_docstrings_hold(module):
+    results = doctest.testmod(importlib.import_module(f"shape_of_learning.{module}"))
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
 def test_estimators_load_without_torch_or_scipy():

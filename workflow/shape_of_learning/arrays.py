@@ -121,16 +121,14 @@ def centred(X: np.ndarray) -> np.ndarray:
     -----
     The mean is subtracted twice. The rounding error of the first mean is proportional to the common
     offset, which in hidden states can be a thousand times the signal; that of the second to the
-    signal only.
+    signal only. A constant column becomes exactly zero.
     """
     X = scaled_to_unit(X)
     magnitude = np.maximum(X.max(axis=0), -X.min(axis=0))
-    spread = np.ptp(X, axis=0)
-    if (spread <= 4 * np.finfo(float).eps * magnitude).all():
+    if (np.ptp(X, axis=0) <= 4 * np.finfo(float).eps * magnitude).all():
         return np.zeros_like(X)
     for _ in range(2):
         X -= X.mean(axis=0)
-    X[:, spread == 0] = 0  # exactly, since rounding of a huge constant may outdo all else
     return scaled_to_unit(X, out=X)
 
 

@@ -151,20 +151,23 @@ def _shortlisted(
         # The (k + SPARE)-th smallest minimum of a group: at least so many entries are within it.
         minima = products.reshape(len(block), group, -1).min(axis=1)
         limits = np.partition(minima, k + SPARE - 1, axis=1)[:, k + SPARE - 1]
-        edge[start : start + size] = limits
+        edge[start : start + size] = limits + squares[block]
         limits = np.minimum(limits, np.finfo(dtype).max)
-        for i, row in enumerate(block):
+        # What fails even with neighbours at distance zero is not worth any differences.
+        hopeful = _certified(0, norms[block], edge[start : start + size], d, far_out, dtype)
+        for i in np.flatnonzero(hopeful):
+            row = block[i]
             candidates = np.flatnonzero(products[i] <= limits[i])
             if len(candidates) >= k:
                 distances[row] = _by_differences(X, row, candidates, room)[:k]
                 with np.errstate(over="ignore"):
                     radius[start + i] = np.ldexp(distances[row, -1], -exponent)
-    settled = _certified(radius, norms[rows], edge + squares[rows], d, far_out, dtype)
+    settled = _certified(radius, norms[rows], edge, d, far_out, dtype)
     return rows[~settled]
 
 
 def _certified(
-    radius: np.ndarray,
+    radius: np.ndarray | float,
     norm: np.ndarray,
     edge: np.ndarray,
     d: int,
@@ -175,7 +178,7 @@ def _certified(
 
     Parameters
     ----------
-    radius : ndarray, shape (b,)
+    radius : ndarray, shape (b,), or float
         Distance r to the k-th nearest of the shortlist, by differences.
     norm : ndarray, shape (b,)
         Norm of the vector x itself.

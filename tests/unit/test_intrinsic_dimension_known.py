@@ -1,0 +1,150 @@
+"""Estimates against what is known: the exact model, manifolds, other implementations."""
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clouds import ball, embedded, gaussian, hidden_states, sphere, swiss_roll
+from shape_of_learning import mada, mle, mom, nearest_distances, two_nn
+from shape_of_learning.random_streams import random_stream
+
+N = 4096
+
+
+def model_distances(points, k, d, stream):
+    """Distances to k neighbours: given the k-th, the others are uniform in volume."""
+    volumes = np.sort(stream.random((points, k - 1)), axis=1)
+    return np.concatenate([volumes, np.ones((points, 1))], axis=1) ** (1 / d)
+
+
+@pytest.mark.parametrize(("kept", "relative_sd"), [(0.9, 0.0170), (0.2, 0.0376)])
+def test_two_nn_has_the_mean_and_spread_of_its_exact_model(kept, relative_sd):
+    # mu = r2 / r1 follows a Pareto law with exponent d.
+    d, repetitions, stream = 7.0, 400, random_stream(0, "exact model")
+    mu = (1 - stream.random((repetitions, N))) ** (-1 / d)
+    found = np.array([two_nn(np.stack([np.ones(N), m], axis=1), kept) for m in mu]) / d
+    # Known: mean in [1.000, 1.002], and the spread to four digits. Known by simulation of the same
+    # size, so four standard errors are those of two simulations.
+    error = 4 * math.sqrt(2) * relative_sd / math.sqrt(repetitions)
+    assert abs(found.mean() - 1.001) < 0.001 + error
+    error = 4 * math.sqrt(2) * relative_sd / math.sqrt(2 * repetitions)
+    assert abs(found.std(ddof=1) - relative_sd) < 0.00005 + error
+
+
+@pytest.mark.parametrize(
+    ("estimator", "k", "combine", "bias"),
+    [
+        (mle, 20, "harmonic", 0.0),
+        (mle, 20, "mean", 1 / 18),
+        (mada, 20, "mean", 0.077),
+        (mada, 20, "median", 0.0),
+        (mada, 20, "harmonic", -0.036),
+        (mada, 100, "mean", 0.014),
+        (mom, 20, "mean", 0.112),
+        (mom, 100, "mean", 0.020),
+    ],
+)
+def test_local_estimators_have_the_bias_of_the_exact_model(estimator, k, combine, bias):
+    d, groups, stream = 7.0, 30, random_stream(0, "exact model")
+    found = np.array(
+        [estimator(model_distances(1000, k, d, stream), k, combine) / d for _ in range(groups)]
+    )
+    error = found.std(ddof=1) / math.sqrt(groups)
+    # Known to three decimals.
+    assert abs(found.mean() - 1 - bias) < 0.0005 + 4 * error
+
+
+# TwoNN, MADA, MOM and MLE by scikit-dimension 0.5.0 on one other draw of 4096 vectors, which has the
+# error of a draw itself. Mostly below the dimension: neighbourhoods reach over the boundary.
+MANIFOLDS = {
+    "ball of 5": (lambda: embedded(ball(N, 5), 50), [5.005, 4.872, 4.578, 4.639]),
+    "ball of 10": (lambda: embedded(ball(N, 10), 50), [9.037, 9.194, 8.354, 8.670]),
+    "ball of 20": (lambda: embedded(ball(N, 20), 50), [16.427, 16.242, 14.447, 15.311]),
+    "swiss roll": (lambda: swiss_roll(N), [1.938, 2.095, 1.967, 1.944]),
+    "gaussian of 50": (lambda: gaussian(N, 50), [33.695, 29.974, 26.050, 29.093]),
+}
+
+
+@pytest.mark.parametrize("name", MANIFOLDS)
+def test_dimension_of_a_known_manifold(name):
+    make, expected = MANIFOLDS[name]
+    r = nearest_distances(make(), 100)
+    found = np.array([two_nn(r), mada(r), mom(r), mle(r)])
+    # Relative standard deviation of one draw. TwoNN: 2.1 % observed on balls. Local: at least N / k
+    # neighbourhoods do not overlap, with pointwise deviations in the exact model of 0.39 (MADA,
+    # k = 20), 0.11 (MOM, k = 100) and 1 / sqrt(k - 1) (MLE, k = 20).
+    deviation = [0.021, 0.39 * math.sqrt(20 / N), 0.11 * math.sqrt(100 / N), math.sqrt(20 / 19 / N)]
+    assert (np.abs(found / expected - 1) < 4 * math.sqrt(2) * np.array(deviation)).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_two_nn_finds_the_dimension_of_a_sphere(d):
+    # No boundary, and curvature changes volumes by O(r^2): only the spread of the exact model is left.
+    found = two_nn(nearest_distances(embedded(sphere(N, d), 30), 2))
+    assert found == pytest.approx(d, rel=4 * 0.017)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """Outputs of R, Octave and DADApy that scikit-dimension ships with its tests, and their data."""
+    spec = importlib.util.find_spec("skdim")
+    if spec is None:
+        pytest.skip("scikit-dimension, whose tests hold the reference outputs, is not installed")
+    folder = Path(spec.submodule_search_locations[0]) / "tests" / "reference"
+    module = importlib.util.spec_from_file_location("reference_data", folder / "data.py")
+    data = importlib.util.module_from_spec(module)
+    module.loader.exec_module(data)
+    return data.id_datasets(), json.loads((folder / "fixtures.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["ball5_in10", "sphere4_in5"])
+class TestReferenceOutputs:
+    def test_two_nn_of_dadapy(self, reference, name):
+        clouds, outputs = reference
+        expected = outputs["dadapy"][name]["twonn_base_mu0.9"]
+        assert two_nn(nearest_distances(clouds[name], 2)) == pytest.approx(expected, rel=1e-6)
+
+    def test_mle_of_r_intrinsic_dimension(self, reference, name):
+        clouds, outputs = reference
+        expected = outputs["intrinsicDimension"][name]
+        r = nearest_distances(clouds[name], 20)
+        assert mle(r) == pytest.approx(expected["mle_k20"], rel=1e-6)
+        assert mle(r, k=5) == pytest.approx(expected["mle_k5"], rel=1e-6)
+        assert mle(r, combine="mean") == pytest.approx(expected["mle_k20_mean"], rel=1e-6)
+
+    def test_mada_of_r_ider_at_every_point(self, reference, name):
+        clouds, outputs = reference
+        r = nearest_distances(clouds[name], 20)
+        found = [mada(row[None]) for row in r]
+        np.testing.assert_allclose(found, outputs["ider"][name]["mada_local_k20"], rtol=1e-6)
+
+    def test_mom_of_octave_at_every_point(self, reference, name):
+        clouds, outputs = reference
+        r = nearest_distances(clouds[name], 20)
+        found = [mom(row[None], k=20) for row in r]
+        np.testing.assert_allclose(found, outputs["matlab"][name]["mom_pw"], rtol=1e-6)
+
+
+def test_estimates_are_those_of_scikit_dimension():
+    skdim = pytest.importorskip("skdim", reason="scikit-dimension is not installed")
+    # Of 700 it would keep int(700 * (1 - 0.8)) = 139, one less than a fifth, through rounding.
+    X = hidden_states(n=702, d=60)
+    r = nearest_distances(X, 100)
+    pairs = [
+        (two_nn(r), skdim.id.TwoNN().fit(X)),
+        (two_nn(r, kept=0.2), skdim.id.TwoNN(discard_fraction=0.8).fit(X)),
+        (mada(r), skdim.id.MADA().fit(X)),
+        (mada(r, combine="median"), skdim.id.MADA().fit(X, comb="median")),
+        (mom(r), skdim.id.MOM().fit(X, n_neighbors=100)),
+        (mom(r, combine="median"), skdim.id.MOM().fit(X, n_neighbors=100, comb="median")),
+        (mle(r), skdim.id.MLE().fit(X)),
+        (mle(r, combine="mean"), skdim.id.MLE().fit(X, comb="mean")),
+    ]
+    found, expected = zip(*((ours, theirs.dimension_) for ours, theirs in pairs), strict=True)
+    # Its distances come from a float64 matrix product: off by about 1e-13 of the squared norms, which
+    # the offset makes ten times as large as squared distances; a dimension magnifies by its size.
+    assert found == pytest.approx(expected, rel=1e-8)
