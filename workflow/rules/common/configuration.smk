@@ -79,3 +79,13 @@ def announce(sentences):
     """Tell the user, on the terminal and not only in a log."""
     for sentence in sentences:
         print(f"NOTE: {sentence}", file=sys.stderr)
+
+
+def let_the_scheduler_rest():
+    """Take out the limit on jobs per second, which makes long runs slower and slower.
+
+    With it, Snakemake 9.27 schedules a wake-up one second later at each wake-up, so that every job that
+    ends adds one more look at all ready jobs per second for the rest of the run. `--jobs` and `--cores`
+    limit what runs at a time.
+    """
+    workflow.scheduler.job_rate_limiter = None
