@@ -181,6 +181,16 @@ def test_a_truncated_weight_file_is_one_sentence(tmp_path):
     assert "\n" not in message
 
 
+def test_a_missing_checkpoint_or_tokenizer_is_one_sentence(tmp_path):
+    assert "no config.json" in refusal(tmp_path, tmp_path / "nowhere")
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    for file in checkpoint.glob("tokenizer*"):
+        file.unlink()
+    message = refusal(tmp_path, checkpoint)
+    assert "the tokenizer in" in message
+    assert "\n" not in message
+
+
 def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
     marker = tmp_path / "was_run"

@@ -15,7 +15,12 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import written_beside
 from shape_of_learning.forward_pass import ForwardPass
 from shape_of_learning.hidden_state_files import HiddenStateWriter
-from shape_of_learning.tokenisation import TokenisedWindow, batches_by_length, tokenise
+from shape_of_learning.tokenisation import (
+    TokenisedWindow,
+    batches_by_length,
+    load_tokenizer,
+    tokenise,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -75,11 +80,7 @@ def dump_embeddings(
         If the windows are too few or longer than the model's context, if the model's layers are not
         as `widths` says, or if a hidden state is NaN or infinite.
     """
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(
-        checkpoint, local_files_only=True, trust_remote_code=False
-    )
+    tokenizer = load_tokenizer(checkpoint)
     tokenised = tokenise(
         tokenizer,
         windows,

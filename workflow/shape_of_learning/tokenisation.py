@@ -1,9 +1,12 @@
 """Windows of text as a model sees them, and which of their tokens are kept."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from shape_of_learning.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,27 @@ class TokenisedWindow:
 
     ids: np.ndarray
     kept: np.ndarray
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Load the tokenizer of a checkpoint; code in the folder is never run.
+
+    Raises
+    ------
+    InputError
+        If the folder is no checkpoint or its tokenizer cannot be read.
+    """
+    from transformers import AutoTokenizer
+
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder} has no config.json, so it is no checkpoint; fetch it anew")
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"the tokenizer in {folder} cannot be loaded ({' '.join(str(error).split())[:300]}); name "
+            "the repository that has it under `tokenizer` in the model's entry"
+        ) from error
 
 
 def tokenise(

@@ -40,9 +40,17 @@ _INLINE = (
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield title and wikitext: one page per topic, one redirect per other name of a topic."""
+    """Yield title and wikitext: one page per topic, one redirect per other name of a topic.
+
+    Long topics contain shorter ones. A paragraph is kept where it comes first: text that is there
+    twice gives pairs of nearly equal hidden states, which no estimator of dimension is made for.
+    """
+    seen: set[str] = set()
     for title, text in sorted(topics.items()):
-        yield title, f"{wikitext(text)}\n\n{CATEGORY}\n"
+        paragraphs = {" ".join(paragraph.split()): paragraph for paragraph in text.split("\n\n")}
+        new = [paragraph for words, paragraph in paragraphs.items() if words not in seen]
+        seen.update(paragraphs)
+        yield title, "\n\n".join([wikitext("\n\n".join(new)), CATEGORY]) + "\n"
     for alias in sorted(pydoc.Helper.topics):
         if (topic := _meant(alias)) in topics:
             yield alias, f"#REDIRECT [[{topic}]]"
