@@ -11,6 +11,8 @@ export PATH := $(BIN):$(PATH)
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
+	@echo "The figures, each with a PNG and the CSV that it draws beside it:"
+	@ls -1 results/figures/*.pdf
 
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
 	pytest
@@ -34,7 +36,7 @@ lock:
 	rm -rf $(ENVIRONMENT)-lock build workflow/*.egg-info
 
 clean:
-	rm -rf results logs benchmarks .snakemake
+	rm -rf results .snakemake
 
 $(ENVIRONMENT)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from shape_of_learning.checkpoint_files import CONFIGURATION, tokenizer_files
 from shape_of_learning.errors import InputError
 
 
@@ -35,9 +36,13 @@ def load_tokenizer(folder: Path) -> Any:
     """
     from transformers import AutoTokenizer
 
-    if not (folder / "config.json").exists():
-        raise InputError(f"{folder} has no config.json, so it is no checkpoint; fetch it anew")
+    names = {file.name for file in folder.glob("*")}
+    if CONFIGURATION not in names:
+        raise InputError(f"{folder} has no {CONFIGURATION}, so it is no checkpoint; fetch it anew")
     try:
+        # Without a vocabulary the library makes up a tokenizer that knows no word.
+        if not tokenizer_files(names):
+            raise ValueError("there is no file of a vocabulary")
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(

@@ -58,11 +58,3 @@ def figure_target(figure):
 
 def all_figures(wildcards):
     return [file for figure in CONFIGURATION.figures for file in figure_files(figure)]
-
-
-def announce_figures():
-    announce(
-        f"figure: {file.replace('<results>', 'results')}"
-        for figure in CONFIGURATION.figures
-        for file in figure_files(figure)[:1]
-    )
