@@ -53,7 +53,7 @@ def test_a_corpus_too_small_for_the_windows_is_refused(checkout):
     path.write_text(
         "mine: {role: decoder, layers: 2, hidden_size: 16, pretraining: {architecture: gpt_neox, "
         "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
-        "warmup_steps: 1, last_step: 1, threads: 1}}\n"
+        "warmup_steps: 0, last_step: 1, threads: 1}}\n"
     )
     changes = {
         "models": ["mine"],

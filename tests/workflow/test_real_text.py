@@ -36,7 +36,7 @@ def encoder_folder() -> Path:
     return Path(package.origin).parent / "model"
 
 
-def set_up(folder: Path, text: Path) -> Checkout:
+def set_up(folder: Path, text: Path, *, keep: bool) -> Checkout:
     checkout = check_out(folder)
     pretraining = {**RECIPE, "architecture": "gpt_neox"}, {**RECIPE, "architecture": "bert"}
     models = {
@@ -51,10 +51,13 @@ def set_up(folder: Path, text: Path) -> Checkout:
     }
     checkout.write("config/models/real.yaml", models)
     source = {"urls": [str(text)], "format": "mediawiki", "bytes": 1_000_000}
-    figures = dict.fromkeys(["figure_1", "figure_4", "figure_5", "anisotropy_measures"], "all")
+    figures = dict.fromkeys(
+        ["figure_1", "figure_4", "figure_5", "anisotropy_measures", "table_1"], "all"
+    )
     settings = {
         "models": list(models),
         "corpus": {"source": "enwik6", "sources": {"enwik6": {**source, "sha256": ENWIK6_SHA256}}},
+        "embeddings": {"keep": keep},
         "figures": {**figures, "figure_2": ["small-decoder"], "figure_3": ["small-encoder"]},
     }
     checkout.write("real.yaml", settings)
@@ -63,14 +66,14 @@ def set_up(folder: Path, text: Path) -> Checkout:
 
 @pytest.fixture(scope="module")
 def one_core(tmp_path_factory, real_text) -> Checkout:
-    checkout = set_up(tmp_path_factory.mktemp("one_core"), real_text)
+    checkout = set_up(tmp_path_factory.mktemp("one_core"), real_text, keep=True)
     checkout.snakemake("--configfile", "real.yaml", "--cores", "1", "--quiet", "rules")
     return checkout
 
 
 @pytest.fixture(scope="module")
 def two_cores(tmp_path_factory, real_text) -> Checkout:
-    checkout = set_up(tmp_path_factory.mktemp("two_cores"), real_text)
+    checkout = set_up(tmp_path_factory.mktemp("two_cores"), real_text, keep=False)
     checkout.snakemake("--configfile", "real.yaml", "--cores", "2", "--quiet", "rules")
     return checkout
 
@@ -139,16 +142,17 @@ def test_one_figure_is_redrawn_alone(two_cores):
     two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
 
 
-def test_an_edited_estimator_remeasures_what_depends_on_it(two_cores):
-    module = two_cores.folder / "workflow/shape_of_learning/cosine.py"
+def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
+    module = one_core.folder / "workflow/shape_of_learning/cosine.py"
     original = module.read_text()
     module.write_text(original + "\n# edited\n")
     try:
-        planned = two_cores.planned("--configfile", "real.yaml")
+        planned = one_core.planned("--configfile", "real.yaml")
     finally:
         module.write_text(original)
     # Two cosines of 4 x 3 layers of two models and of the 7 layers of the third.
     assert planned["measure_isotropy"] == 2 * (2 * 4 * 3 + 7)
+    assert "dump_embeddings" not in planned
     assert "measure_intrinsic_dimension" not in planned
     assert "plot_figure_1" not in planned
     assert planned["plot_anisotropy_measures"] == 1
