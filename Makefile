@@ -2,10 +2,10 @@
 
 PYTHON ?= python3
 ENVIRONMENT := .venv
-BIN := $(abspath $(ENVIRONMENT))/bin
+BIN := $(ENVIRONMENT)/bin
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
-export PATH := $(BIN):$(PATH)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo test lint lock clean
 

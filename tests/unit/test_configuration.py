@@ -91,6 +91,8 @@ def test_the_demo_draws_every_figure():
             "unknown estimator `two_n`; did you mean `two_nn`",
         ),
         ("corpus", "source", "enwik9", "unknown source `enwik9`; did you mean `enwik8`?"),
+        ("measurement", "batch_vectors", 4096.0, "4096.0 is not of type 'integer'"),
+        ("figures", "figure_1", None, "`figures.figure_1` must be `all` or a list of model names"),
         ("figures", "figure_2", ["blom-3b"], "`figures.figure_2`: unknown model `blom-3b`"),
         ("figures", "figure_6", "all", "unknown key `figure_6` in `figures`"),
     ],
@@ -115,6 +117,13 @@ def test_an_unknown_model_is_one_sentence():
     ("entry", "sentence"),
     [
         ("{role: decoder, layers: 2, hidden_size: 8}", "exactly one of `repository` or `path`"),
+        ("{role: decoder, layers: 2, hidden_size: 8, path: nowhere}", "there is no config.json"),
+        (
+            "{role: decoder, layers: 2, hidden_size: 9, pretraining: {architecture: gpt_neox, "
+            "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
+            "warmup_steps: 0, last_step: 1, threads: 1}}",
+            "make it a multiple",
+        ),
         ("{role: both, layers: 2, hidden_size: 8, path: x}", "must be one of `encoder`, `decoder`"),
         ("{role: decoder, layers: 2, hidden_size: 8, path: x, lyers: 3}", "unknown key `lyers`"),
         ("{role: decoder, layers: 2, path: x}", "key `hidden_size` is missing"),

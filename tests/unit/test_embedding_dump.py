@@ -20,13 +20,12 @@ WINDOWS = [
 ]
 
 
-def dump(checkpoint, destination, widths, windows=WINDOWS, threads=1, least_tokens=1, **protocol):
+def dump(checkpoint, destination, widths, windows=WINDOWS, threads=1, **protocol):
     return dump_embeddings(
         checkpoint,
         windows,
         destination,
         widths=widths,
-        least_tokens=least_tokens,
         protocol=DumpProtocol(**protocol),
         attributes={"model": "tiny"},
         threads=threads,
@@ -124,6 +123,16 @@ def test_the_last_layer_before_the_final_norm_becomes_the_one_after_it(name, tmp
     )
 
 
+@pytest.mark.parametrize("name", [*ENCODERS, "opt_projected"])
+def test_without_a_final_norm_the_last_layer_is_the_same_either_way(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    dump(checkpoint, tmp_path / "after", WIDTHS[name])
+    dump(checkpoint, tmp_path / "before", WIDTHS[name], last_layer="before_final_norm")
+    np.testing.assert_array_equal(
+        read_hidden_states(tmp_path / "before", 3), read_hidden_states(tmp_path / "after", 3)
+    )
+
+
 def refusal(tmp_path, checkpoint, **arguments):
     arguments = {"widths": WIDTHS["gpt_neox"], **arguments}
     with pytest.raises(InputError) as caught:
@@ -147,11 +156,6 @@ def test_windows_longer_than_the_context_are_refused(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt2")
     message = refusal(tmp_path, checkpoint, windows=["x, y; " * 100])
     assert "was made for 128; lower `sampling.window_characters`" in message
-
-
-def test_too_few_tokens_for_one_batch_are_refused_before_the_forward_pass(tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    assert "raise `sampling.windows`" in refusal(tmp_path, checkpoint, least_tokens=4096)
 
 
 def test_activations_that_are_not_finite_are_refused(tmp_path):

@@ -54,6 +54,7 @@ class Checkout:
 
 def check_out(folder: Path) -> Checkout:
     """Copy the files that a clone would have into `folder`."""
+    folder.mkdir(exist_ok=True)
     for name in ("Snakefile", "workflow", "config", "envs", "profiles"):
         source = REPOSITORY / name
         if source.is_dir() and not source.is_symlink():

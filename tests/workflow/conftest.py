@@ -11,8 +11,8 @@ REAL_TEXT = REPOSITORY.parent / "shared" / "data" / "enwik6.xz"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    """A fresh checkout."""
-    return check_out(tmp_path)
+    """A fresh checkout, in a folder whose name is hard on careless scripts."""
+    return check_out(tmp_path / "it's a checkout")
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def one_core(tmp_path_factory, real_text) -> Checkout:
 
 @pytest.fixture(scope="module")
 def two_cores(tmp_path_factory, real_text) -> Checkout:
-    checkout = set_up(tmp_path_factory.mktemp("two_cores"), real_text, keep=False)
+    checkout = set_up(tmp_path_factory.mktemp("two cores"), real_text, keep=False)
     checkout.snakemake("--configfile", "real.yaml", "--cores", "2", "--quiet", "rules")
     return checkout
 

@@ -29,7 +29,7 @@ rule fetch_checkpoint:
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     shell:
-        "python {input.script} --model {wildcards.model} {params.arguments:q}"
+        "python {input.script:q} --model {wildcards.model} {params.arguments:q}"
         " --output {output:q} --log {log:q}"
 
 
@@ -59,5 +59,5 @@ rule pretrain_model:
     message:
         "Pretraining {wildcards.model}"
     shell:
-        "python {input.script} --text {input.text:q} --model {wildcards.model} {params.recipe:q}"
+        "python {input.script:q} --text {input.text:q} --model {wildcards.model} {params.recipe:q}"
         " --seed {params.seed} --output {output:q} --log {log:q}"

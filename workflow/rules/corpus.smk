@@ -12,6 +12,7 @@ STEPS: fetch_corpus or wrap_python_topics, then clean_corpus.
 rule fetch_corpus:
     """Download from the first mirror that answers, and verify."""
     input:
+        source_files,
         script=script("fetch_corpus"),
         library=library("fetch_corpus"),
     output:
@@ -31,7 +32,7 @@ rule fetch_corpus:
     message:
         "Fetching the corpus {wildcards.source}"
     shell:
-        "python {input.script} --source {wildcards.source} --urls {params.urls:q} {params.checks:q} --output {output:q} --log {log:q}"
+        "python {input.script:q} --source {wildcards.source} --urls {params.urls:q} {params.checks:q} --output {output:q} --log {log:q}"
 
 
 rule wrap_python_topics:
@@ -52,7 +53,7 @@ rule wrap_python_topics:
     message:
         "Wrapping Python's help texts as a MediaWiki export"
     shell:
-        "python {input.script} --output {output:q} --log {log:q}"
+        "python {input.script:q} --output {output:q} --log {log:q}"
 
 
 rule clean_corpus:
@@ -77,6 +78,6 @@ rule clean_corpus:
     message:
         "Cleaning the corpus {wildcards.source}"
     shell:
-        "python {input.script} --input {input.raw:q} --format {params.format}"
+        "python {input.script:q} --input {input.raw:q} --format {params.format}"
         " --alphabet-size {params.alphabet_size} --processes {threads}"
         " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

@@ -10,7 +10,7 @@ STEPS: dump_embeddings, one forward pass per checkpoint.
 rule dump_embeddings:
     """Run the sampled windows through one checkpoint and store every layer."""
     input:
-        checkpoint=checkpoint_root,
+        checkpoint=checkpoint_inputs,
         text=CLEAN_TEXT,
         script=script("dump_embeddings"),
         library=library("dump_embeddings"),
@@ -26,7 +26,8 @@ rule dump_embeddings:
         "../../envs/models.yaml"
     threads: forward_threads
     params:
-        checkpoint=checkpoint_subfolder,
+        checkpoint=checkpoint_folder,
+        role=model_role,
         widths=hidden_state_widths,
         precision=forward_precision,
         last_layer=setting("forward", "last_layer"),
@@ -35,15 +36,14 @@ rule dump_embeddings:
         window_characters=setting("sampling", "window_characters"),
         special_tokens=setting("sampling", "special_tokens"),
         first_token=setting("sampling", "first_token"),
-        least_tokens=setting("measurement", "batch_vectors"),
         seed=CONFIGURATION.settings["seed"],
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
     shell:
-        "python {input.script} --checkpoint {params.checkpoint:q} --text {input.text:q}"
-        " --model {wildcards.model} --revision {wildcards.revision} --widths {params.widths}"
+        "python {input.script:q} --checkpoint {params.checkpoint:q} --text {input.text:q}"
+        " --model {wildcards.model} --revision {wildcards.revision} --role {params.role} --widths {params.widths}"
         " --windows {params.windows} --window-characters {params.window_characters}"
         " --special-tokens {params.special_tokens} --first-token {params.first_token}"
         " --precision {params.precision} --last-layer {params.last_layer}"
-        " --batch-size {params.batch_size} --least-tokens {params.least_tokens}"
+        " --batch-size {params.batch_size}"
         " --seed {params.seed} --threads {threads} --output {output:q} --log {log:q}"

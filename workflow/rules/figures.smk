@@ -31,7 +31,7 @@ rule plot_figure_1:
     message:
         "Drawing {output.pdf}"
     shell:
-        "python {input.script} --measurements {input.tables:q} {params.options:q}"
+        "python {input.script:q} --measurements {input.tables:q} {params.options:q}"
         " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
 
 

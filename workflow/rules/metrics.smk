@@ -29,9 +29,10 @@ rule measure_isotropy:
     conda:
         "../../envs/metrics.yaml"
     params:
+        entry=estimator_entry,
         batch_vectors=setting("measurement", "batch_vectors"),
     shell:
-        "python {input.script} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
+        "python {input.script:q} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
         " --estimator {wildcards.estimator} --batch-vectors {params.batch_vectors}"
         " --output {output:q} --log {log:q}"
 
@@ -55,7 +56,7 @@ rule find_neighbours:
         batch_vectors=setting("measurement", "batch_vectors"),
         seed=CONFIGURATION.settings["seed"],
     shell:
-        "python {input.script} --embeddings {input.embeddings:q} --model {wildcards.model}"
+        "python {input.script:q} --embeddings {input.embeddings:q} --model {wildcards.model}"
         " --revision {wildcards.revision} --layer {wildcards.layer}"
         " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors}"
         " --seed {params.seed} --output {output:q} --log {log:q}"
@@ -77,6 +78,8 @@ rule measure_intrinsic_dimension:
         estimator=any_of(DIMENSION),
     conda:
         "../../envs/metrics.yaml"
+    params:
+        entry=estimator_entry,
     shell:
-        "python {input.script} --neighbours {input.neighbours:q}"
+        "python {input.script:q} --neighbours {input.neighbours:q}"
         " --estimator {wildcards.estimator} --output {output:q} --log {log:q}"

@@ -36,7 +36,7 @@ rule gather_layers:
         role=model_role,
         checkpoints=checkpoint_arguments,
     shell:
-        "python {input.script} --folder {params.folder:q} --model {wildcards.model}"
+        "python {input.script:q} --folder {params.folder:q} --model {wildcards.model}"
         " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator}"
         " {params.checkpoints} --output {output:q} --log {log:q}"
 
@@ -63,7 +63,7 @@ rule gather_measurements:
     message:
         "Gathering all measurements"
     shell:
-        "python {input.script} --measurements {input.measurements:q} --output {output:q} --log {log:q}"
+        "python {input.script:q} --measurements {input.measurements:q} --output {output:q} --log {log:q}"
 
 
 rule write_protocol:
@@ -85,7 +85,7 @@ rule write_protocol:
     message:
         "Writing the protocol"
     shell:
-        "python {input.script} --settings {params.settings:q} --output {output:q} --log {log:q}"
+        "python {input.script:q} --settings {params.settings:q} --output {output:q} --log {log:q}"
 
 
 rule write_table_1:
@@ -108,7 +108,7 @@ rule write_table_1:
     message:
         "Writing Table 1"
     shell:
-        "python {input.script} --entries {params.entries:q} --csv {output.csv:q}"
+        "python {input.script:q} --entries {params.entries:q} --csv {output.csv:q}"
         " --markdown {output.markdown:q} --log {log:q}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from shape_of_learning.command_line import run
 from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.embedding_dump import DumpProtocol, dump_embeddings
+from shape_of_learning.model_entry import check_against_entry, read_configuration_file
 from shape_of_learning.random_streams import random_stream
 
 
@@ -16,6 +17,7 @@ def main(
     text: Path,
     model: str,
     revision: str,
+    role: str,
     widths: list[int],
     windows: int,
     window_characters: int,
@@ -25,7 +27,6 @@ def main(
     precision: str,
     last_layer: str,
     batch_size: int,
-    least_tokens: int,
     threads: int,
     output: Path,
 ) -> None:
@@ -33,6 +34,14 @@ def main(
     import torch
     import transformers
 
+    check_against_entry(
+        read_configuration_file(checkpoint),
+        layers=len(widths) - 1,
+        hidden_size=widths[0],
+        last_hidden_size=widths[-1],
+        role=role,
+        where=f"model `{model}`",
+    )
     # No owner: all models see the same windows, so that their curves are paired.
     stream = random_stream(seed, "windows")
     sample, _ = sample_windows(read_text(text), windows, window_characters, stream, corpus=text)
@@ -49,7 +58,6 @@ def main(
         sample,
         output,
         widths=widths,
-        least_tokens=least_tokens,
         protocol=protocol,
         attributes={
             "model": model,
@@ -75,6 +83,7 @@ if __name__ == "__main__":
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--revision", required=True)
+    parser.add_argument("--role", choices=["encoder", "decoder"], required=True)
     parser.add_argument("--widths", type=int, nargs="+", required=True)
     parser.add_argument("--windows", type=int, required=True)
     parser.add_argument("--window-characters", type=int, required=True)
@@ -86,7 +95,6 @@ if __name__ == "__main__":
         "--last-layer", choices=["after_final_norm", "before_final_norm"], required=True
     )
     parser.add_argument("--batch-size", type=int, required=True)
-    parser.add_argument("--least-tokens", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     run(main, parser)

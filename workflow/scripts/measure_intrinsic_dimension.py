@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from shape_of_learning.command_line import run
+from shape_of_learning.errors import InputError
 from shape_of_learning.measurements import BatchValue, write_batch_values
 from shape_of_learning.neighbour_files import read_neighbours
 from shape_of_learning.registry import ESTIMATORS
@@ -13,10 +14,13 @@ def main(neighbours: Path, estimator: str, output: Path) -> None:
     """Write one value per batch."""
     entry = ESTIMATORS[estimator]
     function = entry.load()
-    values = [
-        BatchValue(number, vectors, len(distances), function(distances, **entry.arguments))
-        for number, (vectors, distances) in enumerate(read_neighbours(neighbours))
-    ]
+    values = []
+    for number, (vectors, distances) in enumerate(read_neighbours(neighbours)):
+        try:
+            value = function(distances, **entry.arguments)
+        except ValueError as error:
+            raise InputError(f"{neighbours}: {error}; delete it and run again") from error
+        values.append(BatchValue(number, vectors, len(distances), value))
     write_batch_values(output, values)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.batches import require_one_batch
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import written_beside
 from shape_of_learning.forward_pass import ForwardPass
@@ -42,7 +41,6 @@ def dump_embeddings(
     destination: Path,
     *,
     widths: list[int],
-    least_tokens: int,
     protocol: DumpProtocol,
     attributes: Mapping[str, Any],
     threads: int = 1,
@@ -59,8 +57,6 @@ def dump_embeddings(
         Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``.
     widths : list of int, length L + 1
         Width that each hidden state must have.
-    least_tokens : int
-        Fewer tokens than this are refused before the forward pass.
     protocol : DumpProtocol
         How the windows are run.
     attributes : mapping
@@ -77,7 +73,7 @@ def dump_embeddings(
     Raises
     ------
     InputError
-        If the windows are too few or longer than the model's context, if the model's layers are not
+        If the windows are longer than the model's context, if the model's layers are not
         as `widths` says, or if a hidden state is NaN or infinite.
     """
     tokenizer = load_tokenizer(checkpoint)
@@ -88,7 +84,6 @@ def dump_embeddings(
         keep_first_token=protocol.keep_first_token,
     )
     lengths = np.array([int(window.kept.sum()) for window in tokenised])
-    require_one_batch(int(lengths.sum()), least_tokens)
     forward = ForwardPass(checkpoint, precision=protocol.precision, last_layer=protocol.last_layer)
     longest, context = max(len(window.ids) for window in tokenised), forward.context()
     if context is not None and longest > context:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Heads that hidden states do not pass through; AutoModel creates them where weights have none.
 UNUSED_WEIGHTS = ("pooler.",)
+# What the normalisation after the last block is called: GPT-NeoX and OPT, GPT-2 and kin, Llama and kin.
+FINAL_NORMS = ("final_layer_norm", "ln_f", "norm")
 
 
 class ForwardPass:
@@ -28,7 +30,8 @@ class ForwardPass:
         ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
-        decoders is after the final normalisation. ``"before_final_norm"``: the output of the last block.
+        decoders is after the final normalisation. ``"before_final_norm"``: the output of the last
+        block; the same where there is no such normalisation.
     """
 
     def __init__(self, folder: Path, *, precision: str, last_layer: str):
@@ -56,7 +59,8 @@ class ForwardPass:
         except (*unreadable, safetensors.SafetensorError) as error:
             raise InputError(
                 f"the checkpoint in {folder} cannot be loaded "
-                f"({' '.join(str(error).split())[:300]}); delete the folder and run again to fetch it anew"
+                f"({' '.join(str(error).split())[:300]}); delete a fetched folder to fetch it anew, "
+                "mend one of your own"
             ) from error
         missing = [k for k in report["missing_keys"] if not k.startswith(UNUSED_WEIGHTS)]
         if missing:
@@ -68,7 +72,8 @@ class ForwardPass:
         self.model.config.use_cache = False
         self.config = self.model.config
         self._block_output = threading.local()
-        self._before_final_norm = last_layer == "before_final_norm"
+        # Without a final norm the last hidden state is before it already.
+        self._before_final_norm = last_layer == "before_final_norm" and self._has_final_norm()
         if self._before_final_norm:
             self._last_block().register_forward_hook(self._keep_block_output)
 
@@ -112,6 +117,11 @@ class ForwardPass:
             if self._before_final_norm:
                 states[-1] = self._block_output.value
             return [_kept_rows(state, batch) for state in states]
+
+    def _has_final_norm(self) -> bool:
+        """Whether a normalisation follows the blocks: its name has no number of a block in it."""
+        paths = [name.split(".") for name, _ in self.model.named_modules()]
+        return any(path[-1] in FINAL_NORMS and not any(map(str.isdigit, path)) for path in paths)
 
     def _last_block(self) -> "torch.nn.Module":
         """Find the last transformer block: the end of the list that has one module per layer."""

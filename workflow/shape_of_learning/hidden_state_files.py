@@ -90,6 +90,8 @@ def read_hidden_states(folder: Path, layer: int) -> np.ndarray:
         raise InputError(
             f"{path} {reason}; delete {folder} and run again to dump it anew"
         ) from error
-    if not np.isfinite(values).all():
-        raise InputError(f"{path} holds NaN or infinity; delete {folder} and run again")
+    if values.ndim != 2 or not np.isfinite(values).all():
+        raise InputError(
+            f"{path} is no matrix or holds NaN or infinity; delete {folder} and run again"
+        )
     return values

@@ -65,6 +65,8 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
         raise InputError(f"{path} is missing or empty; delete it and run again") from error
     if tuple(header) != columns:
         raise InputError(f"{path} has the columns {header}, not {list(columns)}; delete it")
+    if any(len(row) != len(columns) for row in rows):
+        raise InputError(f"{path} has a row that is cut short; delete it and run again")
     return rows
 
 

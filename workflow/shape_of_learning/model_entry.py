@@ -1,8 +1,11 @@
 """What a checkpoint says of itself, in its ``config.json``, against its entry in the model list."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from shape_of_learning.checkpoint_files import CONFIGURATION
 from shape_of_learning.errors import InputError
 
 # The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.
@@ -68,6 +71,24 @@ def check_against_entry(
                 f"{expected}; correct `{key}` in the entry, or its repository or revision if this is "
                 "another model than meant"
             )
+
+
+def read_configuration_file(folder: Path) -> dict[str, Any]:
+    """Read ``config.json`` of a checkpoint.
+
+    Raises
+    ------
+    InputError
+        If it is missing or no JSON object.
+    """
+    path = folder / CONFIGURATION
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        config = None
+    if not isinstance(config, dict):
+        raise InputError(f"{path} is missing or no JSON object, so {folder} is no checkpoint")
+    return config
 
 
 def role_of(config: Mapping[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.pretraining_recipe import Recipe
 from shape_of_learning.schema import unknown_name, validate
 from shape_of_learning.steps import pretraining_steps
 
@@ -133,6 +134,18 @@ def read_models(entries: Entries, names: list[str]) -> dict[str, Model]:
 
 
 def _model(name: str, entry: dict[str, Any], where: str) -> Model:
+    if "pretraining" in entry:
+        try:
+            Recipe(
+                **{n: entry[n] for n in ("layers", "hidden_size")}, **entry["pretraining"], seed=0
+            )
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+    if "path" in entry and not Path(entry["path"], "config.json").exists():
+        raise InputError(
+            f"{where}: `path` is {entry['path']}, but there is no config.json; name a folder in Hugging "
+            "Face format, absolute or relative to where the workflow runs"
+        )
     checkpoints = tuple(
         sorted(_checkpoints(entry), key=lambda c: (c.step is not None, c.step or 0))
     )
@@ -186,7 +199,7 @@ def _checkpoints(entry: dict[str, Any]) -> list[Checkpoint]:
     tokens_per_step = training.get("tokens_per_step")
     checkpoints = []
     for step in training.get("steps", []):
-        revision = training["revision"].format(step=step)
+        revision = training["revision"].replace("{step}", str(step))
         tokens = None if tokens_per_step is None else step * tokens_per_step
         checkpoints.append(
             Checkpoint(folder_name(revision), revision, repository, subfolder, step, tokens)

@@ -40,6 +40,8 @@ def read_neighbours(path: Path) -> list[tuple[int, np.ndarray]]:
     try:
         with h5py.File(path, "r") as file:
             datasets = [file[f"batch_{number}"] for number in range(len(file))]
+            if not datasets:
+                raise KeyError("batch_0")
             return [(int(dataset.attrs["n"]), dataset[()]) for dataset in datasets]
     except (OSError, KeyError) as error:
         reason = "is missing" if not path.exists() else "cannot be read (truncated?)"

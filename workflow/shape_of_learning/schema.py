@@ -7,9 +7,17 @@ from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
 from shape_of_learning.errors import InputError
 
+# JSON takes 256.0 for an integer; a command line does not.
+_Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 
 
@@ -31,7 +39,7 @@ def validate(value: Any, schema: str, where: str) -> None:
         One sentence that names the offending key.
     """
     rules = yaml.safe_load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"))
-    errors = Draft202012Validator(rules).iter_errors(value)
+    errors = _Validator(rules).iter_errors(value)
     first = next(iter(sorted(errors, key=lambda error: list(map(str, error.absolute_path)))), None)
     if first is not None:
         raise InputError(f"{where}: {_sentence(first)}")
@@ -57,6 +65,8 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return f"key `{'.'.join(filter(None, [key, missing[0]]))}` is missing; add it"
+    if error.validator == "anyOf" and any("const" in o for o in error.validator_value):
+        return f"`{key}` must be `all` or a list of model names, but is {error.instance!r}"
     if error.validator in ("oneOf", "anyOf") and all(
         "required" in o for o in error.validator_value
     ):
@@ -66,4 +76,5 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "enum":
         allowed = ", ".join(f"`{choice}`" for choice in error.validator_value)
         return f"`{key}` is {error.instance!r}, but must be one of {allowed}"
-    return f"`{key}`: {error.message}; see config/README.md"
+    named = f"`{key}`: " if key else ""
+    return f"{named}{error.message}; see config/README.md"

@@ -46,8 +46,8 @@ def load_tokenizer(folder: Path) -> Any:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"the tokenizer in {folder} cannot be loaded ({' '.join(str(error).split())[:300]}); name "
-            "the repository that has it under `tokenizer` in the model's entry"
+            f"the tokenizer in {folder} cannot be loaded ({' '.join(str(error).split())[:300]}); put "
+            "it into the folder, or name the repository that has it under `tokenizer` in the entry"
         ) from error
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -17,7 +18,9 @@ WORKFLOW = Path(workflow.current_basedir).parents[1]
 SCRIPTS = WORKFLOW / "scripts"
 
 # A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both.
-shell.prefix(f"set -euo pipefail; export PYTHONPATH='{WORKFLOW}' PYTHONNOUSERSITE=1; ")
+shell.prefix(
+    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))} PYTHONNOUSERSITE=1; "
+)
 
 
 def hub_token_file():
@@ -60,9 +63,16 @@ def library_of_estimator(name):
     """The same for a script that loads the estimator which the wildcard names."""
 
     def modules(wildcards):
-        return modules_used(SCRIPTS / f"{name}.py", ESTIMATORS[wildcards.estimator].module)
+        used = modules_used(SCRIPTS / f"{name}.py", ESTIMATORS[wildcards.estimator].module)
+        # An entry of the registry is a parameter, lest a new one remeasures all the others.
+        return [module for module in used if not module.endswith("registry.py")]
 
     return modules
+
+
+def estimator_entry(wildcards):
+    """How an estimator is called."""
+    return str(ESTIMATORS[wildcards.estimator])
 
 
 def setting(section, key):

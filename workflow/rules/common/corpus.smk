@@ -16,6 +16,12 @@ def source_urls(wildcards):
     return source_entry(wildcards)["urls"]
 
 
+def source_files(wildcards):
+    """Sources that are files of this machine; a change of one is a change of the corpus."""
+    paths = [url.removeprefix("file://") for url in source_urls(wildcards)]
+    return [path for path in paths if Path(path).is_file()]
+
+
 def source_format(wildcards):
     return source_entry(wildcards)["format"]
 

@@ -2,29 +2,36 @@
 
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
+# What a local checkpoint consists of; a change of any of these files is a change of the model.
+CHECKPOINT_SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
 
 
-def checkpoint_root(wildcards):
-    """The file or folder that a checkpoint's job waits for."""
+def checkpoint_inputs(wildcards):
+    """The folder or files that a checkpoint's job waits for."""
     model = MODELS[wildcards.model]
     if model.source == "hub":
         return f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}"
     if model.source == "pretraining":
         return f"<results>/pretrained/{wildcards.model}"
-    return f"{model.path}/config.json"
+    files = (file for file in Path(model.path).iterdir() if file.is_file())
+    return sorted(str(file) for file in files if file.suffix in CHECKPOINT_SUFFIXES)
 
 
-def checkpoint_subfolder(wildcards, input):
+def checkpoint_folder(wildcards, input):
     """The checkpoint's folder itself."""
-    source = MODELS[wildcards.model].source
-    if source == "pretraining":
-        return f"{input.checkpoint}/{wildcards.revision}"
-    return str(Path(input.checkpoint).parent) if source == "path" else input.checkpoint
+    model = MODELS[wildcards.model]
+    if model.source == "path":
+        return model.path
+    return f"{input.checkpoint}/{wildcards.revision}" if model.pretraining else input.checkpoint
 
 
 def hidden_state_widths(wildcards):
     model = MODELS[wildcards.model]
     return [model.hidden_size] * model.layers + [model.last_hidden_size]
+
+
+def model_role(wildcards):
+    return MODELS[wildcards.model].role
 
 
 def forward_precision(wildcards):

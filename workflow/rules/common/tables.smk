@@ -32,10 +32,6 @@ def model_layers(wildcards):
     return MODELS[wildcards.model].layers
 
 
-def model_role(wildcards):
-    return MODELS[wildcards.model].role
-
-
 def table_1_entries(wildcards):
     """Rows of Table 1, as JSON for write_table_1.py."""
     rows = []
