@@ -4,7 +4,7 @@ import csv
 import random
 from pathlib import Path
 
-from shape_of_learning.measurements import COLUMNS
+from shape_of_learning.metrics.measurements import COLUMNS
 
 HEADER = list(COLUMNS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")

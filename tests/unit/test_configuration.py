@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shape_of_learning.configuration import FIGURES, read_configuration
 from shape_of_learning.errors import InputError
-from shape_of_learning.model_list import read_entries, read_models
+from shape_of_learning.plan.configuration import FIGURES, read_configuration
+from shape_of_learning.plan.model_list import read_entries, read_models
 from shape_of_learning.registry import ESTIMATORS
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -6,9 +6,9 @@ import pytest
 import torch
 import transformers
 
-from shape_of_learning.embedding_dump import DumpProtocol, dump_embeddings
+from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
+from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.errors import InputError
-from shape_of_learning.hidden_state_files import read_hidden_states
 from tiny_models import CONFIGURATIONS, ENCODERS, WIDTHS, save_tiny_model
 
 WINDOWS = [

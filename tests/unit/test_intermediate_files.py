@@ -3,13 +3,13 @@ import numpy as np
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.measurements import (
+from shape_of_learning.metrics.measurements import (
     BATCH_COLUMNS,
     BatchValue,
     read_rows,
     write_batch_values,
 )
-from shape_of_learning.neighbour_files import read_neighbours, write_neighbours
+from shape_of_learning.metrics.neighbour_files import read_neighbours, write_neighbours
 
 
 def test_neighbours_are_read_as_they_were_written(tmp_path):

@@ -1,8 +1,8 @@
 import pytest
 import transformers as hf
 
+from shape_of_learning.checkpoints.model_entry import check_against_entry, role_of
 from shape_of_learning.errors import InputError
-from shape_of_learning.model_entry import check_against_entry, role_of
 
 # The words in which each architecture states its size, from the library that writes config.json.
 STATED = {

@@ -9,11 +9,11 @@ import torch
 import transformers
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.pretraining import pretrain
-from shape_of_learning.pretraining_recipe import Recipe
-from shape_of_learning.steps import pretraining_steps
-from shape_of_learning.training_batches import IGNORED, MaskedObjective
-from shape_of_learning.training_tokenizer import train_tokenizer
+from shape_of_learning.pretraining.batches import IGNORED, MaskedObjective
+from shape_of_learning.pretraining.recipe import Recipe
+from shape_of_learning.pretraining.steps import pretraining_steps
+from shape_of_learning.pretraining.tokenizer import train_tokenizer
+from shape_of_learning.pretraining.training import pretrain
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 # Regular enough that two dozen small steps learn something of it.
@@ -67,7 +67,7 @@ def test_steps_are_the_powers_of_two_below_the_last_and_the_last(last, steps):
 
 
 def test_the_list_of_steps_costs_no_import_of_numpy_or_torch():
-    code = "import sys, shape_of_learning.steps; print(sys.modules.keys() & {'numpy', 'torch'})"
+    code = "import sys, shape_of_learning.pretraining.steps; print(sys.modules.keys() & {'numpy', 'torch'})"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=WORKFLOW, capture_output=True, text=True, check=True
     )

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from shape_of_learning.plan.source_files import PACKAGE, modules_used
 from shape_of_learning.registry import ESTIMATORS
-from shape_of_learning.source_files import PACKAGE, modules_used
 
 SCRIPTS = sorted((PACKAGE.parent / "scripts").glob("*.py"))
 
@@ -15,7 +15,7 @@ def names(files: list[str]) -> set[str]:
 
 
 def test_modules_are_found_through_other_modules():
-    assert {"embedding_dump", "forward_pass", "files", "errors"} <= names(
+    assert {"embeddings/dump", "embeddings/forward_pass", "files", "errors"} <= names(
         modules_used(PACKAGE.parent / "scripts" / "dump_embeddings.py")
     )
 

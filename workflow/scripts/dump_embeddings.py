@@ -5,10 +5,10 @@ import json
 import logging
 from pathlib import Path
 
+from shape_of_learning.checkpoints.model_entry import check_against_entry, read_configuration_file
 from shape_of_learning.command_line import run
 from shape_of_learning.corpus.windows import read_text, sample_windows
-from shape_of_learning.embedding_dump import DumpProtocol, dump_embeddings
-from shape_of_learning.model_entry import check_against_entry, read_configuration_file
+from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
 from shape_of_learning.random_streams import random_stream
 
 

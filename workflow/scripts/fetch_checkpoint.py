@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from shape_of_learning.checkpoints.hub import fetch
 from shape_of_learning.command_line import run
-from shape_of_learning.hub import fetch
 
 
 def main(

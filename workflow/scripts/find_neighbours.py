@@ -4,10 +4,10 @@ import argparse
 import logging
 from pathlib import Path
 
-from shape_of_learning.batches import shuffled_batches
 from shape_of_learning.command_line import run
-from shape_of_learning.hidden_state_files import read_hidden_states
-from shape_of_learning.neighbour_files import write_neighbours
+from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
+from shape_of_learning.metrics.batches import shuffled_batches
+from shape_of_learning.metrics.neighbour_files import write_neighbours
 from shape_of_learning.neighbours import nearest_distances
 from shape_of_learning.random_streams import random_stream
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from shape_of_learning.command_line import run
 from shape_of_learning.errors import InputError
-from shape_of_learning.measurements import BatchValue, write_batch_values
-from shape_of_learning.neighbour_files import read_neighbours
+from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
+from shape_of_learning.metrics.neighbour_files import read_neighbours
 from shape_of_learning.registry import ESTIMATORS
 
 

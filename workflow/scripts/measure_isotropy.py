@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from shape_of_learning.arrays import distinct_rows
-from shape_of_learning.batches import contiguous_batches
 from shape_of_learning.command_line import run
-from shape_of_learning.hidden_state_files import read_hidden_states
-from shape_of_learning.measurements import BatchValue, write_batch_values
+from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
+from shape_of_learning.metrics.batches import contiguous_batches
+from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
 from shape_of_learning.registry import ESTIMATORS
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shape_of_learning.command_line import run
 from shape_of_learning.corpus.windows import read_text
-from shape_of_learning.pretraining_recipe import ARCHITECTURES, Recipe
+from shape_of_learning.pretraining.recipe import ARCHITECTURES, Recipe
 
 
 def main(text: Path, model: str, output: Path, **recipe: str | int | float) -> None:
@@ -16,7 +16,7 @@ def main(text: Path, model: str, output: Path, **recipe: str | int | float) -> N
 
     import transformers
 
-    from shape_of_learning.pretraining import pretrain
+    from shape_of_learning.pretraining.training import pretrain
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.measurements import COLUMNS
+from shape_of_learning.metrics.measurements import COLUMNS
 from shape_of_learning.registry import ESTIMATORS
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def read_measurements(paths: Sequence[Path]) -> Measurements:
     Parameters
     ----------
     paths : sequence of Path
-        CSV files with the columns :data:`shape_of_learning.measurements.COLUMNS`; others are
+        CSV files with the columns :data:`shape_of_learning.metrics.measurements.COLUMNS`; others are
         ignored. An empty ``value`` is an undefined one.
 
     Returns

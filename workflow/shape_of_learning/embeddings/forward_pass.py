@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
-from shape_of_learning.tokenisation import TokenisedWindow
 
 if TYPE_CHECKING:
     import torch

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.pretraining_recipe import Recipe
-from shape_of_learning.schema import unknown_name, validate
-from shape_of_learning.steps import pretraining_steps
+from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.pretraining.recipe import Recipe
+from shape_of_learning.pretraining.steps import pretraining_steps
 
 # The C parser reads the whole list in milliseconds; the Python one would be felt at every start.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoint_files import CONFIGURATION
+from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
 from shape_of_learning.errors import InputError
 
 # The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.

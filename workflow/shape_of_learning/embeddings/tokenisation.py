@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.checkpoint_files import CONFIGURATION, tokenizer_files
+from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, tokenizer_files
 from shape_of_learning.errors import InputError
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
-from shape_of_learning.forward_pass import ForwardPass
-from shape_of_learning.hidden_state_files import HiddenStateWriter
-from shape_of_learning.tokenisation import (
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
+from shape_of_learning.embeddings.tokenisation import (
     TokenisedWindow,
     batches_by_length,
     load_tokenizer,
     tokenise,
 )
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import written_beside
 
 logger = logging.getLogger(__name__)
 

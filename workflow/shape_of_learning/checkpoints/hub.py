@@ -10,12 +10,16 @@ from typing import Any
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.hf_api import RepoFile
 
-from shape_of_learning.checkpoint_files import CONFIGURATION, tokenizer_files, weight_files
-from shape_of_learning.checkpoint_record import file_entry, write_record
+from shape_of_learning.checkpoints.checkpoint_files import (
+    CONFIGURATION,
+    tokenizer_files,
+    weight_files,
+)
+from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
+from shape_of_learning.checkpoints.hub_errors import explained
+from shape_of_learning.checkpoints.model_entry import check_against_entry
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import remove, written_beside
-from shape_of_learning.hub_errors import explained
-from shape_of_learning.model_entry import check_against_entry
 
 logger = logging.getLogger(__name__)
 
@@ -105,8 +109,8 @@ def fetch(
         they gather in ``.{name}.download``, where a killed process leaves the complete ones for the
         next run.
     layers, hidden_size, role, last_hidden_size
-        What the entry says; see :func:`~shape_of_learning.model_entry.check_against_entry`. Compared
-        before the weights are downloaded.
+        What the entry says, as :func:`.check_against_entry` takes it. Compared before the weights
+        are downloaded.
     tokenizer_repository, tokenizer_revision : str
         Where the tokenizer is, if not with the model.
 

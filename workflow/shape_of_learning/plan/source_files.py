@@ -4,7 +4,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def modules_used(script: Path, *more: str) -> list[str]:

@@ -14,14 +14,14 @@ import tokenizers
 import torch
 import transformers
 
-from shape_of_learning.checkpoint_record import file_entry, write_record
+from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import written_beside
-from shape_of_learning.pretraining_recipe import Recipe
+from shape_of_learning.pretraining.batches import CausalObjective, MaskedObjective
+from shape_of_learning.pretraining.recipe import Recipe
+from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
+from shape_of_learning.pretraining.tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
 from shape_of_learning.random_streams import random_stream, stream_seed
-from shape_of_learning.steps import pretraining_steps, revision_of_step
-from shape_of_learning.training_batches import CausalObjective, MaskedObjective
-from shape_of_learning.training_tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +49,8 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
         Name of the model, to which its random streams belong.
     destination : Path
         Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
-        of :func:`~shape_of_learning.steps.pretraining_steps`, called ``step{N}``, with the tokenizer
-        and a ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
+        of :func:`.pretraining_steps`, called ``step{N}``, with the tokenizer and a
+        ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
         predicted token) and the recipe.
 
     Raises

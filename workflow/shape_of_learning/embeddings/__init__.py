@@ -1,0 +1,1 @@
+"""One forward pass over windows of text, and the files that hold its hidden states."""

@@ -1,0 +1,1 @@
+"""Batches of vectors, and the tables of what was estimated on them."""

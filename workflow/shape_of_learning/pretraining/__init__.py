@@ -1,0 +1,1 @@
+"""Small models trained on the corpus, saved as any published checkpoint is."""
