@@ -4,11 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
+EMPTY: Mapping[str, str] = MappingProxyType({})
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -24,10 +27,13 @@ class Checkout:
         path.write_text(yaml.safe_dump(content, sort_keys=False))
         return path
 
-    def snakemake(self, *arguments: str, succeeds: bool = True) -> str:
+    def snakemake(
+        self, *arguments: str, succeeds: bool = True, environment: Mapping[str, str] = EMPTY
+    ) -> str:
         """Run Snakemake and return all that it prints."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-        environment |= {"HF_HOME": str(self.folder / "hf"), "HF_HUB_OFFLINE": "1"}
+        own = {"HF_HOME": str(self.folder / "hf"), "HF_HUB_OFFLINE": "1", **environment}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+        environment = {**inherited, **own}
         # Jobs call `python`; it must be the one that has the dependencies.
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         run = subprocess.run(

@@ -1,0 +1,103 @@
+"""The chain on checkpoints that a real Hub server on loopback serves."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from checkouts import Checkout
+from hub_server import Front, HubRepository, in_front, served
+from tiny_models import save_tokenizer
+
+STEPS = (0, 1000)
+ENTRY = {
+    "role": "decoder",
+    "layers": 2,
+    "hidden_size": 32,
+    "repository": "org/model",
+    "tokenizer": "org/words",
+    "training": {"revision": "step{step}", "tokens_per_step": 100, "steps": list(STEPS)},
+}
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator[str]:
+    """A model with two revisions that hold pickled weights only, its tokenizer apart, as BLOOM."""
+    root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
+    model = HubRepository(root, "org/model")
+    for step in STEPS:
+        torch.manual_seed(step)
+        weights = transformers.GPTNeoXForCausalLM(
+            transformers.GPTNeoXConfig(
+                vocab_size=300,
+                hidden_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=64,
+            )
+        )
+        folder = sources / f"step{step}"
+        weights.config.save_pretrained(folder)
+        torch.save(weights.state_dict(), folder / "pytorch_model.bin")
+        model.commit(f"step{step}", folder, large=("pytorch_model.bin",))
+    save_tokenizer(sources / "words")
+    HubRepository(root, "org/words").commit("main", sources / "words")
+    with served(root, hub_program) as address:
+        yield address
+
+
+def run(checkout: Checkout, endpoint: str, *targets: str, succeeds: bool = True, **entry) -> str:
+    checkout.write("config/models/mine.yaml", {"mine": {**ENTRY, **entry}})
+    changes = {
+        "models": ["mine"],
+        # With so small a vocabulary a window has some 400 tokens: enough for one batch.
+        "sampling": {"windows": 16, "window_characters": 512},
+        "figures": {"figure_2": ["mine"], "figure_3": ["mine"]},
+    }
+    checkout.write("changes.yaml", changes)
+    return checkout.snakemake(
+        *(*targets, "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
+        succeeds=succeeds,
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+    )
+
+
+def test_revisions_are_fetched_pinned_measured_and_drawn(checkout, endpoint):
+    run(checkout, endpoint, "figure_2")
+    for step in STEPS:
+        folder = checkout.folder / f"resources/checkpoints/mine/step{step}"
+        record = json.loads((folder / "checkpoint.json").read_text())
+        assert record["revision"] == f"step{step}"
+        assert len(record["commit"]) == 40
+        assert (folder / "pytorch_model.bin").exists()
+        assert (folder / "tokenizer.json").exists()
+    drawn = (checkout.folder / "results/figures/figure_2.csv").read_text()
+    # Layers 0, 1 and 2 of two steps.
+    assert len(drawn.splitlines()) == 1 + 2 * 3
+    assert not checkout.partial_files()
+
+
+def test_a_missing_revision_is_one_sentence(checkout, endpoint):
+    training = {**ENTRY["training"], "steps": [0, 7]}
+    said = run(checkout, endpoint, "figure_2", succeeds=False, training=training)
+    assert "step7" in said
+    assert "model `mine`" in said
+    assert "Traceback" not in said
+    assert not (checkout.folder / "resources/checkpoints/mine/step7").exists()
+
+
+def test_a_gated_repository_without_a_token_is_one_sentence(checkout, endpoint):
+    with in_front(Front(endpoint, token="the right one")) as gate:
+        said = run(checkout, gate, "figure_2", succeeds=False)
+    assert "HF_TOKEN" in said
+    assert "Traceback" not in said
+    assert not list((checkout.folder / "resources/checkpoints").glob("*/step*"))
+
+
+def test_layers_that_are_not_those_of_the_entry_stop_before_the_weights(checkout, endpoint):
+    said = run(checkout, endpoint, "figure_2", succeeds=False, layers=12)
+    assert "says 2 where the entry says 12" in said
+    assert not list((checkout.folder / "resources").rglob("pytorch_model.bin"))
