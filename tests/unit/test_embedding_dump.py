@@ -1,4 +1,5 @@
 import json
+import subprocess
 
 import h5py
 import numpy as np
@@ -193,6 +194,22 @@ def test_a_missing_checkpoint_or_tokenizer_is_one_sentence(tmp_path):
     message = refusal(tmp_path, checkpoint)
     assert "the tokenizer in" in message
     assert "\n" not in message
+
+
+def test_a_disk_too_small_is_one_sentence_before_the_forward_pass(tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)]
+    mounted = subprocess.run(mounting, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+        with pytest.raises(InputError, match=r"needs 0\.\d MB, but 0\.\d MB are free there"):
+            dump(checkpoint, small / "dump", WIDTHS["gpt_neox"], windows=WINDOWS * 20)
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
 
 
 def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from shape_of_learning.errors import InputError
+
 
 @contextmanager
 def written_beside(final: Path) -> Iterator[Path]:
@@ -34,6 +36,30 @@ def written_beside(final: Path) -> Iterator[Path]:
     except BaseException:
         remove(partial)
         raise
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse to start what would fill the disk.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files will be; need not exist yet.
+    needed : int
+        Bytes that they will take.
+
+    Raises
+    ------
+    InputError
+        If fewer are free; the message says how many.
+    """
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise InputError(
+            f"{folder} needs {needed / 1e6:,.1f} MB, but {free / 1e6:,.1f} MB are free there; free some, "
+            "or run in another folder with `--directory`"
+        )
 
 
 def remove(path: Path) -> None:

@@ -19,7 +19,7 @@ from shape_of_learning.embeddings.tokenisation import (
     tokenise,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
+from shape_of_learning.files import require_space, written_beside
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def dump_embeddings(
     ------
     InputError
         If the windows are longer than the model's context, if the model's layers are not
-        as `widths` says, or if a hidden state is NaN or infinite.
+        as `widths` says, if a hidden state is NaN or infinite, or if the disk is too full.
     """
     tokenizer = load_tokenizer(checkpoint)
     tokenised = tokenise(
@@ -92,6 +92,9 @@ def dump_embeddings(
             "lower `sampling.window_characters`"
         )
     starts = np.concatenate([[0], np.cumsum(lengths)])
+    # HDF5 can crash on a full disk. Each row is its float32 values, its token and its position.
+    row_bytes = sum(4 * width + 16 for width in widths)
+    require_space(destination, int(lengths.sum()) * row_bytes)
     with written_beside(destination) as folder:
         folder.mkdir()
         writer = HiddenStateWriter(
