@@ -9,10 +9,10 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.errors import InputError
-from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.source_files import modules_used
+from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
 
 WORKFLOW = Path(workflow.current_basedir).parents[1]
 SCRIPTS = WORKFLOW / "scripts"
