@@ -67,9 +67,7 @@ def resolve_and_list(
     Raises
     ------
     InputError
-        If the Hub cannot be reached or does not have it.
-    GatedModelError
-        If it wants a licence accepted first.
+        If the Hub cannot be reached, does not have it, or wants a licence accepted first.
     """
     api = HfApi()
     with explained(repository, revision, where=where, key=key):

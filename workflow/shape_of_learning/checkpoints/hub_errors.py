@@ -20,10 +20,6 @@ from shape_of_learning.errors import InputError
 SHOWN_REVISIONS = 8
 
 
-class GatedModelError(InputError):
-    """The repository is there, but its owner wants a licence accepted first."""
-
-
 @contextmanager
 def explained(repository: str, revision: str, *, where: str, key: str) -> Iterator[None]:
     """Turn what the Hub's client raises inside the block into an `InputError`.
@@ -37,10 +33,9 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
 
     Raises
     ------
-    GatedModelError
-        If access is gated and this user has none.
     InputError
-        If the repository or revision does not exist, or the Hub cannot be reached or refuses.
+        If the repository or revision does not exist or is gated, or the Hub cannot be reached or
+        refuses.
     OSError
         As it is, if it names a local file.
     """
@@ -58,7 +53,7 @@ def _explanation(
     endpoint = HfApi().endpoint
     wanted = f"`{repository}` at revision `{revision}`"
     if isinstance(error, GatedRepoError):
-        return GatedModelError(
+        return InputError(
             f"{where}: {wanted} is gated; accept its licence at {endpoint}/{repository} and set HF_TOKEN "
             "to a token of that account, or remove the model from `models`"
         )

@@ -64,11 +64,6 @@ class Configuration:
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
 
-    @property
-    def corpus(self) -> Mapping[str, Any]:
-        """The entry of the corpus in use."""
-        return self.settings["corpus"]["sources"][self.settings["corpus"]["source"]]
-
 
 def read_configuration(
     settings: Mapping[str, Any], model_folder: Path, *, has_hub_token: bool

@@ -11,7 +11,7 @@ import yaml
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.pretraining.recipe import Recipe
-from shape_of_learning.pretraining.steps import pretraining_steps
+from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
 
 # The C parser reads the whole list in milliseconds; the Python one would be felt at every start.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -189,7 +189,12 @@ def _checkpoints(entry: dict[str, Any]) -> list[Checkpoint]:
         recipe = entry["pretraining"]
         tokens_per_step = recipe["batch_size"] * recipe["context"]
         return [
-            Checkpoint(f"step{step}", f"step{step}", step=step, tokens=step * tokens_per_step)
+            Checkpoint(
+                revision_of_step(step),
+                revision_of_step(step),
+                step=step,
+                tokens=step * tokens_per_step,
+            )
             for step in pretraining_steps(recipe["last_step"])
         ]
     if "training" not in entry:
