@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from shape_of_learning.checkpoints.hub import fetch
+from shape_of_learning.checkpoints.fetching import fetch
 from shape_of_learning.command_line import run
 
 

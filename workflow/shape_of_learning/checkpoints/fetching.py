@@ -2,13 +2,10 @@
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.hf_api import RepoFile
+from huggingface_hub import hf_hub_download
 
 from shape_of_learning.checkpoints.checkpoint_files import (
     CONFIGURATION,
@@ -17,67 +14,12 @@ from shape_of_learning.checkpoints.checkpoint_files import (
 )
 from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
 from shape_of_learning.checkpoints.hub_errors import explained
+from shape_of_learning.checkpoints.listing import RemoteRevision, resolve_and_list
 from shape_of_learning.checkpoints.model_entry import check_against_entry
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import remove, written_beside
 
 logger = logging.getLogger(__name__)
-
-ANSWER_SECONDS = 30  # the client would wait for ever
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file of a revision, as the Hub lists it; `sha256` is None for small files outside LFS."""
-
-    path: str
-    bytes: int
-    sha256: str | None
-
-
-@dataclass(frozen=True)
-class RemoteRevision:
-    """A revision resolved to the commit that everything is then taken from."""
-
-    repository: str
-    revision: str
-    commit: str
-    files: Mapping[str, RemoteFile]
-
-    def names_in(self, folder: str) -> set[str]:
-        """Names of the files directly inside a folder, ``""`` for the top."""
-        paths = map(PurePosixPath, self.files)
-        return {path.name for path in paths if path.parent == PurePosixPath(folder)}
-
-
-def resolve_and_list(
-    repository: str, revision: str, *, where: str, key: str = "revision"
-) -> RemoteRevision:
-    """Resolve a branch, tag or commit and list its files with sizes and hashes; downloads nothing.
-
-    Parameters
-    ----------
-    repository : str
-        ``organisation/name``.
-    revision : str
-        What to resolve.
-    where, key : str
-        How an error names the model's entry and the key to correct.
-
-    Raises
-    ------
-    InputError
-        If the Hub cannot be reached, does not have it, or wants a licence accepted first.
-    """
-    api = HfApi()
-    with explained(repository, revision, where=where, key=key):
-        commit = api.model_info(repository, revision=revision, timeout=ANSWER_SECONDS).sha
-        listed = [
-            RemoteFile(item.path, item.size, item.lfs.sha256 if item.lfs else None)
-            for item in api.list_repo_tree(repository, revision=commit, recursive=True)
-            if isinstance(item, RepoFile)
-        ]
-    return RemoteRevision(repository, revision, commit, {file.path: file for file in listed})
 
 
 def fetch(
