@@ -1,24 +1,22 @@
 """A Hugging Face Hub on loopback.
 
 The server is the PyPI package `olah` over git repositories that the tests make, whose branches are
-the revisions. What it never does, to refuse, to stall or to damage, a proxy before it does.
+the revisions. What it never does, such as to refuse or to stall, a proxy before it does: `Front`.
 """
 
 import hashlib
-import http.client
 import json
 import shutil
 import socket
 import subprocess
-import threading
 import time
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from hub_front import Front as Front
+from hub_front import in_front as in_front
 
 OLAH = "olah==0.5.4"
 # What git lets a user's own settings change must not change a test.
@@ -65,14 +63,19 @@ class HubRepository:
         self._git("init", "--quiet", "--initial-branch=main")
 
     def commit(self, branch: str, files: Path, *, large: tuple[str, ...] = ()) -> str:
-        """Make `files` the content of a branch and return the commit.
+        """Make `files` the content of a branch, new or on top of what it has, and return the commit.
 
         Files named in `large` are stored as Git LFS does: a pointer in the tree, the bytes beside it.
         """
         for old in self.folder.iterdir():
             if old.name != ".git":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        self._git("checkout", "--quiet", "--orphan", branch)
+        known = self._git("branch", "--list", branch)
+        self._git(
+            *("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+            if known
+            else ("checkout", "--quiet", "--orphan", branch)
+        )
         shutil.copytree(files, self.folder, dirs_exist_ok=True)
         for name in large:
             self._store_large(self.folder / name)
@@ -149,106 +152,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-@dataclass
-class Front:
-    """A proxy before the Hub.
-
-    Attributes
-    ----------
-    upstream : str
-        Endpoint of the Hub.
-    token : str, optional
-        Makes every model gated: files are for those who show it.
-    stalled : str
-        Name of the file whose download stops half-way, until `released` is set; `reached` is set there.
-    damaged : str
-        Name of the file that arrives with one bit turned.
-    asked : list of str
-        The files of all GET requests so far.
-    """
-
-    upstream: str
-    token: str | None = None
-    stalled: str = ""
-    damaged: str = ""
-    reached: threading.Event = field(default_factory=threading.Event)
-    released: threading.Event = field(default_factory=threading.Event)
-    asked: list[str] = field(default_factory=list)
-
-
-@contextmanager
-def in_front(front: Front) -> Iterator[str]:
-    """Serve the proxy and yield its endpoint."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_HEAD(self) -> None:
-            self._answer()
-
-        def do_GET(self) -> None:
-            front.asked.append(self._name())
-            self._answer()
-
-        def _name(self) -> str:
-            return urlsplit(self.path).path.rpartition("/")[2]
-
-        def _answer(self) -> None:
-            shown = self.headers.get("Authorization")
-            if front.token and "/resolve/" in self.path and shown != f"Bearer {front.token}":
-                # The Hub: 401 for nobody, 403 for somebody who has not accepted the licence.
-                self.send_response(403 if shown else 401)
-                self.send_header("X-Error-Code", "GatedRepo")
-                self.send_header("X-Error-Message", "Access to this model is restricted.")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            status, headers, body = self._upstream()
-            name = self._name()
-            if name == front.damaged and body:
-                body = bytes([body[0] ^ 1]) + body[1:]
-            self.send_response_only(status)
-            for header, value in headers:
-                if header.lower() not in ("transfer-encoding", "connection"):
-                    self.send_header(header, value)
-            self.end_headers()
-            half = len(body) // 2 if name == front.stalled else len(body)
-            self.wfile.write(body[:half])
-            if half < len(body):
-                self.wfile.flush()
-                front.reached.set()
-                front.released.wait(60)
-                try:
-                    self.wfile.write(body[half:])
-                except ConnectionError:  # whoever asked was killed, as planned
-                    self.close_connection = True
-
-        def _upstream(self) -> tuple[int, list[tuple[str, str]], bytes]:
-            connection = http.client.HTTPConnection(urlsplit(front.upstream).netloc, timeout=30)
-            try:
-                headers = {k: v for k, v in self.headers.items() if k.lower() != "host"}
-                connection.request(self.command, self.path, headers=headers)
-                answer = connection.getresponse()
-                body = answer.read()
-                kept = answer.getheaders()
-            finally:
-                connection.close()
-            if self.command == "GET":  # a chunked body is whole now
-                kept = [(k, v) for k, v in kept if k.lower() != "content-length"]
-                kept.append(("Content-Length", str(len(body))))
-            return answer.status, kept, body
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            front.released.set()
-            server.shutdown()
-            thread.join()

@@ -11,11 +11,11 @@ TEXT = ["the shape of what a model learns", "Layers, tokens; windows of text.", 
 
 
 def save_tokenizer(folder: Path, *, special: bool = False) -> None:
-    """Byte-level BPE; with `special`, [CLS] x [SEP] and padding as encoders have them."""
+    """Byte-level BPE; with `special`, [CLS] x [SEP], padding and mask as encoders have them."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokens = ["[PAD]", "[CLS]", "[SEP]"] if special else ["<|endoftext|>"]
+    tokens = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"] if special else ["<|endoftext|>"]
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
         special_tokens=tokens,
@@ -28,7 +28,7 @@ def save_tokenizer(folder: Path, *, special: bool = False) -> None:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
         )
-        names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        names = {f"{token[1:-1].lower()}_token": token for token in tokens}
     hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
@@ -82,9 +82,30 @@ ENCODERS = ("bert", "roberta", "albert")
 WIDTHS = {name: [32, 32, 32, 32] for name in CONFIGURATIONS} | {"opt_projected": [32, 32, 32, 16]}
 
 
-def save_tiny_model(folder: Path, name: str) -> Path:
-    """Save a random model of that architecture, with a tokenizer, and return `folder`."""
+def save_tiny_model(folder: Path, name: str, *, head: bool = False) -> Path:
+    """Save a random model of that architecture, with a tokenizer, and return `folder`.
+
+    With `head` it is the language model of its role, otherwise the base model alone.
+    """
     torch.manual_seed(0)
-    hf.AutoModel.from_config(CONFIGURATIONS[name]()).save_pretrained(folder)
+    kind = with_head(name) if head else hf.AutoModel
+    kind.from_config(CONFIGURATIONS[name]()).save_pretrained(folder)
     save_tokenizer(folder, special=name in ENCODERS)
     return folder
+
+
+def save_stirred_model(folder: Path, name: str, config: hf.PretrainedConfig | None = None) -> Path:
+    """Save one with a head, whose biases, scales and logits are far from zero, so that each counts."""
+    torch.manual_seed(0)
+    model = with_head(name).from_config(config or CONFIGURATIONS[name]())
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(3 * weight if weight.ndim > 1 else weight + torch.randn_like(weight) / 5)
+    model.save_pretrained(folder)
+    save_tokenizer(folder, special=name in ENCODERS)
+    return folder
+
+
+def with_head(name: str) -> type:
+    """Return the class that loads an architecture with its language-model head."""
+    return hf.AutoModelForMaskedLM if name in ENCODERS else hf.AutoModelForCausalLM

@@ -4,9 +4,11 @@ import csv
 import random
 from pathlib import Path
 
+from shape_of_learning.figures.verdicts import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.metrics.measurements import COLUMNS
 
 HEADER = list(COLUMNS)
+VERDICT_HEADER = list(VERDICT_COLUMNS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
 ALL += ("two_nn", "mada", "mom")
 
@@ -34,6 +36,31 @@ def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=
         for estimator in estimators
         for batch in range(3)
     ]
+
+
+def verdicts_on(model, steps, flagged=None, *, losses=None, vocabulary=100):
+    """Verdicts on one model's checkpoints, ``ok`` and shown but for `flagged`.
+
+    `flagged` has a step's (verdict, shown), `losses` its loss where that is not 2.
+    """
+    flagged, losses = flagged or {}, losses or {}
+    return [
+        {
+            "model": model,
+            "revision": f"step{step}",
+            "step": step,
+            "tokens": step * 2048,
+            "loss": losses.get(step, 2.0),
+            "predicted_tokens": 1000,
+            "vocabulary": vocabulary,
+        }
+        | dict(zip(("verdict", "shown"), flagged.get(step, ("ok", "yes")), strict=True))
+        for step in steps
+    ]
+
+
+def write_verdicts(path: Path, rows) -> Path:
+    return write_rows(path, rows, VERDICT_HEADER)
 
 
 def write_rows(path: Path, rows, header=HEADER) -> Path:

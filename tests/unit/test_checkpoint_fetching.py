@@ -1,60 +1,23 @@
 import hashlib
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 import transformers
 
+from hub_fetching import TOKENIZER, Hub, assert_same_files, fetch, names, refusal, save_model
 from hub_server import Front, HubRepository, free_port, in_front, served
 from tiny_models import save_tokenizer
 
-SCRIPT = Path(__file__).parents[2] / "workflow" / "scripts" / "fetch_checkpoint.py"
-LAYERS, WIDTH = 2, 16
-TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
 # What repositories hold beside what is needed; none of it may be downloaded, least of all code.
 UNWANTED = [
     *("README.md", "flax_model.msgpack", "tf_model.h5", "model.onnx", "modeling_tiny.py"),
     *("generation_config.json", "model.fp16.safetensors", "training_args.bin"),
 ]
-
-
-@dataclass(frozen=True)
-class Hub:
-    """A running Hub, what was put there, and the commit of each revision."""
-
-    endpoint: str
-    sources: Path
-    commits: dict[str, str]
-
-
-def save_model(folder: Path, *, seed: int, form: str) -> Path:
-    torch.manual_seed(seed)
-    model = transformers.GPTNeoXForCausalLM(
-        transformers.GPTNeoXConfig(
-            vocab_size=300,
-            hidden_size=WIDTH,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=2,
-            intermediate_size=32,
-        )
-    )
-    if form in ("safetensors", "both"):
-        model.save_pretrained(folder)
-    if form == "shards":
-        model.save_pretrained(folder, max_shard_size="15KB")
-    if form in ("bin", "both"):
-        model.config.save_pretrained(folder)
-        torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +45,10 @@ def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator
     save_tokenizer(empty)
     shutil.copy(both / "config.json", empty)
     publish(tiny, "empty", empty)
+    hollow = sources / "hollow"
+    shutil.copytree(empty, hollow)
+    (hollow / "model.safetensors.index.json").write_text('{"metadata": {}}')
+    publish(tiny, "hollow", hollow)
     nested = sources / "nested"
     save_tokenizer(nested)
     save_model(nested / "checkpoints" / "7", seed=3, form="safetensors")
@@ -90,77 +57,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator
 
     with served(root, hub_program) as endpoint:
         yield Hub(endpoint, sources, commits)
-
-
-def command(output: Path, repository: str, revision: str, **more: object) -> list[str]:
-    arguments = {
-        "model": "tiny",
-        "repository": repository,
-        "revision": revision,
-        "layers": LAYERS,
-        "hidden-size": WIDTH,
-        "role": "decoder",
-        "output": output,
-    } | {name.replace("_", "-"): value for name, value in more.items()}
-    return [sys.executable, str(SCRIPT), *(f"--{k}={v}" for k, v in arguments.items())]
-
-
-def environment(endpoint: str, tmp_path: Path, **more: str) -> dict[str, str]:
-    own = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-    settings = {
-        "HF_ENDPOINT": endpoint,
-        "HF_HOME": str(tmp_path / "hf"),
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "NO_PROXY": "127.0.0.1",
-        "PYTHONPATH": str(SCRIPT.parents[1]),
-    }
-    return own | settings | more
-
-
-def fetch(
-    endpoint: str, output: Path, repository: str, revision: str, token: str = "", **more: object
-) -> None:
-    done = subprocess.run(
-        command(output, repository, revision, **more),
-        env=environment(endpoint, output.parent, **({"HF_TOKEN": token} if token else {})),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def refusal(
-    endpoint: str,
-    output: Path,
-    repository: str,
-    revision: str,
-    settings: dict[str, str] | None = None,
-    **more: object,
-) -> str:
-    """The one line that a refused fetch prints."""
-    done = subprocess.run(
-        command(output, repository, revision, **more),
-        env=environment(endpoint, output.parent, **(settings or {})),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert not output.exists(), "something is under the final name"
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("ERROR: model `tiny`: ")
-    return lines[0]
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def assert_same_files(fetched: Path, source: Path, expected: list[str]) -> None:
-    assert names(fetched) == sorted([*expected, "checkpoint.json"])
-    assert {n: (fetched / n).read_bytes() for n in expected} == {
-        n: (source / n).read_bytes() for n in expected
-    }
 
 
 def test_safetensors_are_preferred_and_nothing_else_is_downloaded(hub, tmp_path):
@@ -215,6 +111,41 @@ def test_a_commit_is_a_revision_too(hub, tmp_path):
     assert (tmp_path / "pinned" / "pytorch_model.bin").read_bytes() == (
         hub.sources / "step1" / "pytorch_model.bin"
     ).read_bytes()
+
+
+def test_a_pinned_commit_is_taken_whatever_the_branch_holds_now(hub, tmp_path):
+    pinned = hub.commits["org/tiny@step1"]
+    fetch(hub.endpoint, tmp_path / "m", "org/tiny", "main", commit=pinned)
+    record = json.loads((tmp_path / "m" / "checkpoint.json").read_text())
+    assert (record["revision"], record["commit"]) == ("main", pinned)
+    assert "pytorch_model.bin" in record["files"]
+
+
+def test_the_tokenizer_is_pinned_too(hub, tmp_path):
+    pinned = hub.commits["org/tiny@shards"]
+    words = {"tokenizer_repository": "org/tiny", "tokenizer_commit": pinned}
+    fetch(hub.endpoint, tmp_path / "m", "org/bare", "global_step10", **words)
+    record = json.loads((tmp_path / "m" / "checkpoint.json").read_text())
+    assert record["tokenizer"] == {
+        "repository": "org/tiny",
+        "revision": "main",
+        "commit": pinned,
+    }
+
+
+def test_a_pinned_commit_that_is_gone_names_the_file_that_pins_it(hub, tmp_path):
+    gone = "0123456789" * 4
+    with in_front(Front(hub.endpoint, gone=gone)) as endpoint:
+        message = refusal(endpoint, tmp_path / "m", "org/tiny", "main", commit=gone)
+    assert gone in message
+    assert "config/locks/tiny.yaml" in message
+    assert "delete its entry" in message
+
+
+def test_an_index_that_names_no_shards_is_refused(hub, tmp_path):
+    message = refusal(hub.endpoint, tmp_path / "m", "org/tiny", "hollow")
+    assert "model.safetensors.index.json" in message
+    assert "names no shards" in message
 
 
 def test_a_tokenizer_may_come_from_another_repository(hub, tmp_path):
@@ -286,9 +217,11 @@ def test_a_contradiction_of_the_entry_is_found_before_the_weights_are_asked_for(
 
 
 def test_a_gated_model_without_a_token_is_refused(hub, tmp_path):
-    with in_front(Front(hub.endpoint, token="secret")) as endpoint:
+    front = Front(hub.endpoint, token="secret")
+    with in_front(front) as endpoint:
         message = refusal(endpoint, tmp_path / "m", "org/tiny", "main")
     assert "is gated" in message
+    assert front.asked.count("config.json") == 1, "a gate does not open by knocking again"
     assert "HF_TOKEN" in message
     assert "`models`" in message
 
@@ -302,7 +235,7 @@ def test_a_gated_model_is_refused_to_a_token_that_was_not_admitted(hub, tmp_path
 
 def test_a_gated_model_is_fetched_with_the_token(hub, tmp_path):
     with in_front(Front(hub.endpoint, token="secret")) as endpoint:
-        fetch(endpoint, tmp_path / "m", "org/tiny", "main", token="secret")
+        fetch(endpoint, tmp_path / "m", "org/tiny", "main", {"HF_TOKEN": "secret"})
     assert (tmp_path / "m" / "model.safetensors").exists()
 
 
@@ -311,44 +244,3 @@ def test_an_unreachable_hub_is_named(tmp_path):
     message = refusal(endpoint, tmp_path / "m", "org/tiny", "main")
     assert f"{endpoint} cannot be reached" in message
     assert "HF_ENDPOINT" in message
-
-
-def test_offline_mode_is_honoured_and_named(hub, tmp_path):
-    front = Front(hub.endpoint)
-    with in_front(front) as endpoint:
-        message = refusal(endpoint, tmp_path / "m", "org/tiny", "main", {"HF_HUB_OFFLINE": "1"})
-    assert "HF_HUB_OFFLINE" in message
-    assert front.asked == []
-
-
-def test_a_file_that_arrives_damaged_is_refused_and_downloaded_anew(hub, tmp_path):
-    with in_front(Front(hub.endpoint, damaged="pytorch_model.bin")) as endpoint:
-        message = refusal(endpoint, tmp_path / "m", "org/tiny", "step1")
-    assert "pytorch_model.bin" in message
-    assert "arrived damaged" in message
-    fetch(hub.endpoint, tmp_path / "m", "org/tiny", "step1")
-    assert (tmp_path / "m" / "pytorch_model.bin").read_bytes() == (
-        hub.sources / "step1" / "pytorch_model.bin"
-    ).read_bytes()
-
-
-def test_a_killed_download_is_resumed_and_ends_with_the_right_bytes(hub, tmp_path):
-    front = Front(hub.endpoint, stalled="pytorch_model.bin")
-    output = tmp_path / "out" / "step1"
-    with in_front(front) as endpoint:
-        with subprocess.Popen(
-            command(output, "org/tiny", "step1"),
-            env=environment(endpoint, tmp_path),
-            stderr=subprocess.PIPE,
-        ) as killed:
-            assert front.reached.wait(60), killed.stderr.read()
-            killed.send_signal(signal.SIGKILL)
-        assert killed.returncode == -signal.SIGKILL
-        assert not output.exists()
-        front.stalled = ""
-        front.asked.clear()
-        fetch(endpoint, output, "org/tiny", "step1")
-    wanted = ["config.json", "pytorch_model.bin", *TOKENIZER]
-    assert_same_files(output, hub.sources / "step1", wanted)
-    assert "config.json" not in front.asked, "a complete file was downloaded twice"
-    assert names(output.parent) == ["step1"]

@@ -7,30 +7,10 @@ import pytest
 import torch
 import transformers
 
-from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
+from dumps import WINDOWS, dump
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.errors import InputError
 from tiny_models import CONFIGURATIONS, ENCODERS, WIDTHS, save_tiny_model
-
-WINDOWS = [
-    "the shape of what a model learns",
-    "Layers, tokens; windows of text. " * 3,
-    "x",
-    "a model a b c of windows",
-    "tokens of tokens of tokens",
-]
-
-
-def dump(checkpoint, destination, widths, windows=WINDOWS, threads=1, **protocol):
-    return dump_embeddings(
-        checkpoint,
-        windows,
-        destination,
-        widths=widths,
-        protocol=DumpProtocol(**protocol),
-        attributes={"model": "tiny"},
-        threads=threads,
-    )
 
 
 def one_window_at_a_time(checkpoint):
@@ -40,8 +20,10 @@ def one_window_at_a_time(checkpoint):
     layers = None
     with torch.no_grad():
         for window in WINDOWS:
-            ids = torch.tensor([tokenizer(window)["input_ids"]])
-            states = model(input_ids=ids, output_hidden_states=True).hidden_states
+            encoded = tokenizer(window, return_tensors="pt")
+            ids, mask = encoded["input_ids"], encoded["attention_mask"]
+            output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+            states = output.hidden_states
             rows = [state[0].numpy() for state in states]
             layers = (
                 [[r] for r in rows]
@@ -63,6 +45,15 @@ def test_batched_hidden_states_are_those_of_each_window_alone(name, tmp_path):
         # float32 keeps 6e-8; a few hundred roundings in a row stay below 1e-5 of the largest entry.
         np.testing.assert_allclose(one, expected, rtol=0, atol=1e-5 * scale)
         np.testing.assert_allclose(sixteen, expected, rtol=0, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("head", [True, False], ids=["with_head", "base_model"])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_hidden_states_are_bit_for_bit_those_of_the_base_model(name, head, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name, head=head)
+    dump(checkpoint, tmp_path / "dump", WIDTHS[name], batch_size=1)
+    for layer, expected in enumerate(one_window_at_a_time(checkpoint)):
+        np.testing.assert_array_equal(read_hidden_states(tmp_path / "dump", layer), expected)
 
 
 def test_the_number_of_threads_does_not_change_a_bit(tmp_path):
@@ -93,7 +84,7 @@ def test_dropped_tokens_are_seen_by_the_model_and_left_out_of_the_dump(name, tmp
 
 def test_a_file_says_which_token_each_row_belongs_to(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    tokens = dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
+    tokens, _ = dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
     ids = [tokenizer(window)["input_ids"] for window in WINDOWS]
     with h5py.File(tmp_path / "dump" / "layer_1.h5") as file:
@@ -167,12 +158,13 @@ def test_activations_that_are_not_finite_are_refused(tmp_path):
     assert "hidden state 2 of the model" in refusal(tmp_path, checkpoint)
 
 
-def test_a_checkpoint_that_lacks_weights_is_not_filled_with_random_ones(tmp_path):
+@pytest.mark.parametrize("head", [True, False])
+def test_a_checkpoint_that_lacks_weights_is_not_filled_with_random_ones(head, tmp_path):
     from safetensors.torch import load_file, save_file
 
-    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox", head=head)
     weights = load_file(checkpoint / "model.safetensors")
-    del weights["layers.1.attention.dense.weight"]
+    del weights[f"{'gpt_neox.' if head else ''}layers.1.attention.dense.weight"]
     save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
     assert "`layers.1.attention.dense.weight`" in refusal(tmp_path, checkpoint)
 
@@ -218,7 +210,8 @@ def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):
     code = f"from pathlib import Path\nPath({str(marker)!r}).touch()\nModel = Config = object\n"
     (checkpoint / "evil.py").write_text(code)
     config = json.loads((checkpoint / "config.json").read_text())
-    config["auto_map"] = {"AutoModel": "evil.Model", "AutoConfig": "evil.Config"}
+    kinds = ("AutoModel", "AutoModelForCausalLM")
+    config["auto_map"] = {"AutoConfig": "evil.Config"} | dict.fromkeys(kinds, "evil.Model")
     (checkpoint / "config.json").write_text(json.dumps(config))
     dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
     assert not marker.exists()

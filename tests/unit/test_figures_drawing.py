@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from figure_tables import read_csv, rows_of_model, write_rows
+from figure_tables import read_csv, rows_of_model, verdicts_on, write_rows, write_verdicts
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.profiles import draw_anisotropy_measures, draw_profiles_by_role
@@ -238,6 +238,27 @@ def test_a_script_writes_pdf_png_and_csv(tmp_path, script, models):
     assert outputs["pdf"].read_bytes().startswith(b"%PDF")
     assert outputs["png"].read_bytes().startswith(b"\x89PNG")
     assert {row["label"] for row in read_csv(outputs["csv"])} == set(labels)
+
+
+def test_scripts_read_verdicts_and_the_loss_needs_no_measurements(tmp_path):
+    path = write_rows(tmp_path / "measurements.csv", TRAINED)
+    flagged = {8: ("same weights as step 1", "no"), 64: ("mixed shards", "hollow")}
+    verdicts = write_verdicts(tmp_path / "verdicts.csv", verdicts_on("a", STEPS, flagged))
+    common = ["--verdicts", verdicts, "--models", "a"]
+    for script, options in [
+        ("plot_training_profile.py", ["--measurements", path]),
+        ("plot_dimension_by_step.py", ["--measurements", path]),
+        ("plot_dimension_estimators.py", ["--measurements", path]),
+        ("plot_loss_by_step.py", ["--roles", "decoder"]),
+    ]:
+        outputs = [tmp_path / f"{script}.{kind}" for kind in ("pdf", "png", "csv")]
+        options += [text for file in outputs for text in (f"--{file.suffix[1:]}", file)]
+        ran = run_script(script, *common, *options, "--log", tmp_path / "log")
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert "Left out: a step 8 (same weights as step 1)." in (tmp_path / "log").read_text()
+        verdict_at = {row["step"]: row["verdict"] for row in read_csv(outputs[2])}
+        assert verdict_at == {"0": "ok", "1": "ok", "64": "mixed shards", "512": "ok"}
+        assert b"Hollow: a step 64 (mixed shards)." in outputs[1].read_bytes()
 
 
 def test_a_script_says_in_one_sentence_what_is_wrong_and_leaves_nothing(tmp_path):

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
-from shape_of_learning.figures.lines import spread
+from shape_of_learning.figures.line_labels import spread
 from shape_of_learning.figures.scales import set_progress_axis
 from shape_of_learning.figures.style import drawn_models, line_styles
 

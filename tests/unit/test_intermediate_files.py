@@ -2,11 +2,11 @@ import h5py
 import numpy as np
 import pytest
 
+from shape_of_learning.csv_table import read_rows
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measurements import (
     BATCH_COLUMNS,
     BatchValue,
-    read_rows,
     write_batch_values,
 )
 from shape_of_learning.metrics.neighbour_files import read_neighbours, write_neighbours

@@ -53,6 +53,7 @@ def run(checkout: Checkout, endpoint: str, *targets: str, succeeds: bool = True,
     checkout.write("config/models/mine.yaml", {"mine": {**ENTRY, **entry}})
     changes = {
         "models": ["mine"],
+        "keep_checkpoints": True,
         # With so small a vocabulary a window has some 400 tokens: enough for one batch.
         "sampling": {"windows": 16, "window_characters": 512},
         "figures": {"figure_2": ["mine"], "figure_3": ["mine"]},
@@ -81,12 +82,12 @@ def test_revisions_are_fetched_pinned_measured_and_drawn(checkout, endpoint):
 
 
 def test_a_missing_revision_is_one_sentence(checkout, endpoint):
-    training = {**ENTRY["training"], "steps": [0, 7]}
+    training = {**ENTRY["training"], "steps": [7, 8]}
     said = run(checkout, endpoint, "figure_2", succeeds=False, training=training)
-    assert "step7" in said
-    assert "model `mine`" in said
+    assert "model `mine` has no checkpoint that can be used" in said
+    assert "`step7` (missing)" in said
     assert "Traceback" not in said
-    assert not (checkout.folder / "resources/checkpoints/mine/step7").exists()
+    assert not (checkout.folder / "resources/checkpoints").exists()
 
 
 def test_a_gated_repository_without_a_token_is_one_sentence(checkout, endpoint):

@@ -2,19 +2,53 @@
 
 REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cleaned text.
 OUTPUTS:
+    config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
+    <results>/checkpoints/{model}.csv             what the Hub lists, and a verdict on each revision
     <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
-STEPS: fetch_checkpoint for each revision, or pretrain_model once per model.
+STEPS: revisions are resolved, and the bad ones left out, while the run is planned; check_checkpoints once per
+model, then fetch_checkpoint for each good revision; or pretrain_model once per model. judge_checkpoints, when
+they have been measured.
 """
 
 
+rule check_checkpoints:
+    """Judge the revisions of a model, and make sure that the Hub still has them.
+
+    It runs once. While a job runs again, Snakemake does not look for other reasons to run what comes after
+    it, and fetches would either follow it all or be passed over; so the script is no input, and the curve
+    is no parameter. `curve_of` keeps the table up to date.
+    """
+    output:
+        report("<results>/checkpoints/{model}.csv", category="Checkpoints"),
+    log:
+        "<logs>/checkpoints/{model}.log",
+    benchmark:
+        "<benchmarks>/checkpoints/{model}.tsv"
+    wildcard_constraints:
+        model=any_of(MODELS_BY_SOURCE["hub"]),
+    localrule: True
+    conda:
+        "../../envs/checkpoints.yaml"
+    params:
+        script=script("check_checkpoints"),
+        lock=lock_file,
+    message:
+        "Checking the revisions of {wildcards.model}"
+    shell:
+        "python {params.script:q} --model {wildcards.model} --lock {params.lock:q}"
+        " --output {output:q} --log {log:q}"
+
+
 rule fetch_checkpoint:
-    """Download one revision, pinned to the commit that it resolves to."""
+    """Download one revision at the commit that its lock pins."""
     input:
+        # The revision's own commit is a parameter: news of another one does not fetch it again.
+        verdicts=ancient("<results>/checkpoints/{model}.csv"),
         script=script("fetch_checkpoint"),
         library=library("fetch_checkpoint"),
     output:
-        directory("<resources>/checkpoints/{model}/{revision}"),
+        unless_checkpoints_are_kept(directory("<resources>/checkpoints/{model}/{revision}")),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
@@ -24,6 +58,9 @@ rule fetch_checkpoint:
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
+    # As many as the forward pass: downloads of one core each would leave it waiting for all cores, and fill
+    # the disk meanwhile.
+    threads: forward_threads
     params:
         arguments=hub_arguments,
     message:
@@ -61,3 +98,29 @@ rule pretrain_model:
     shell:
         "python {input.script:q} --text {input.text:q} --model {wildcards.model} {params.recipe:q}"
         " --seed {params.seed} --output {output:q} --log {log:q}"
+
+
+rule judge_checkpoints:
+    """Compare the loss of each checkpoint with its neighbours', beside what the gate says."""
+    input:
+        losses=checkpoint_losses,
+        script=script("judge_checkpoints"),
+        library=library("judge_checkpoints"),
+    output:
+        report("<results>/tables/verdicts/{model}.csv", category="Checkpoints"),
+    log:
+        "<logs>/tables/verdicts/{model}.log",
+    benchmark:
+        "<benchmarks>/tables/verdicts/{model}.tsv"
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        folder=losses_folder,
+        verdicts=verdict_arguments,
+        policy=CONFIGURATION.settings["bad_checkpoints"],
+    message:
+        "Judging the checkpoints of {wildcards.model}"
+    shell:
+        "python {input.script:q} --model {wildcards.model} --losses {params.folder:q} {params.verdicts:q}"
+        " --policy {params.policy} --output {output:q} --log {log:q}"

@@ -75,9 +75,10 @@ rule clean_corpus:
     params:
         format=source_format,
         alphabet_size=setting("corpus", "alphabet_size"),
+        part=part_of_corpus,
     message:
         "Cleaning the corpus {wildcards.source}"
     shell:
         "python {input.script:q} --input {input.raw:q} --format {params.format}"
-        " --alphabet-size {params.alphabet_size} --processes {threads}"
+        " --alphabet-size {params.alphabet_size} {params.part} --processes {threads}"
         " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

@@ -1,21 +1,23 @@
-"""Hidden states of all layers.
+"""Hidden states of all layers, and the loss that says whether the checkpoint is one.
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/embeddings/{model}/{revision}/layer_{layer}.h5   layer 0 is the embedding output
+    <results>/losses/{model}/{revision}.csv   loss (nats per predicted token), predicted_tokens, vocabulary
 STEPS: dump_embeddings, one forward pass per checkpoint.
 """
 
 
 rule dump_embeddings:
-    """Run the sampled windows through one checkpoint and store every layer."""
+    """Run the sampled windows through one checkpoint, store every layer and measure its loss."""
     input:
         checkpoint=checkpoint_inputs,
         text=CLEAN_TEXT,
         script=script("dump_embeddings"),
         library=library("dump_embeddings"),
     output:
-        unless_kept(directory("<results>/embeddings/{model}/{revision}")),
+        embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
+        loss="<results>/losses/{model}/{revision}.csv",
     log:
         "<logs>/embeddings/{model}/{revision}.log",
     benchmark:
@@ -46,4 +48,5 @@ rule dump_embeddings:
         " --special-tokens {params.special_tokens} --first-token {params.first_token}"
         " --precision {params.precision} --last-layer {params.last_layer}"
         " --batch-size {params.batch_size}"
-        " --seed {params.seed} --threads {threads} --output {output:q} --log {log:q}"
+        " --seed {params.seed} --threads {threads} --output {output.embeddings:q}"
+        " --loss {output.loss:q} --log {log:q}"

@@ -35,9 +35,11 @@ rule plot_figure_1:
         " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
 
 
-use rule plot_figure_1 as plot_figure_2 with:
+rule plot_figure_2:
+    """A figure by training step: as above, without the checkpoints that are not what they should be."""
     input:
         tables=figure_tables("figure_2"),
+        verdicts=figure_verdicts("figure_2"),
         script=script("plot_training_profile"),
         library=library("plot_training_profile"),
     output:
@@ -50,13 +52,22 @@ use rule plot_figure_1 as plot_figure_2 with:
         "<logs>/figures/figure_2.log",
     benchmark:
         "<benchmarks>/figures/figure_2.tsv"
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
     params:
         options=figure_options("figure_2"),
+    message:
+        "Drawing {output.pdf}"
+    shell:
+        "python {input.script:q} --measurements {input.tables:q} --verdicts {input.verdicts:q} {params.options:q}"
+        " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
 
 
-use rule plot_figure_1 as plot_figure_3 with:
+use rule plot_figure_2 as plot_figure_3 with:
     input:
         tables=figure_tables("figure_3"),
+        verdicts=figure_verdicts("figure_3"),
         script=script("plot_training_profile"),
         library=library("plot_training_profile"),
     output:
@@ -73,9 +84,10 @@ use rule plot_figure_1 as plot_figure_3 with:
         options=figure_options("figure_3"),
 
 
-use rule plot_figure_1 as plot_figure_4 with:
+use rule plot_figure_2 as plot_figure_4 with:
     input:
         tables=figure_tables("figure_4"),
+        verdicts=figure_verdicts("figure_4"),
         script=script("plot_dimension_by_step"),
         library=library("plot_dimension_by_step"),
     output:
@@ -92,9 +104,10 @@ use rule plot_figure_1 as plot_figure_4 with:
         options=figure_options("figure_4") + AVERAGE_OVER,
 
 
-use rule plot_figure_1 as plot_figure_5 with:
+use rule plot_figure_2 as plot_figure_5 with:
     input:
         tables=figure_tables("figure_5"),
+        verdicts=figure_verdicts("figure_5"),
         script=script("plot_dimension_estimators"),
         library=library("plot_dimension_estimators"),
     output:
@@ -132,6 +145,36 @@ use rule plot_figure_1 as plot_anisotropy_measures with:
         options=figure_options("anisotropy_measures"),
 
 
+rule plot_loss_by_step:
+    """Cross-entropy by training step; it needs no measurement of hidden states."""
+    input:
+        verdicts=figure_verdicts("loss_by_step"),
+        script=script("plot_loss_by_step"),
+        library=library("plot_loss_by_step"),
+    output:
+        pdf="<results>/figures/loss_by_step.pdf",
+        png=report(
+            "<results>/figures/loss_by_step.png",
+            caption="../report/loss_by_step.rst",
+            category="Figures",
+        ),
+        csv="<results>/figures/loss_by_step.csv",
+    log:
+        "<logs>/figures/loss_by_step.log",
+    benchmark:
+        "<benchmarks>/figures/loss_by_step.tsv"
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        options=figure_options("loss_by_step") + figure_roles("loss_by_step"),
+    message:
+        "Drawing {output.pdf}"
+    shell:
+        "python {input.script:q} --verdicts {input.verdicts:q} {params.options:q}"
+        " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
+
+
 rule figure_1:
     input:
         figure_target("figure_1"),
@@ -160,3 +203,8 @@ rule figure_5:
 rule anisotropy_measures:
     input:
         figure_target("anisotropy_measures"),
+
+
+rule loss_by_step:
+    input:
+        figure_target("loss_by_step"),

@@ -18,6 +18,7 @@ def main(
     processes: int,
     text: Path,
     alphabet: Path,
+    first_bytes: int | None = None,
 ) -> None:
     """Write `text` and `alphabet`; see :func:`~shape_of_learning.corpus.preparation.prepare`."""
     prepare(
@@ -27,6 +28,7 @@ def main(
         processes=processes,
         text=text,
         alphabet=alphabet,
+        first_bytes=first_bytes,
     )
 
 
@@ -44,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--input", type=Path, required=True, help="unpacked corpus file")
     parser.add_argument("--format", choices=FORMATS, required=True, help="what the file holds")
     parser.add_argument("--alphabet-size", type=at_least_one, default=205)
+    parser.add_argument("--first-bytes", type=at_least_one, help="default: all")
     parser.add_argument("--processes", type=at_least_one, default=1)
     parser.add_argument("--text", type=Path, required=True, help="written: UTF-8 text")
     parser.add_argument("--alphabet", type=Path, required=True, help="written: JSON")

@@ -1,4 +1,4 @@
-"""Write the hidden states of all layers of one checkpoint on the sampled windows of text."""
+"""Write the hidden states of all layers of one checkpoint on sampled windows, and its loss on them."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from shape_of_learning.checkpoints.model_entry import check_against_entry, read_
 from shape_of_learning.command_line import run
 from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
+from shape_of_learning.embeddings.losses import write_loss
 from shape_of_learning.random_streams import random_stream
 
 
@@ -29,8 +30,12 @@ def main(
     batch_size: int,
     threads: int,
     output: Path,
+    loss: Path,
 ) -> None:
-    """Sample the windows, run them and write one HDF5 file per layer into the folder `output`."""
+    """Sample the windows, run them and write one HDF5 file per layer into the folder `output`.
+
+    The table `loss` has one row, the checkpoint's cross-entropy on these windows.
+    """
     import torch
     import transformers
 
@@ -53,12 +58,15 @@ def main(
         batch_size=batch_size,
     )
     origin = checkpoint / "checkpoint.json"
-    tokens = dump_embeddings(
+    tokens, cross_entropy = dump_embeddings(
         checkpoint,
         sample,
         output,
+        role=role,
         widths=widths,
         protocol=protocol,
+        # No owner either: all checkpoints of a model predict the same tokens.
+        masking=random_stream(seed, "masked tokens"),
         attributes={
             "model": model,
             "revision": revision,
@@ -74,7 +82,11 @@ def main(
         },
         threads=threads,
     )
-    logging.getLogger("shape_of_learning").info("%d tokens in %s", tokens, output)
+    # Last: who finds a loss finds whole embeddings.
+    write_loss(loss, cross_entropy)
+    logging.getLogger("shape_of_learning").info(
+        "%d tokens in %s, %.4f nats per predicted token", tokens, output, cross_entropy.loss
+    )
 
 
 if __name__ == "__main__":
@@ -97,4 +109,5 @@ if __name__ == "__main__":
     parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--loss", type=Path, required=True)
     run(main, parser)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from shape_of_learning.checkpoints.fetching import fetch
+from shape_of_learning.checkpoints.retrying import FIRST_PAUSE
 from shape_of_learning.command_line import run
 
 
@@ -11,13 +12,16 @@ def main(
     model: str,
     repository: str,
     revision: str,
+    commit: str,
     subfolder: str,
     tokenizer_repository: str | None,
     tokenizer_revision: str,
+    tokenizer_commit: str,
     layers: int,
     hidden_size: int,
     last_hidden_size: int | None,
     role: str,
+    first_pause: float,
     output: Path,
 ) -> None:
     """Fetch configuration, weights and tokenizer into the folder `output`."""
@@ -30,9 +34,12 @@ def main(
         hidden_size=hidden_size,
         last_hidden_size=last_hidden_size,
         role=role,
+        commit=commit,
         subfolder=subfolder,
         tokenizer_repository=tokenizer_repository,
         tokenizer_revision=tokenizer_revision,
+        tokenizer_commit=tokenizer_commit,
+        first_pause=first_pause,
     )
 
 
@@ -41,12 +48,20 @@ if __name__ == "__main__":
     parser.add_argument("--model", required=True)
     parser.add_argument("--repository", required=True)
     parser.add_argument("--revision", required=True)
+    parser.add_argument("--commit", default="", help="what the revision was when it was pinned")
     parser.add_argument("--subfolder", default="")
     parser.add_argument("--tokenizer-repository")
     parser.add_argument("--tokenizer-revision", default="main")
+    parser.add_argument("--tokenizer-commit", default="")
     parser.add_argument("--layers", type=int, required=True)
     parser.add_argument("--hidden-size", type=int, required=True)
     parser.add_argument("--last-hidden-size", type=int)
     parser.add_argument("--role", choices=["encoder", "decoder"], required=True)
+    parser.add_argument(
+        "--first-pause",
+        type=float,
+        default=FIRST_PAUSE,
+        help="seconds before a request that failed is made again, doubled each time (%(default)s)",
+    )
     parser.add_argument("--output", type=Path, required=True)
     run(main, parser)

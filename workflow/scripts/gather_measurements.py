@@ -5,7 +5,8 @@ from itertools import chain
 from pathlib import Path
 
 from shape_of_learning.command_line import run
-from shape_of_learning.metrics.measurements import COLUMNS, read_rows, write_table
+from shape_of_learning.csv_table import read_rows, write_table
+from shape_of_learning.metrics.measurements import COLUMNS
 
 
 def main(measurements: list[Path], output: Path) -> None:

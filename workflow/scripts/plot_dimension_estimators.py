@@ -1,7 +1,11 @@
 """Rule figure_5: intrinsic dimension by training step, one panel per estimator."""
 
 from shape_of_learning.command_line import run
-from shape_of_learning.figures.command import add_curve_arguments, figure_parser
+from shape_of_learning.figures.command import (
+    add_curve_arguments,
+    add_verdicts_argument,
+    figure_parser,
+)
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.training_curves import draw_dimension_by_step
 
@@ -13,6 +17,7 @@ def main(**arguments: object) -> None:
 
 if __name__ == "__main__":
     parser = figure_parser(__doc__)
+    add_verdicts_argument(parser)
     parser.add_argument(
         "--estimators", nargs="+", default=["two_nn", "mada", "mom"], help="default: %(default)s"
     )

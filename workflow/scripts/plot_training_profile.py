@@ -1,7 +1,7 @@
 """Rules figure_2 and figure_3: one model's anisotropy profile at each training step."""
 
 from shape_of_learning.command_line import run
-from shape_of_learning.figures.command import figure_parser
+from shape_of_learning.figures.command import add_verdicts_argument, figure_parser
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.training_profile import draw_training_profile
 
@@ -13,5 +13,6 @@ def main(**arguments: object) -> None:
 
 if __name__ == "__main__":
     parser = figure_parser(__doc__)
+    add_verdicts_argument(parser)
     parser.add_argument("--estimator", default="anisotropy", help="default: %(default)s")
     run(main, parser)

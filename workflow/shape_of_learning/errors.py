@@ -1,4 +1,4 @@
-"""The one exception that a user is meant to read."""
+"""The exceptions that a user is meant to read."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,7 @@ class InputError(ValueError):
     The message is one sentence that names the file or the configuration key and says what to do;
     :mod:`shape_of_learning.command_line` prints it without a traceback and exits with 1.
     """
+
+
+class UnreachableError(InputError):
+    """The Hub cannot be asked now: no network, or offline mode."""

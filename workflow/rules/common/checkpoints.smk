@@ -5,23 +5,117 @@ MODELS_BY_SOURCE = {
     source: [name for name, model in MODELS.items() if model.source == source]
     for source in ("hub", "path", "pretraining")
 }
+# Below this many weights a forward pass is over before several threads would pay.
+WEIGHTS_WORTH_THREADS = 50_000_000
+
+
+# Why the Hub cannot be asked, once one model has found out.
+UNREACHABLE = []
+
+
+@cache
+def curve(name):
+    """The checkpoints of a model, resolved at the first need: a figure asks only about its own models."""
+    lock, table = Path(f"config/locks/{name}.yaml"), Path(f"results/checkpoints/{name}.csv")
+    known = UNREACHABLE[0] if UNREACHABLE else ""
+    try:
+        resolved = curve_of(MODELS[name], lock, table, unreachable=known)
+    except InputError as error:
+        stop(error)
+    if resolved.unresolved and not known:
+        UNREACHABLE.append(resolved.unresolved)
+        announce(
+            [f"{resolved.unresolved}; revisions are planned as config/models lists them, unchecked"]
+        )
+    return resolved
+
+
+def lock_file(wildcards):
+    """Where the revisions of a model are pinned: beside the configuration of this working directory."""
+    curve(wildcards.model)  # writes it
+    return f"config/locks/{wildcards.model}.yaml"
+
+
+@cache
+def checkpoints(name):
+    """The checkpoints of a model that are measured."""
+    resolved, policy = curve(name), CONFIGURATION.settings["bad_checkpoints"]
+    measured = resolved.measured(flagged=policy == "flag")
+    said = ", ".join(f"`{n}` ({verdict})" for n, verdict in resolved.bad().items())
+    total = len(resolved.checkpoints)
+    if said and policy == "fail":
+        stop(
+            f"model `{name}`: {len(resolved.bad())} of {total} revisions are not what they should be: "
+            f"{said}; correct the entry, or set key `bad_checkpoints` to `skip` or `flag`"
+        )
+    if not measured:
+        stop(
+            f"model `{name}` has no checkpoint that can be used: {said}; correct its entry, or remove it "
+            "from key `models`"
+        )
+    if len(measured) < total:
+        left_out = f"{total - len(measured)} of {total} revisions are left out"
+        announce([f"model `{name}`: {left_out}; bad ones are {said}"])
+    return measured
+
+
+def verdict_arguments(wildcards):
+    """What judge_checkpoints.py is told of each checkpoint: revision, step, tokens, verdict."""
+    resolved = curve(wildcards.model)
+    return [
+        word
+        for each in resolved.checkpoints
+        for word in (
+            "--checkpoint",
+            each.name,
+            "" if each.step is None else str(each.step),
+            "" if each.tokens is None else str(each.tokens),
+            resolved.verdicts[each.name],
+        )
+    ]
+
+
+def checkpoint_losses(wildcards):
+    return expand(
+        "<results>/losses/{model}/{revision}.csv",
+        model=wildcards.model,
+        revision=[each.name for each in checkpoints(wildcards.model)],
+    )
+
+
+def losses_folder(wildcards, input):
+    return str(Path(input.losses[0]).parent)
 
 
 def hub_arguments(wildcards):
     """What fetch_checkpoint.py is told of a checkpoint."""
-    model = MODELS[wildcards.model]
-    entry = model.checkpoint(wildcards.revision)
+    model, resolved = MODELS[wildcards.model], curve(wildcards.model)
+    entry = next(each for each in resolved.checkpoints if each.name == wildcards.revision)
     arguments = {
         "repository": entry.repository,
         "revision": entry.revision,
+        "commit": entry.commit,
         "subfolder": entry.subfolder,
         "tokenizer-repository": model.tokenizer,
+        "tokenizer-commit": resolved.tokenizer_commit,
         "layers": model.layers,
         "hidden-size": model.hidden_size,
         "last-hidden-size": model.last_hidden_size,
         "role": model.role,
     }
     return [f"--{name}={value}" for name, value in arguments.items() if value != ""]
+
+
+def unless_checkpoints_are_kept(path):
+    """Mark a download as temporary unless the configuration keeps checkpoints."""
+    return path if CONFIGURATION.settings["keep_checkpoints"] else temp(path)
+
+
+def forward_threads(wildcards):
+    """Cores for a forward pass; the numbers do not depend on it."""
+    model = MODELS[wildcards.model]
+    weights = 12 * model.layers * model.hidden_size**2
+    return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
 
 
 def pretraining_arguments(wildcards):

@@ -5,12 +5,14 @@ import os
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
+from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.source_files import modules_used
 from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
 
@@ -83,6 +85,11 @@ def setting(section, key):
 def any_of(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
+
+
+def stop(reason):
+    """End with one sentence: around an exception in an input function Snakemake puts a traceback."""
+    raise SystemExit(f"ERROR: {reason}")
 
 
 def announce(sentences):

@@ -26,5 +26,11 @@ def source_format(wildcards):
     return source_entry(wildcards)["format"]
 
 
+def part_of_corpus(wildcards):
+    """The option by which clean_corpus.py reads a part only; none as a rule."""
+    first_bytes = setting("corpus", "first_bytes")
+    return [] if first_bytes is None else [f"--first-bytes={first_bytes}"]
+
+
 BUILTIN_SOURCES = [n for n, s in setting("corpus", "sources").items() if "builtin" in s]
 FETCHED_SOURCES = [n for n, s in setting("corpus", "sources").items() if "urls" in s]

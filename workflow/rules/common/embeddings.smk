@@ -1,7 +1,5 @@
 """What the rule of the embeddings asks of a model."""
 
-# Below this many weights a forward pass is over before several threads would pay.
-WEIGHTS_WORTH_THREADS = 50_000_000
 # What a local checkpoint consists of; a change of any of these files is a change of the model.
 CHECKPOINT_SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
 
@@ -36,13 +34,6 @@ def model_role(wildcards):
 
 def forward_precision(wildcards):
     return MODELS[wildcards.model].precision or setting("forward", "precision")
-
-
-def forward_threads(wildcards):
-    """Cores for a forward pass; the numbers do not depend on it."""
-    model = MODELS[wildcards.model]
-    weights = 12 * model.layers * model.hidden_size**2
-    return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
 
 
 def unless_kept(path):

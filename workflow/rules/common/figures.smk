@@ -14,14 +14,26 @@ def figure_tables(figure):
     )
 
 
-def protocol_sentences():
+def figure_verdicts(figure):
+    """What is known of the checkpoints of a figure's models."""
+    models = CONFIGURATION.figures.get(figure, ())
+    return expand("<results>/tables/verdicts/{model}.csv", model=models)
+
+
+def figure_roles(figure):
+    return ["--roles", *(MODELS[name].role for name in CONFIGURATION.figures.get(figure, ()))]
+
+
+def protocol_sentences(figure):
     """What a caption must say of the protocol that the table does not."""
     norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
         f"characters of {setting('corpus', 'source')}.",
-        f"The last layer is taken {norm}, where it has one.",
     ]
+    if not FIGURES[figure].estimators:
+        return sentences[0]  # nothing is drawn but the loss
+    sentences.append(f"The last layer is taken {norm}, where it has one.")
     if setting("sampling", "special_tokens") == "drop":
         sentences.append("Special tokens are left out.")
     if setting("sampling", "first_token") == "drop":
@@ -36,7 +48,7 @@ def figure_options(figure):
         ["--models", *(model.name for model in models)]
         + ["--labels", *(model.label for model in models)]
         + ["--families", *(model.family for model in models)]
-        + ["--protocol", protocol_sentences()]
+        + ["--protocol", protocol_sentences(figure)]
     )
 
 
@@ -50,7 +62,7 @@ def figure_target(figure):
     def files(wildcards):
         if figure not in CONFIGURATION.figures:
             reason = next(n for n in CONFIGURATION.notices if n.startswith(figure))
-            raise WorkflowError(f"{reason}; add one to key `models`")
+            stop(f"{reason}; add one to key `models`")
         return figure_files(figure)
 
     return files

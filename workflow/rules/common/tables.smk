@@ -3,8 +3,8 @@
 
 def selected_checkpoints(wildcards):
     """All checkpoints of a model, or just its last."""
-    checkpoints = MODELS[wildcards.model].checkpoints
-    return checkpoints[-1:] if wildcards.selection == "last_checkpoint" else checkpoints
+    measured = checkpoints(wildcards.model)
+    return measured[-1:] if wildcards.selection == "last_checkpoint" else measured
 
 
 def layer_measurements(wildcards):

@@ -1,25 +1,21 @@
 """Checkpoints from the Hugging Face Hub: pinned to a commit, only the files that are needed."""
 
-import json
-import logging
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from huggingface_hub import hf_hub_download
 
 from shape_of_learning.checkpoints.checkpoint_files import (
     CONFIGURATION,
     tokenizer_files,
     weight_files,
 )
-from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
-from shape_of_learning.checkpoints.hub_errors import explained
-from shape_of_learning.checkpoints.listing import RemoteRevision, resolve_and_list
+from shape_of_learning.checkpoints.checkpoint_record import write_record
+from shape_of_learning.checkpoints.downloads import Downloads
+from shape_of_learning.checkpoints.hub_errors import RevisionMissingError, lacking
+from shape_of_learning.checkpoints.listing import RemoteRevision, inside, resolve_and_list
 from shape_of_learning.checkpoints.model_entry import check_against_entry
+from shape_of_learning.checkpoints.retrying import FIRST_PAUSE, patiently
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import remove, written_beside
-
-logger = logging.getLogger(__name__)
 
 
 def fetch(
@@ -32,9 +28,12 @@ def fetch(
     hidden_size: int,
     role: str,
     last_hidden_size: int | None = None,
+    commit: str = "",
     subfolder: str = "",
     tokenizer_repository: str | None = None,
     tokenizer_revision: str = "main",
+    tokenizer_commit: str = "",
+    first_pause: float = FIRST_PAUSE,
 ) -> None:
     """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
 
@@ -46,13 +45,17 @@ def fetch(
         Where the checkpoint is.
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. Until then
-        they gather in ``.{name}.download``, where a killed process leaves the complete ones for the
-        next run.
+        they gather in ``.{name}.download``, where a killed process leaves them, the torn ones too,
+        for the next run to go on with.
     layers, hidden_size, role, last_hidden_size
         What the entry says, as :func:`.check_against_entry` takes it. Compared before the weights
         are downloaded.
-    tokenizer_repository, tokenizer_revision : str
+    commit : str
+        What `revision` was when it was pinned; then the branch or tag itself is not looked at.
+    tokenizer_repository, tokenizer_revision, tokenizer_commit : str
         Where the tokenizer is, if not with the model.
+    first_pause : float
+        Seconds before a request that failed is made again, as :func:`.patiently` takes it.
 
     Raises
     ------
@@ -60,14 +63,21 @@ def fetch(
         With one sentence for all that can be wrong with the entry, the Hub or the network.
     """
     where = f"model `{model}`"
-    source = resolve_and_list(repository, revision, where=where)
+    source = _resolve(
+        repository, revision, commit, model=model, key="revision", first_pause=first_pause
+    )
     words = source
     if tokenizer_repository is not None:
-        words = resolve_and_list(
-            tokenizer_repository, tokenizer_revision, where=where, key="tokenizer"
+        words = _resolve(
+            *(tokenizer_repository, tokenizer_revision, tokenizer_commit),
+            model=model,
+            key="tokenizer",
+            first_pause=first_pause,
         )
-    download = _Download(destination.with_name(f".{destination.name}.download"), where)
-    configuration = download.json(source, _inside(subfolder, CONFIGURATION))
+    downloads = Downloads(
+        destination.with_name(f".{destination.name}.download"), where, first_pause
+    )
+    configuration = downloads.json(source, inside(subfolder, CONFIGURATION))
     check_against_entry(
         configuration,
         layers=layers,
@@ -77,21 +87,21 @@ def fetch(
         where=where,
     )
     tokenizer_paths = _tokenizer_paths(words, subfolder, where)
-    weight_paths = _weight_paths(source, subfolder, download)
-    paths = [
-        *(
-            download.file(source, path)
-            for path in [_inside(subfolder, CONFIGURATION), *weight_paths]
-        ),
-        *(download.file(words, path) for path in tokenizer_paths),
-    ]
+    weight_paths = _weight_paths(source, subfolder, downloads)
+    paths = downloads.files(
+        [
+            (source, inside(subfolder, CONFIGURATION)),
+            *((words, path) for path in tokenizer_paths),
+            *((source, path) for path in weight_paths),
+        ]
+    )
     with written_beside(destination) as folder:
         folder.mkdir()
         for path in paths:
-            path.rename(folder / path.name)
+            _link_or_move(path, folder / path.name)
         write_record(
             folder,
-            {path.name: download.entries[path] for path in paths},
+            {path.name: downloads.entries[path] for path in paths},
             source="hub",
             model=model,
             repository=repository,
@@ -104,86 +114,67 @@ def fetch(
                 "commit": words.commit,
             },
         )
-    remove(download.folder)
+    remove(downloads.folder)
 
 
-class _Download:
-    """Files on their way, apart by commit so that a moved branch never mixes with the old one."""
+def _resolve(
+    repository: str, revision: str, commit: str, *, model: str, key: str, first_pause: float
+) -> RemoteRevision:
+    where = f"model `{model}`"
 
-    def __init__(self, folder: Path, where: str) -> None:
-        self.folder = folder
-        self.where = where
-        self.entries: dict[Path, dict[str, int | str]] = {}
-        # The client starts a file anew after a kill and would leave the torn one for ever.
-        for torn in folder.rglob("*.incomplete"):
-            torn.unlink()
+    def listed() -> RemoteRevision:
+        return resolve_and_list(repository, commit or revision, where=where, key=key)
 
-    def file(self, source: RemoteRevision, path: str) -> Path:
-        """Download one file, unless an earlier run has, and compare it with what the Hub lists."""
-        if path not in source.files:
-            raise InputError(
-                f"{self.where}: `{source.repository}` at revision `{source.revision}` has no {path}; "
-                "correct `repository`, `revision` or `subfolder` in the entry"
-            )
-        listed = source.files[path]
-        logger.info("%s: %s, %.1f MB", self.where, path, listed.bytes / 1e6)
-        with explained(source.repository, source.revision, where=self.where, key="revision"):
-            local = hf_hub_download(
-                source.repository,
-                path,
-                revision=source.commit,
-                local_dir=self.folder / source.commit,
-            )
-        local = Path(local)
-        entry = file_entry(local)
-        if entry["bytes"] != listed.bytes or listed.sha256 not in (None, entry["sha256"]):
-            local.unlink()
-            raise InputError(
-                f"{self.where}: {path} of `{source.repository}` arrived damaged, its size or SHA-256 "
-                "is not what the Hub lists; run again to download it anew"
-            )
-        self.entries[local] = entry
-        return local
-
-    def json(self, source: RemoteRevision, path: str) -> dict[str, Any]:
-        """Download and read a small JSON file that holds an object."""
-        try:
-            content = json.loads(self.file(source, path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            content = None
-        if not isinstance(content, dict):
-            raise InputError(
-                f"{self.where}: {path} of `{source.repository}` at revision `{source.revision}` is not "
-                "a JSON object; choose another revision"
-            )
-        return content
+    try:
+        # Under the name of the branch, even if it is the pinned commit that was listed.
+        return replace(patiently(listed, first_pause=first_pause), revision=revision)
+    except RevisionMissingError as error:
+        if not commit:
+            raise
+        raise InputError(
+            f"{where}: `{repository}` no longer has commit {commit}, which config/locks/{model}.yaml pins "
+            f"for revision `{revision}`; delete its entry there to take what the revision holds now"
+        ) from error
 
 
-def _weight_paths(source: RemoteRevision, subfolder: str, download: _Download) -> list[str]:
+def _weight_paths(source: RemoteRevision, subfolder: str, downloads: Downloads) -> list[str]:
     def shards(index: str) -> set[str]:
-        content = download.json(source, _inside(subfolder, index))
-        return set(content.get("weight_map", {}).values())
+        weight_map = downloads.json(source, inside(subfolder, index)).get("weight_map")
+        if not isinstance(weight_map, dict) or not weight_map:
+            raise InputError(
+                f"{downloads.where}: {index} of `{source.repository}` at revision `{source.revision}` "
+                "names no shards; choose another revision"
+            )
+        return set(weight_map.values())
 
     names = weight_files(source.names_in(subfolder), shards)
     if not names:
-        raise InputError(
-            f"{download.where}: `{source.repository}` at revision `{source.revision}` has neither "
-            "model.safetensors nor pytorch_model.bin, whole or in shards; choose another `revision`, or "
-            "a `subfolder` that has"
+        raise lacking(
+            source.repository,
+            source.revision,
+            "neither model.safetensors nor pytorch_model.bin, whole or in shards; choose another "
+            "`revision`, or a `subfolder` that has",
+            where=downloads.where,
         )
-    return [_inside(subfolder, name) for name in names]
+    return [inside(subfolder, name) for name in names]
 
 
 def _tokenizer_paths(words: RemoteRevision, subfolder: str, where: str) -> list[str]:
     """Prefer the checkpoint's own folder to the top of its repository."""
     for folder in dict.fromkeys([subfolder, ""]):
         if names := tokenizer_files(words.names_in(folder)):
-            return [_inside(folder, name) for name in names]
-    raise InputError(
-        f"{where}: `{words.repository}` at revision `{words.revision}` has no tokenizer; name a "
-        "repository that has it under `tokenizer` in the entry"
+            return [inside(folder, name) for name in names]
+    raise lacking(
+        words.repository,
+        words.revision,
+        "no tokenizer; name a repository that has it under `tokenizer` in the entry",
+        where=where,
     )
 
 
-def _inside(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
+def _link_or_move(file: Path, target: Path) -> None:
+    # With a link, a kill before the folder has its name costs no download.
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        file.rename(target)

@@ -15,9 +15,13 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, UnreachableError
 
 SHOWN_REVISIONS = 8
+
+
+class RevisionMissingError(InputError):
+    """The repository is there, but not the revision."""
 
 
 @contextmanager
@@ -35,7 +39,11 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
     ------
     InputError
         If the repository or revision does not exist or is gated, or the Hub cannot be reached or
-        refuses.
+        refuses. What the client raised is its cause.
+    RevisionMissingError
+        The `InputError` for a revision that a repository does not have.
+    UnreachableError
+        The `InputError` for a network that is not there, and for offline mode.
     OSError
         As it is, if it names a local file.
     """
@@ -45,6 +53,33 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise _explanation(error, repository, revision, where, key) from error
+
+
+def lacking(repository: str, revision: str, what: str, *, where: str) -> InputError:
+    """Make the error for a revision that lacks a file.
+
+    Parameters
+    ----------
+    repository, revision : str
+        What was listed: by the Hub, or offline by the user's cache, which may hold a part only.
+    what : str
+        ``"no config.json"`` and the like, optionally with another remedy after a semicolon.
+    where : str
+        How the sentence names the model's entry.
+    """
+    wanted = f"`{repository}` at revision `{revision}`"
+    missing, _, remedy = what.partition("; ")
+    if constants.is_offline_mode():
+        return _forbidden(f"{wanted} has {missing} in the Hugging Face cache, it", where)
+    remedy = remedy or "correct `repository`, `revision` or `subfolder` in the entry"
+    return InputError(f"{where}: {wanted} has {missing}; {remedy}")
+
+
+def _forbidden(wanted: str, where: str) -> UnreachableError:
+    return UnreachableError(
+        f"{where}: {wanted} is not downloaded yet and HF_HUB_OFFLINE forbids to ask for it; unset it, "
+        "or run once where there is a network"
+    )
 
 
 def _explanation(
@@ -65,30 +100,27 @@ def _explanation(
                 f"the key `{_repository_key(key)}` of the entry, or set HF_TOKEN if it is private"
             )
         near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)
-        return InputError(
+        return RevisionMissingError(
             f"{where}: `{repository}` has no revision `{revision}`; correct the key `{key}` of the entry, "
             f"the nearest that exist are {', '.join(f'`{name}`' for name in near) or 'none'}"
         )
     if isinstance(error, HFValidationError):
         return InputError(f"{where}: `{repository}` is no name of a repository; correct the entry")
     if constants.is_offline_mode():
-        return InputError(
-            f"{where}: {wanted} is not downloaded yet and HF_HUB_OFFLINE forbids to ask for it; unset it, "
-            "or run once where there is a network"
-        )
+        return _forbidden(wanted, where)
     if isinstance(error, HfHubHTTPError):
         return InputError(
             f"{where}: {endpoint} answered {error.response.status_code} for {wanted} "
             f"({_first_line(error)}); check HF_TOKEN and HF_ENDPOINT, or run again later"
         )
     if isinstance(error, httpx2.HTTPError | LocalEntryNotFoundError | ConnectionError):
-        return InputError(
+        return UnreachableError(
             f"{where}: {endpoint} cannot be reached for {wanted} ({_first_line(error)}); check the "
-            "network and HF_ENDPOINT and run again, files that were complete are kept"
+            "network and HF_ENDPOINT and run again, what arrived is kept"
         )
     return InputError(
         f"{where}: {wanted} could not be downloaded ({_first_line(error)}); check the free space and "
-        "run again, files that were complete are kept"
+        "run again, what arrived is kept"
     )
 
 

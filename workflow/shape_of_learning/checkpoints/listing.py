@@ -1,14 +1,25 @@
 """Revisions of the Hub: the commit that each resolves to, and its files with sizes and hashes."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
-from huggingface_hub import HfApi
+from huggingface_hub import HfApi, constants, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import (
+    GatedRepoError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
 from shape_of_learning.checkpoints.hub_errors import explained
+from shape_of_learning.checkpoints.retrying import patiently
+from shape_of_learning.errors import InputError
 
+Result = TypeVar("Result")
 ANSWER_SECONDS = 30  # the client would wait for ever
 
 
@@ -68,12 +79,127 @@ def resolve_and_list(
     InputError
         If the Hub cannot be reached, does not have it, or wants a licence accepted first.
     """
-    api = HfApi()
-    with explained(repository, revision, where=where, key=key):
-        commit = api.model_info(repository, revision=revision, timeout=ANSWER_SECONDS).sha
-        listed = [
+    if constants.is_offline_mode():
+        # Not at the top: it needs this module.
+        from shape_of_learning.checkpoints.hub_cache import cached_revision
+
+        if (cached := cached_revision(repository, revision)) is not None:
+            return cached
+
+    def ask() -> str:
+        info = HfApi().model_info(repository, revision=revision, timeout=ANSWER_SECONDS)
+        return info.sha
+
+    commit = _answer(ask, repository, revision, where, key)
+    return list_files(repository, revision, commit, where=where, key=key)
+
+
+def commits_of(repository: str, *, where: str) -> dict[str, str] | None:
+    """Resolve all branches and tags of a repository: name -> commit; None if it does not exist.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached or refuses to answer.
+    """
+
+    def ask() -> dict[str, str] | None:
+        try:
+            refs = HfApi().list_repo_refs(repository)
+        except GatedRepoError:
+            raise
+        except RepositoryNotFoundError:  # which a gated one is, too, for the client
+            return None
+        return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
+
+    return _answer(ask, repository, "main", where, "repository")
+
+
+def commit_of(repository: str, revision: str, *, where: str) -> str | None:
+    """Resolve a revision that is neither branch nor tag, such as a commit; None if there is none.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached or refuses to answer.
+    """
+
+    def ask() -> str | None:
+        try:
+            info = HfApi().model_info(repository, revision=revision, timeout=ANSWER_SECONDS)
+        except GatedRepoError:
+            raise
+        except (RevisionNotFoundError, RepositoryNotFoundError):  # mirrors confuse the two
+            return None
+        return info.sha
+
+    return _answer(ask, repository, revision, where, "revision")
+
+
+def list_files(
+    repository: str, revision: str, commit: str, *, where: str, key: str = "revision"
+) -> RemoteRevision:
+    """List the files of a commit, which `revision` stands for in errors."""
+
+    def ask() -> list[RemoteFile]:
+        return [
             RemoteFile(item.path, item.size, item.lfs.sha256 if item.lfs else None, item.blob_id)
-            for item in api.list_repo_tree(repository, revision=commit, recursive=True)
+            for item in HfApi().list_repo_tree(repository, revision=commit, recursive=True)
             if isinstance(item, RepoFile)
         ]
+
+    listed = _answer(ask, repository, revision, where, key)
     return RemoteRevision(repository, revision, commit, {file.path: file for file in listed})
+
+
+def read_json(source: RemoteRevision, path: str, *, where: str) -> dict[str, Any]:
+    """Read a small JSON file that holds an object, without keeping it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be had or is something else.
+    """
+
+    def ask() -> bytes:
+        answer = get_session().get(
+            hf_hub_url(source.repository, path, revision=source.commit),
+            headers=build_hf_headers(),
+            timeout=ANSWER_SECONDS,
+            follow_redirects=True,
+        )
+        hf_raise_for_status(answer)
+        return answer.content
+
+    cached = try_to_load_from_cache(source.repository, path, revision=source.commit)
+    if isinstance(cached, str):
+        answer = Path(cached).read_bytes()
+    else:
+        answer = _answer(ask, source.repository, source.revision, where, "revision")
+    try:
+        content = json.loads(answer)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{where}: {path} of `{source.repository}` at revision `{source.revision}` is not a JSON "
+            "object; choose another revision"
+        )
+    return content
+
+
+def inside(folder: str, name: str) -> str:
+    """Path of a file in a folder of the repository, ``""`` for the top."""
+    return f"{folder}/{name}" if folder else name
+
+
+def _answer(
+    ask: Callable[[], Result], repository: str, revision: str, where: str, key: str
+) -> Result:
+    """Ask the Hub patiently, but do not wait for a network that is not there: a plan does without."""
+
+    def attempt() -> Result:
+        with explained(repository, revision, where=where, key=key):
+            return ask()
+
+    return patiently(attempt, connected=False)

@@ -45,6 +45,7 @@ def prepare(
     processes: int,
     text: Path,
     alphabet: Path,
+    first_bytes: int | None = None,
 ) -> dict:
     """Clean a corpus file and reduce it to its most frequent characters.
 
@@ -64,6 +65,8 @@ def prepare(
     alphabet : Path
         Written: JSON with the characters kept and dropped, their counts, the digests of `source`
         and `text`, and what became of the pages.
+    first_bytes : int, optional
+        Read only so much of `source`, for a quick look.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def prepare(
         Where `source` is not of its format or holds no text. Neither file is then written.
     """
     read, written, pages = _Tally(), _Tally(), PageCounts()
-    chunks = map(read.add, _chunks(source))
+    chunks = map(read.add, _chunks(source, first_bytes))
     if source_format == "mediawiki":
         pieces = clean_articles(Export(chunks, str(source)), pages, processes=processes)
     else:
@@ -104,9 +107,11 @@ def prepare(
     return content
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Path, limit: int | None) -> Iterator[bytes]:
+    left = path.stat().st_size if limit is None else limit
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
+        while chunk := file.read(min(CHUNK_BYTES, left)):
+            left -= len(chunk)
             yield chunk
 
 

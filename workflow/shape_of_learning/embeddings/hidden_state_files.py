@@ -55,13 +55,18 @@ class HiddenStateWriter:
             file.create_dataset("token_ids", data=token_ids)
             file.create_dataset("positions", data=positions)
             file.attrs["layer"] = layer
-            for name, value in attributes.items():
-                file.attrs[name] = value
             self._files.append(file)
+        self.describe(attributes)
 
     def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
         """Write `values`, shape (rows, width), float32."""
         self._files[layer]["embeddings"][rows] = values
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Add attributes to each file, such as are known only once all is computed."""
+        for file in self._files:
+            for name, value in attributes.items():
+                file.attrs[name] = value
 
     def close(self) -> None:
         """Flush and close all files."""

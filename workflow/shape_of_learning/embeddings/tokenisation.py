@@ -20,10 +20,13 @@ class TokenisedWindow:
         What the model sees, special tokens included.
     kept : ndarray of bool, shape (length,)
         The positions whose hidden states are stored.
+    special : ndarray of bool, shape (length,)
+        The positions of special tokens, which no text asks for.
     """
 
     ids: np.ndarray
     kept: np.ndarray
+    special: np.ndarray
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -72,13 +75,14 @@ def tokenise(
         windows, add_special_tokens=True, return_special_tokens_mask=True, verbose=False
     )
     tokenised = []
-    for ids, special in zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True):
+    for ids, mask in zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True):
+        special = np.asarray(mask, dtype=bool)
         kept = np.ones(len(ids), dtype=bool)
         if not keep_special_tokens:
-            kept &= np.asarray(special) == 0
+            kept &= ~special
         if not keep_first_token:
             kept[:1] = False
-        tokenised.append(TokenisedWindow(np.asarray(ids, dtype=np.int64), kept))
+        tokenised.append(TokenisedWindow(np.asarray(ids, dtype=np.int64), kept, special))
     return tokenised
 
 

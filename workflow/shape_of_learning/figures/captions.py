@@ -50,8 +50,8 @@ def bands_over_batches(table: pd.DataFrame, *, of: str = "batches") -> str:
     defined = table[table["batches"] > 0]
     if defined.empty:
         return "No value is defined."
-    sizes = _range(defined["n_smallest"].min(), defined["n_largest"].max())
-    batches = _range(defined["batches"].min(), defined["batches"].max())
+    sizes = number_range(defined["n_smallest"].min(), defined["n_largest"].max())
+    batches = number_range(defined["batches"].min(), defined["batches"].max())
     sentence = (
         f"Lines: mean over {of}; bands: one standard deviation to either side, over {batches} "
         f"batches of {sizes} vectors."
@@ -71,5 +71,12 @@ def caption(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _range(low: int, high: int) -> str:
+def enumerated(items: Sequence[str]) -> str:
+    """Join as 'a, b and c'."""
+    *others, last = items
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def number_range(low: int, high: int) -> str:
+    """Write '4,096', or '4,096 to 4,700' if the ends differ."""
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -9,7 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from shape_of_learning.figures.style import drawn_models, theme
-from shape_of_learning.figures.tidy_table import read_measurements
+from shape_of_learning.figures.tidy_table import Measurements, read_measurements
+from shape_of_learning.figures.verdicts import Verdicts, read_verdicts
 from shape_of_learning.files import written_beside
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,8 @@ class Drawing:
 def produce(
     draw: Callable[..., Drawing],
     *,
-    measurements: Sequence[Path],
+    measurements: Sequence[Path] | None = None,
+    verdicts: Sequence[Path] | None = None,
     models: Sequence[str],
     labels: Sequence[str] = (),
     families: Sequence[str] = (),
@@ -48,14 +50,17 @@ def produce(
     csv: Path,
     **options: object,
 ) -> None:
-    """Read the measurements, draw and save: what every figure's script does.
+    """Read the tables, draw and save: what every figure's script does.
 
     Parameters
     ----------
     draw : callable
-        ``draw(measurements, models, protocol, **options) -> Drawing``.
-    measurements : sequence of Path
+        ``draw(models=..., protocol=..., **options) -> Drawing``, and besides ``measurements=...`` and
+        ``verdicts=...``, whichever are given here.
+    measurements : sequence of Path, optional
         Tidy tables, see :func:`~shape_of_learning.figures.tidy_table.read_measurements`.
+    verdicts : sequence of Path, optional
+        See :func:`~shape_of_learning.figures.verdicts.read_verdicts`.
     models, labels, families : sequence of str
         See :func:`~shape_of_learning.figures.style.drawn_models`.
     protocol : str
@@ -68,11 +73,16 @@ def produce(
     Raises
     ------
     InputError
-        If the measurements do not hold what the figure needs.
+        If the tables do not hold what the figure needs.
     """
+    tables: dict[str, Measurements | Verdicts] = {}
+    if measurements is not None:
+        tables["measurements"] = read_measurements(measurements)
+    if verdicts is not None:
+        tables["verdicts"] = read_verdicts(verdicts)
     with theme():
         chosen = drawn_models(models, labels, families)
-        drawing = draw(read_measurements(measurements), chosen, protocol, **options)
+        drawing = draw(models=chosen, protocol=protocol, **tables, **options)
         save(drawing, pdf, png, csv)
     logger.info("%s", drawing.caption)
 

@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 
 from shape_of_learning.figures.averages import by_layer, with_labels
 from shape_of_learning.figures.captions import bands_over_batches, caption, details, estimator_label
-from shape_of_learning.figures.lines import (
+from shape_of_learning.figures.line_labels import (
     LabelledLine,
-    draw_line,
     height_for_labels,
     label_line_ends,
 )
+from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import set_measure_axes
 from shape_of_learning.figures.style import PANEL_HEIGHT, TEXT_WIDTH, DrawnModel, line_styles

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.figures.table_files import named, numbers, read_text
 from shape_of_learning.metrics.measurements import COLUMNS
 from shape_of_learning.registry import ESTIMATORS
 
@@ -20,8 +20,6 @@ TEXT = tuple(name for name in COLUMNS if name not in (*INTEGERS, *REALS))
 MAY_BE_EMPTY = frozenset({"step", "tokens", "n_unique", "value"})
 
 CHECKPOINT = ["model", "role", "revision", "step", "tokens"]
-
-FILES_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,7 @@ def read_measurements(paths: Sequence[Path]) -> Measurements:
         belong, or if there is no row at all.
     """
     rows = pd.concat([_read_one(Path(path)) for path in paths], ignore_index=True)
-    source = ", ".join(str(path) for path in paths[:FILES_NAMED])
-    if len(paths) > FILES_NAMED:
-        source += f" and {len(paths) - FILES_NAMED} more"
+    source = named(paths)
     if rows.empty:
         raise InputError(f"{source} holds no measurement: run the metrics first")
     return Measurements(rows, source)
@@ -151,33 +147,18 @@ def require_progress(measurements: Measurements, progress: str) -> None:
 
 
 def _read_one(path: Path) -> pd.DataFrame:
-    try:
-        text = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist: gather the measurements first") from error
-    except (ValueError, UnicodeDecodeError) as error:  # pandas' parser errors are ValueErrors
-        raise InputError(f"{path} is no table of measurements: {str(error).strip()}") from error
-    if missing := [name for name in COLUMNS if name not in text.columns]:
-        raise InputError(f"{path} lacks the columns {', '.join(missing)}: gather it again")
-    numbers = {name: _numbers(text[name], path) for name in (*INTEGERS, *REALS)}
-    return pd.DataFrame({name: text[name] for name in TEXT} | numbers)
-
-
-def _numbers(text: pd.Series, path: Path) -> pd.Series:
-    """Numbers of one column: Int64 or float64, missing where the text is empty."""
-    name = str(text.name)
-    parsed = pd.to_numeric(text, errors="coerce").astype("float64")
-    bad = ~np.isfinite(parsed)
-    if name in INTEGERS:
-        bad |= parsed != np.floor(parsed)
-    if name in MAY_BE_EMPTY:
-        bad &= text != ""
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InputError(
-            f"{path}, line {row + 2}: {text.iloc[row]!r} is no valid {name}; measure it again"
+    text = read_text(path, COLUMNS, of="measurements", remedy="gather the measurements")
+    parsed = {
+        name: numbers(
+            text[name],
+            path,
+            whole=name in INTEGERS,
+            may_be_empty=name in MAY_BE_EMPTY,
+            remedy="measure it again",
         )
-    return parsed.astype("Int64") if name in INTEGERS else parsed
+        for name in (*INTEGERS, *REALS)
+    }
+    return pd.DataFrame({name: text[name] for name in TEXT} | parsed)
 
 
 def _refuse_repeated_batches(measurements: Measurements) -> None:

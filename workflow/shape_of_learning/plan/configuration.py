@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.model_list import Model, read_entries, read_models
+from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
 
@@ -21,7 +21,7 @@ ANISOTROPY_MEASURES = (
 
 @dataclass(frozen=True)
 class FigureSpecification:
-    """What one figure draws: estimators, and which checkpoints of which models."""
+    """What one figure draws: estimators (none: just the loss), and which checkpoints of which models."""
 
     estimators: tuple[str, ...]
     needs_training_steps: bool
@@ -34,6 +34,7 @@ FIGURES: dict[str, FigureSpecification] = {
     "figure_4": FigureSpecification(("two_nn",), True),
     "figure_5": FigureSpecification(INTRINSIC_DIMENSION, True),
     "anisotropy_measures": FigureSpecification(ANISOTROPY_MEASURES, False),
+    "loss_by_step": FigureSpecification((), True),
 }
 
 
@@ -101,6 +102,7 @@ def read_configuration(
         for name in listed if isinstance(listed, list) else ():
             if name not in entries:
                 raise unknown_name(name, entries, "model", f"configuration key `figures.{figure}`")
+    entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     notices = []
     for model in list(models.values()):
@@ -117,6 +119,22 @@ def read_configuration(
     return Configuration(
         models, tuple(measurement["estimators"]), figures, table_1, tuple(notices), settings
     )
+
+
+def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
+    """Let the configuration choose the training steps of some models."""
+    changed = dict(entries)
+    for name, steps in training_steps.items():
+        if name not in entries:
+            raise unknown_name(name, entries, "model", "configuration key `training_steps`")
+        file, entry = entries[name]
+        if "revision" not in entry.get("training", {}):
+            raise InputError(
+                f"configuration key `training_steps.{name}`: the entry in {file} has no "
+                "`training.revision` from which the names of other steps could be made; remove the key"
+            )
+        changed[name] = file, {**entry, "training": {**entry["training"], "steps": steps}}
+    return changed
 
 
 def _figures(

@@ -1,5 +1,6 @@
 """Models and their checkpoints, as the entries of ``config/models/*.yaml`` describe them."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,39 +9,21 @@ from typing import Any
 
 import yaml
 
+from shape_of_learning.checkpoints.gate import KnownBad
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.checkpoint_list import (
+    Checkpoint,
+    OfferedSteps,
+    known_mistakes,
+    listed_checkpoints,
+    offered_steps,
+)
+from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.pretraining.recipe import Recipe
-from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
 
 # The C parser reads the whole list in milliseconds; the Python one would be felt at every start.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """One set of weights.
-
-    Attributes
-    ----------
-    name : str
-        Its name within the model: the `revision` column of tables and a folder under ``results``.
-    revision : str
-        Branch, tag or commit on the Hub; the folder's name for weights that are not from the Hub.
-    repository : str
-        ``organisation/name`` on the Hub; empty for weights that are not from there.
-    subfolder : str
-        Folder inside the repository; empty for its top.
-    step, tokens : int or None
-        Optimiser steps and tokens of training; None where the model has no training curve.
-    """
-
-    name: str
-    revision: str
-    repository: str = ""
-    subfolder: str = ""
-    step: int | None = None
-    tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +38,12 @@ class Model:
         Transformer blocks; there is one hidden state more, the embedding output.
     hidden_size, last_hidden_size : int
         Width of the hidden states, and of the last one where it differs (opt-350m).
+    checkpoints : tuple of Checkpoint
+        Those that the entry names by itself.
+    offered : OfferedSteps or None
+        Steps that are chosen among what the Hub offers, in addition.
+    known_bad : tuple of KnownBad
+        Published mistakes.
     precision : str or None
         Overrides ``forward.precision``.
     pretraining, table_1 : mapping or None
@@ -70,6 +59,8 @@ class Model:
     hidden_size: int
     last_hidden_size: int
     checkpoints: tuple[Checkpoint, ...]
+    offered: OfferedSteps | None = None
+    known_bad: tuple[KnownBad, ...] = ()
     path: str = ""
     tokenizer: str = ""
     gated: bool = False
@@ -80,11 +71,7 @@ class Model:
     @property
     def has_training_steps(self) -> bool:
         """Whether there is a training curve to draw."""
-        return len(self.checkpoints) > 1
-
-    def checkpoint(self, name: str) -> Checkpoint:
-        """Return the checkpoint of that name."""
-        return next(checkpoint for checkpoint in self.checkpoints if checkpoint.name == name)
+        return self.offered is not None or len(self.checkpoints) > 1
 
 
 Entries = dict[str, tuple[Path, Any]]
@@ -146,9 +133,8 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
             f"{where}: `path` is {entry['path']}, but there is no config.json; name a folder in Hugging "
             "Face format, absolute or relative to where the workflow runs"
         )
-    checkpoints = tuple(
-        sorted(_checkpoints(entry), key=lambda c: (c.step is not None, c.step or 0))
-    )
+    _check_names(entry.get("training", {}), entry.get("repository", ""), where)
+    checkpoints = tuple(sorted(listed_checkpoints(entry), key=lambda c: c.step or 0))
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
     if repeated:
         raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
@@ -164,6 +150,8 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         hidden_size=entry["hidden_size"],
         last_hidden_size=entry.get("last_hidden_size", entry["hidden_size"]),
         checkpoints=checkpoints,
+        offered=offered_steps(entry),
+        known_bad=known_mistakes(entry),
         path=entry.get("path", ""),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
@@ -171,6 +159,29 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         pretraining=entry.get("pretraining"),
         table_1=entry.get("table_1", _table_1_of_pretraining(entry)),
     )
+
+
+def _check_names(training: Mapping[str, Any], repository: str, where: str) -> None:
+    """Refuse patterns from which no step's name can be made."""
+    if "steps" not in training:
+        return
+    pattern = training["revision"]
+    placeholders = re.findall(r"\{(.*?)\}", pattern + repository)
+    if unknown := set(placeholders) - PLACEHOLDERS:
+        raise InputError(
+            f"{where}: `{{{sorted(unknown)[0]}}}` in `training.revision` or `repository` is no "
+            f"placeholder; use {', '.join(f'`{{{name}}}`' for name in sorted(PLACEHOLDERS))}"
+        )
+    in_revision, in_repository = (RevisionTemplate(t).has_step for t in (pattern, repository))
+    if in_revision == in_repository:
+        raise InputError(
+            f"{where}: write `{{step}}` into `training.revision`, or into `repository` where each step "
+            "has one of its own"
+        )
+    if in_repository and not isinstance(training["steps"], list):
+        raise InputError(
+            f"{where}: `training.steps` must be a list where each step has a repository of its own"
+        )
 
 
 def _table_1_of_pretraining(entry: dict[str, Any]) -> dict[str, Any] | None:
@@ -181,49 +192,3 @@ def _table_1_of_pretraining(entry: dict[str, Any]) -> dict[str, Any] | None:
     same = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
     tokens = recipe["last_step"] * recipe["batch_size"] * recipe["context"]
     return {**{name: recipe[name] for name in same}, "training_tokens": tokens}
-
-
-def _checkpoints(entry: dict[str, Any]) -> list[Checkpoint]:
-    repository, subfolder = entry.get("repository", ""), entry.get("subfolder", "")
-    if "pretraining" in entry:
-        recipe = entry["pretraining"]
-        tokens_per_step = recipe["batch_size"] * recipe["context"]
-        return [
-            Checkpoint(
-                revision_of_step(step),
-                revision_of_step(step),
-                step=step,
-                tokens=step * tokens_per_step,
-            )
-            for step in pretraining_steps(recipe["last_step"])
-        ]
-    if "training" not in entry:
-        revision = entry.get("revision", "main")
-        return [Checkpoint(folder_name(revision), revision, repository, subfolder)]
-    training = entry["training"]
-    tokens_per_step = training.get("tokens_per_step")
-    checkpoints = []
-    for step in training.get("steps", []):
-        revision = training["revision"].replace("{step}", str(step))
-        tokens = None if tokens_per_step is None else step * tokens_per_step
-        checkpoints.append(
-            Checkpoint(folder_name(revision), revision, repository, subfolder, step, tokens)
-        )
-    for extra in training.get("checkpoints", []):
-        tokens = extra.get("tokens", tokens_per_step and extra["step"] * tokens_per_step)
-        checkpoints.append(
-            Checkpoint(
-                extra.get("name", folder_name(extra["revision"])),
-                extra["revision"],
-                extra.get("repository", repository),
-                extra.get("subfolder", subfolder),
-                extra["step"],
-                tokens,
-            )
-        )
-    return checkpoints
-
-
-def folder_name(revision: str) -> str:
-    """Name a folder after a revision, which may hold slashes (``refs/pr/1``)."""
-    return revision.replace("/", "--")

@@ -65,8 +65,8 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return f"key `{'.'.join(filter(None, [key, missing[0]]))}` is missing; add it"
-    if error.validator == "anyOf" and any("const" in o for o in error.validator_value):
-        return f"`{key}` must be `all` or a list of model names, but is {error.instance!r}"
+    if error.validator == "anyOf" and "description" in error.schema:
+        return f"`{key}` must be {error.schema['description']}, but is {error.instance!r}"
     if error.validator in ("oneOf", "anyOf") and all(
         "required" in o for o in error.validator_value
     ):

@@ -1,0 +1,219 @@
+"""A proxy before a Hub on loopback that does what networks, gates and content hosts do."""
+
+import http.client
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+BLOCK = 4096  # bytes sent at once when throttled
+
+
+@dataclass(frozen=True)
+class Request:
+    """One GET request: the last part of its path, its headers, and when it came."""
+
+    name: str
+    range: str | None
+    token: str | None
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass
+class Front:
+    """What the proxy does, and what it has seen.
+
+    Attributes
+    ----------
+    upstream : str
+        Endpoint of the Hub.
+    token : str, optional
+        Makes every model gated: files are for those who show it.
+    gone : str
+        Commit that the Hub no longer has. (`olah` fails on commits that it never had.)
+    sent_on_to : str
+        Endpoint that downloads are redirected to, as the Hub does to its content hosts.
+    ranges : bool
+        Whether a request for the rest of a file gets just the rest, or all of it.
+    throttled : float
+        Bytes per second of each download; 0 for no limit.
+    stalled : str
+        Name of the file whose download stops half-way, until `released` is set; `reached` is set there.
+    damaged : str
+        Name of the file that arrives with one bit turned.
+    cut : dict of str to int
+        File -> how many more downloads of it break off after half of what was asked for.
+    failing : dict of str to int
+        Last part of a path -> how many more requests for it are answered with `status`.
+    status, retry_after : int, str
+        The status of these answers and their header `Retry-After`, if any.
+    asked : list of str
+        The names in `requests`.
+    requests : list of Request
+        All GET requests so far.
+    most_in_flight : int
+        How many files were being sent at once, at most.
+    """
+
+    upstream: str
+    token: str | None = None
+    gone: str = ""
+    sent_on_to: str = ""
+    ranges: bool = True
+    throttled: float = 0
+    stalled: str = ""
+    damaged: str = ""
+    cut: dict[str, int] = field(default_factory=dict)
+    failing: dict[str, int] = field(default_factory=dict)
+    status: int = 503
+    retry_after: str = ""
+    reached: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+    asked: list[str] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    most_in_flight: int = 0
+    _in_flight: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ranges_of(self, name: str) -> list[str | None]:
+        """The header `Range` of each request for a file."""
+        return [request.range for request in self.requests if request.name == name]
+
+    def counts_down(self, counter: dict[str, int], name: str) -> bool:
+        with self._lock:
+            counter[name] = counter.get(name, 0) - 1
+            return counter[name] >= 0
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        with self._lock:
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    front: Front
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        seen = Request(self._name(), self.headers.get("Range"), self.headers.get("Authorization"))
+        self.front.asked.append(seen.name)
+        self.front.requests.append(seen)
+        self._answer()
+
+    def _name(self) -> str:
+        return urlsplit(self.path).path.rpartition("/")[2]
+
+    def _answer(self) -> None:
+        front, shown = self.front, self.headers.get("Authorization")
+        downloads = "/resolve/" in self.path
+        if front.gone and front.gone in self.path:
+            self._start(404, {"X-Error-Code": "RevisionNotFound", "Content-Length": "0"})
+        elif front.token and downloads and shown != f"Bearer {front.token}":
+            # The Hub: 401 for nobody, 403 for somebody who has not accepted the licence.
+            gate = {
+                "X-Error-Code": "GatedRepo",
+                "X-Error-Message": "Access to this model is restricted.",
+            }
+            self._start(403 if shown else 401, gate | {"Content-Length": "0"})
+        elif front.counts_down(front.failing, self._name()):
+            asked = {"Retry-After": front.retry_after} if front.retry_after else {}
+            self._start(front.status, asked | {"Content-Length": "0"})
+        elif front.sent_on_to and downloads:
+            self._start(302, {"Location": front.sent_on_to + self.path, "Content-Length": "0"})
+        else:
+            self._forward(downloads)
+
+    def _start(self, status: int, headers: dict[str, str]) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _forward(self, downloads: bool) -> None:
+        status, headers, body = self._upstream()
+        name = self._name()
+        if name == self.front.damaged and body:
+            body = bytes([body[0] ^ 1]) + body[1:]
+        if self.command == "GET":  # a chunked body is whole now
+            status, body, part = self._range(status, body)
+            headers |= {"content-length": str(len(body))} | part
+        self._start(status, headers)
+        if self.command == "GET":
+            with self.front.sending():
+                try:
+                    self._send(name if downloads else "", body)
+                except ConnectionError:  # whoever asked was killed, as planned
+                    self.close_connection = True
+
+    def _upstream(self) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(urlsplit(self.front.upstream).netloc, timeout=30)
+        try:
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "range")}
+            connection.request(self.command, self.path, headers=headers)
+            answer = connection.getresponse()
+            kept = {k.lower(): v for k, v in answer.getheaders()}
+            for hop_by_hop in ("transfer-encoding", "connection"):
+                kept.pop(hop_by_hop, None)
+            return answer.status, kept, answer.read()
+        finally:
+            connection.close()
+
+    def _range(self, status: int, body: bytes) -> tuple[int, bytes, dict[str, str]]:
+        """The part that was asked for; `olah` itself always sends the whole of its own files."""
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if status != 200 or not asked or not self.front.ranges:
+            return status, body, {}
+        start, total = int(asked[1]), len(body)
+        if start >= total:
+            return 416, b"", {"content-range": f"bytes */{total}"}
+        return 206, body[start:], {"content-range": f"bytes {start}-{total - 1}/{total}"}
+
+    def _send(self, name: str, body: bytes) -> None:
+        half = len(body) // 2
+        if self.front.counts_down(self.front.cut, name):
+            self.wfile.write(body[:half])
+            self.close_connection = True
+        elif name == self.front.stalled and name:
+            self.wfile.write(body[:half])
+            self.wfile.flush()
+            self.front.reached.set()
+            self.front.released.wait(60)
+            self.wfile.write(body[half:])
+        elif name and self.front.throttled:
+            for start in range(0, len(body), BLOCK):
+                block = body[start : start + BLOCK]
+                self.wfile.write(block)
+                time.sleep(len(block) / self.front.throttled)
+        else:
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def in_front(front: Front) -> Iterator[str]:
+    """Serve the proxy and yield its endpoint."""
+    handler = type("Handler", (_Handler,), {"front": front})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            front.released.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,41 @@
+"""Dumps of tiny checkpoints, as several tests make them."""
+
+import json
+
+import numpy as np
+
+from shape_of_learning.checkpoints.model_entry import role_of
+from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
+from tiny_models import WIDTHS
+
+WINDOWS = [
+    "the shape of what a model learns",
+    "Layers, tokens; windows of text. " * 3,
+    "x",
+    "a model a b c of windows",
+    "tokens of tokens of tokens",
+]
+
+
+def dump(checkpoint, destination, widths, windows=WINDOWS, *, role=None, threads=1, **protocol):
+    """Dump the checkpoint in the role it says itself; number of tokens and cross-entropy."""
+    configuration = checkpoint / "config.json"
+    if role is None and configuration.exists():
+        role = role_of(json.loads(configuration.read_text()))
+    return dump_embeddings(
+        checkpoint,
+        windows,
+        destination,
+        role=role or "decoder",
+        widths=widths,
+        protocol=DumpProtocol(**protocol),
+        masking=np.random.default_rng(0),
+        attributes={"model": "tiny"},
+        threads=threads,
+    )
+
+
+def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):
+    """Dump a tiny model of that architecture; its cross-entropy."""
+    _, measured = dump(checkpoint, destination, WIDTHS.get(name, [32] * 4), windows, **options)
+    return measured

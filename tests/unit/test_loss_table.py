@@ -1,0 +1,111 @@
+import csv
+import math
+
+import h5py
+import numpy as np
+import pytest
+import transformers
+
+import dump_embeddings as script
+from shape_of_learning.embeddings.cross_entropy import masked_tokens
+from shape_of_learning.errors import InputError
+from tiny_models import ENCODERS, VOCABULARY, WIDTHS, save_stirred_model, save_tiny_model
+
+
+def save_with_scaled_head(folder, factor):
+    save_tiny_model(folder, "gpt_neox", head=True)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    model.get_output_embeddings().weight.data *= factor
+    model.save_pretrained(folder)
+
+
+def run_script(tmp_path, name, revision="main", destination="dump"):
+    text = tmp_path / "text.txt"
+    text.write_text("the shape of what a model learns, " * 60)
+    script.main(
+        checkpoint=tmp_path / "model",
+        text=text,
+        model="tiny",
+        revision=revision,
+        role="encoder" if name in ENCODERS else "decoder",
+        widths=WIDTHS[name],
+        windows=12,
+        window_characters=100,
+        seed=0,
+        special_tokens="keep",
+        first_token="keep",
+        precision="float32",
+        last_layer="after_final_norm",
+        batch_size=4,
+        threads=1,
+        output=tmp_path / destination,
+        loss=tmp_path / f"{destination}.csv",
+    )
+    with (tmp_path / f"{destination}.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    return row
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_the_table_of_the_loss_says_what_the_hidden_states_say(name, tmp_path):
+    save_stirred_model(tmp_path / "model", name)
+    row = run_script(tmp_path, name)
+    assert list(row) == ["loss", "predicted_tokens", "vocabulary"]
+    assert row["vocabulary"] == str(VOCABULARY)
+    assert int(row["predicted_tokens"]) >= 12
+    for layer in range(4):
+        with h5py.File(tmp_path / "dump" / f"layer_{layer}.h5") as file:
+            assert file.attrs["loss"] == float(row["loss"])
+
+
+def test_an_undefined_loss_is_an_empty_cell(tmp_path):
+    save_tiny_model(tmp_path / "model", "bert")
+    assert run_script(tmp_path, "bert") == {
+        "loss": "",
+        "predicted_tokens": "0",
+        "vocabulary": "",
+    }
+
+
+@pytest.mark.parametrize("factor", [float("inf"), float("nan")])
+def test_a_loss_that_is_not_finite_is_recorded_as_inf(factor, tmp_path):
+    save_with_scaled_head(tmp_path / "model", factor)
+    row = run_script(tmp_path, "gpt_neox")
+    assert row["loss"] == "inf"
+    assert int(row["predicted_tokens"]) > 0
+    with h5py.File(tmp_path / "dump" / "layer_3.h5") as file:
+        assert math.isinf(file.attrs["loss"])
+
+
+def test_a_huge_loss_is_recorded_as_it_is(tmp_path):
+    save_with_scaled_head(tmp_path / "model", 1e7)
+    assert 1e5 < float(run_script(tmp_path, "gpt_neox")["loss"]) < math.inf
+
+
+def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path, monkeypatch):
+    drawn = []
+
+    def recorded(*arguments):
+        drawn.append(masked_tokens(*arguments))
+        return drawn[-1]
+
+    monkeypatch.setattr("shape_of_learning.embeddings.dump.masked_tokens", recorded)
+    save_tiny_model(tmp_path / "model", "bert", head=True)
+    first = run_script(tmp_path, "bert", revision="step1", destination="one")
+    save_stirred_model(tmp_path / "model", "bert")
+    second = run_script(tmp_path, "bert", revision="step2", destination="two")
+    assert first["loss"] != second["loss"]
+    assert first["predicted_tokens"] == second["predicted_tokens"]
+    for one, other in zip(drawn[:12], drawn[12:], strict=True):
+        np.testing.assert_array_equal(one.positions, other.positions)
+        np.testing.assert_array_equal(one.shown, other.shown)
+
+
+def test_nothing_is_left_of_a_dump_that_fails(tmp_path):
+    save_tiny_model(tmp_path / "model", "gpt_neox", head=True)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    model.base_model.layers[2].mlp.dense_4h_to_h.bias.data[0] = float("inf")
+    model.save_pretrained(tmp_path / "model")
+    with pytest.raises(InputError, match="holds NaN or infinity"):
+        run_script(tmp_path, "gpt_neox")
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "text.txt"}

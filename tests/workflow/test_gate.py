@@ -1,0 +1,201 @@
+"""A training curve of ten revisions, of which three are wrong in three ways."""
+
+import csv
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checkouts import Checkout
+from hub_fetching import save_model
+from hub_server import Front, HubRepository, in_front, served
+from tiny_models import save_tokenizer
+
+STEPS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
+WRONG = {4: "same weights as step 2", 16: "missing", 64: "no weights"}
+LARGE = ("pytorch_model.bin",)
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A running Hub and the repository of the curve, which tests may change."""
+
+    endpoint: str
+    repository: HubRepository
+    sources: Path
+
+
+@pytest.fixture
+def hub(tmp_path: Path, hub_program: Path) -> Iterator[Hub]:
+    root, sources = tmp_path / "hub", tmp_path / "sources"
+    repository = HubRepository(root, "org/model")
+    for step in STEPS:
+        folder = sources / f"step{step}"
+        if step == 4:
+            shutil.copytree(sources / "step2", folder)
+        else:
+            save_model(folder, seed=step, form="bin", hidden_size=32)
+            save_tokenizer(folder)
+        if step == 64:
+            (folder / "pytorch_model.bin").unlink()
+            repository.commit(f"step{step}", folder)
+        elif step != 16:
+            repository.commit(f"step{step}", folder, large=LARGE)
+    with served(root, hub_program) as endpoint:
+        yield Hub(endpoint, repository, sources)
+
+
+def run(
+    checkout: Checkout, endpoint: str, *targets: str, succeeds: bool = True, steps=None, **changes
+) -> str:
+    entry = {
+        "role": "decoder",
+        "label": "Tiny",
+        "layers": 2,
+        "hidden_size": 32,
+        "repository": "org/model",
+        "training": {"revision": "step{step}", "tokens_per_step": 100, "steps": steps or STEPS},
+    }
+    checkout.write("config/models/mine.yaml", {"tiny": entry})
+    settings = {
+        "models": ["tiny"],
+        "sampling": {"windows": 64, "window_characters": 100},
+        "measurement": {"batch_vectors": 1000},
+        "figures": {"figure_2": ["tiny"], "figure_3": ["tiny"]},
+    } | changes
+    checkout.write("changes.yaml", settings)
+    return checkout.snakemake(
+        *(*targets, "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
+        succeeds=succeeds,
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+    )
+
+
+def rows(checkout: Checkout, name: str) -> list[dict[str, str]]:
+    with (checkout.folder / "results" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def drawn_steps(checkout: Checkout, figure: str) -> list[int]:
+    return sorted({int(row["step"]) for row in rows(checkout, f"figures/{figure}.csv")})
+
+
+def caption(checkout: Checkout, figure: str) -> str:
+    """What the figure's rule logs as its caption."""
+    return (checkout.folder / f"results/logs/figures/{figure}.log").read_text()
+
+
+def test_three_wrong_revisions_get_three_verdicts_and_are_left_out_and_named(checkout, hub):
+    front = Front(hub.endpoint)
+    with in_front(front) as endpoint:
+        run(checkout, endpoint, "results/checkpoints/tiny.csv")
+    assert not [name for name in front.asked if name.endswith((".bin", ".safetensors"))]
+    table = rows(checkout, "checkpoints/tiny.csv")
+    columns = ["step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict"]
+    assert list(table[0]) == columns
+    verdicts = {int(row["step"]): row["verdict"] for row in table}
+    assert verdicts == {step: WRONG.get(step, "ok") for step in STEPS}
+    good = next(row for row in table if row["step"] == "2")
+    weights = hub.sources / "step2" / "pytorch_model.bin"
+    assert good["tokens"] == "200"
+    assert good["files"] == "pytorch_model.bin"
+    assert int(good["bytes"]) == weights.stat().st_size
+
+    said = run(checkout, hub.endpoint, "figure_2", "figure_4", "loss_by_step")
+    assert "3 of 10 revisions are left out" in said
+    for figure in ("figure_2", "figure_4", "loss_by_step"):
+        assert drawn_steps(checkout, figure) == [step for step in STEPS if step not in WRONG]
+        for step, verdict in WRONG.items():
+            assert verdict in caption(checkout, figure)
+            assert str(step) in caption(checkout, figure)
+    fetched = {log.stem for log in (checkout.folder / "results/logs/checkpoints/tiny").iterdir()}
+    assert fetched == {f"step{step}" for step in STEPS if step not in WRONG}
+
+
+def test_flagged_revisions_are_measured_and_drawn_hollow(checkout, hub):
+    run(checkout, hub.endpoint, "figure_4", bad_checkpoints="flag")
+    # What is missing or has no weights cannot be drawn in any way.
+    assert drawn_steps(checkout, "figure_4") == [s for s in STEPS if s not in (16, 64)]
+    shown = {int(row["step"]): row["shown"] for row in rows(checkout, "tables/verdicts/tiny.csv")}
+    assert shown == {step: "yes" for step in STEPS} | {4: "hollow", 16: "no", 64: "no"}
+    assert "Hollow" in caption(checkout, "figure_4")
+
+
+def test_a_bad_revision_fails_the_run_before_any_download_if_that_is_asked_for(checkout, hub):
+    said = run(checkout, hub.endpoint, "figure_4", succeeds=False, bad_checkpoints="fail")
+    for step, verdict in WRONG.items():
+        assert f"`step{step}` ({verdict})" in said
+    assert "`bad_checkpoints`" in said
+    assert "Traceback" not in said
+    assert not (checkout.folder / "resources/checkpoints").exists()
+
+
+def test_downloads_are_removed_once_they_are_measured_unless_they_are_kept(checkout, hub):
+    run(checkout, hub.endpoint, "figure_4", steps=[0, 1])
+    assert not list((checkout.folder / "resources").rglob("*.bin"))
+    run(checkout, hub.endpoint, "figure_4", steps=[2, 8], keep_checkpoints=True)
+    kept = {path.parent.name for path in (checkout.folder / "resources").rglob("*.bin")}
+    assert kept == {"step2", "step8"}
+
+
+def test_a_lock_gives_the_same_bytes_when_the_branch_has_moved(checkout, hub):
+    target = "results/tables/verdicts/tiny.csv"
+    run(checkout, hub.endpoint, target, steps=[0, 1])
+    before = (checkout.folder / target).read_bytes()
+    lock = checkout.folder / "config/locks/tiny.yaml"
+    pinned = yaml.safe_load(lock.read_text())["revisions"]["step1"]["commit"]
+    hub.repository.commit("step1", hub.sources / "step256", large=LARGE)
+
+    shutil.rmtree(checkout.folder / "results")
+    run(checkout, hub.endpoint, target, steps=[0, 1])
+    assert (checkout.folder / target).read_bytes() == before
+    assert rows(checkout, "checkpoints/tiny.csv")[1]["commit"] == pinned
+
+    lock.unlink()
+    shutil.rmtree(checkout.folder / "results")
+    run(checkout, hub.endpoint, target, steps=[0, 1])
+    assert (checkout.folder / target).read_bytes() != before
+    assert rows(checkout, "checkpoints/tiny.csv")[1]["commit"] != pinned
+
+
+def test_a_pinned_commit_that_is_gone_is_said_before_any_download(checkout, hub):
+    run(checkout, hub.endpoint, "results/checkpoints/tiny.csv", steps=[0, 1])
+    lock = checkout.folder / "config/locks/tiny.yaml"
+    pinned = yaml.safe_load(lock.read_text())["revisions"]["step1"]["commit"]
+    shutil.rmtree(checkout.folder / "results")
+    with in_front(Front(hub.endpoint, gone=pinned)) as endpoint:
+        said = run(checkout, endpoint, "figure_4", succeeds=False, steps=[0, 1])
+    assert "`step1`" in said
+    assert "no longer has" in said
+    assert "config/locks/tiny.yaml" in said
+    assert "Traceback" not in said
+    assert not list((checkout.folder / "resources").rglob("*.bin"))
+
+
+def test_steps_by_rule_are_those_nearest_to_what_the_hub_offers_and_stay_locked(checkout, hub):
+    run(checkout, hub.endpoint, "results/checkpoints/tiny.csv", steps={"log": 4})
+    chosen = [int(row["step"]) for row in rows(checkout, "checkpoints/tiny.csv")]
+    assert chosen == [0, 1, 8, 256]
+    hub.repository.commit("step512", hub.sources / "step256", large=LARGE)
+    front = Front(hub.endpoint)
+    with in_front(front) as endpoint:
+        run(
+            checkout,
+            endpoint,
+            "results/tables/verdicts/tiny.csv",
+            steps={"log": 4},
+        )
+    assert [int(row["step"]) for row in rows(checkout, "checkpoints/tiny.csv")] == chosen
+    assert "refs" not in front.asked
+
+    run(checkout, hub.endpoint, "results/checkpoints/tiny.csv", steps={"linear": 3})
+    assert [int(row["step"]) for row in rows(checkout, "checkpoints/tiny.csv")] == [0, 256, 512]
+
+
+def test_the_configuration_may_choose_other_steps(checkout, hub):
+    target = "results/checkpoints/tiny.csv"
+    run(checkout, hub.endpoint, target, training_steps={"tiny": [0, 256]})
+    assert [row["step"] for row in rows(checkout, "checkpoints/tiny.csv")] == ["0", "256"]

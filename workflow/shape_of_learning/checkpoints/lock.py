@@ -1,0 +1,141 @@
+"""``config/locks/{model}.yaml``: which commit and which weights each revision stood for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shape_of_learning.checkpoints.listed_weights import ListedWeights, WeightFile
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import written_beside
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+HEADER = """\
+# Which commit and which weights each revision stood for when it was first resolved. Later runs use the same
+# bytes, or say why they cannot. Commit this file; delete it, or an entry, to resolve anew.
+"""
+
+
+@dataclass(frozen=True)
+class LockedRevision:
+    """Where a revision is, what it is called, and what was listed there."""
+
+    repository: str
+    revision: str
+    subfolder: str = ""
+    step: int | None = None
+    tokens: int | None = None
+    listed: ListedWeights = field(default_factory=ListedWeights)
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What was resolved for one model.
+
+    Attributes
+    ----------
+    curve : mapping of str to str
+        Names of the revisions of the last plan, by step, and the verdict on each.
+    chosen : mapping of str to sequence of str
+        Steps by rule: the rule in words -> the names that it chose.
+    revisions : mapping of str to LockedRevision
+        By name; also those of earlier plans, lest another choice of steps forgets them.
+    mains : mapping of str to ListedWeights
+        The main branch of repositories whose other branches are in the curve, for comparison.
+    tokenizer : LockedRevision or None
+        The repository of the tokenizer, where it is another one.
+    """
+
+    curve: Mapping[str, str] = field(default_factory=dict)
+    chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    revisions: Mapping[str, LockedRevision] = field(default_factory=dict)
+    mains: Mapping[str, ListedWeights] = field(default_factory=dict)
+    tokenizer: LockedRevision | None = None
+
+
+def read_lock(path: Path) -> Lock | None:
+    """Read a lock; None if there is none.
+
+    Raises
+    ------
+    InputError
+        If the file is not what :func:`write_lock` writes.
+    """
+    if not path.exists():
+        return None
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        tokenizer = content.get("tokenizer")
+        return Lock(
+            curve=content["curve"],
+            chosen=content.get("chosen", {}),
+            revisions={name: _revision(written) for name, written in content["revisions"].items()},
+            mains={name: _listed(written) for name, written in content.get("mains", {}).items()},
+            tokenizer=None if tokenizer is None else _revision(tokenizer),
+        )
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} is no lock file ({' '.join(str(error).split())[:200]}); restore it from version "
+            "control, or delete it to resolve the revisions anew"
+        ) from error
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write a lock; equal locks give equal bytes."""
+    content: dict[str, Any] = {"curve": dict(lock.curve)}
+    if lock.chosen:
+        content["chosen"] = {rule: list(names) for rule, names in lock.chosen.items()}
+    content["revisions"] = {name: _written(each) for name, each in lock.revisions.items()}
+    if lock.mains:
+        content["mains"] = {name: _written_listed(each) for name, each in lock.mains.items()}
+    if lock.tokenizer is not None:
+        content["tokenizer"] = _written(lock.tokenizer)
+    with written_beside(path) as partial:
+        text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=120)
+        partial.write_text(HEADER + text, encoding="utf-8")
+
+
+def _revision(written: Mapping[str, Any]) -> LockedRevision:
+    return LockedRevision(
+        written["repository"],
+        written["revision"],
+        written.get("subfolder", ""),
+        written.get("step"),
+        written.get("tokens"),
+        _listed(written),
+    )
+
+
+def _listed(written: Mapping[str, Any]) -> ListedWeights:
+    return ListedWeights(
+        written.get("commit", ""),
+        _files(written.get("files", {})),
+        _files(written.get("other_format", {})),
+        written.get("problem", ""),
+    )
+
+
+def _files(written: Mapping[str, Any]) -> dict[str, WeightFile]:
+    return {name: WeightFile(int(file["bytes"]), file["hash"]) for name, file in written.items()}
+
+
+def _written(locked: LockedRevision) -> dict[str, Any]:
+    where: dict[str, Any] = {"repository": locked.repository, "revision": locked.revision}
+    for key in ("subfolder", "step", "tokens"):
+        if (value := getattr(locked, key)) not in ("", None):
+            where[key] = value
+    return where | _written_listed(locked.listed)
+
+
+def _written_listed(listed: ListedWeights) -> dict[str, Any]:
+    content: dict[str, Any] = {"commit": listed.commit} if listed.commit else {}
+    if listed.problem:
+        content["problem"] = listed.problem
+    for key in ("files", "other_format"):
+        if files := getattr(listed, key):
+            content[key] = {name: vars(file).copy() for name, file in files.items()}
+    return content

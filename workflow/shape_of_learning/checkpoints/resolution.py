@@ -1,0 +1,143 @@
+"""Revisions to commits and weight files: all that is asked of the Hub before a download."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from huggingface_hub import constants
+
+from shape_of_learning.checkpoints.checkpoint_files import WEIGHTS
+from shape_of_learning.checkpoints.listed_weights import (
+    MISSING,
+    MIXED_SHARDS,
+    NO_WEIGHTS,
+    ListedWeights,
+    WeightFile,
+)
+from shape_of_learning.checkpoints.listing import (
+    RemoteRevision,
+    commit_of,
+    commits_of,
+    inside,
+    list_files,
+    read_json,
+    resolve_and_list,
+)
+from shape_of_learning.checkpoints.lock import LockedRevision
+
+# A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
+LISTINGS_AT_ONCE = 8
+MAIN = "main"
+
+
+def resolve(
+    wanted: Mapping[str, LockedRevision], *, where: str
+) -> tuple[dict[str, LockedRevision], dict[str, ListedWeights]]:
+    """Find the commit and the weight files of each revision.
+
+    Parameters
+    ----------
+    wanted : mapping of str to LockedRevision
+        By name: where each revision is. What they list is ignored.
+    where : str
+        How an error names the model's entry.
+
+    Returns
+    -------
+    dict of str to LockedRevision
+        The same with what is listed there. A revision or repository that does not exist is listed as
+        missing.
+    dict of str to ListedWeights
+        The main branch of each repository that other revisions were asked of, if it has weights.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached or refuses to answer; in offline mode, if the Hugging Face cache has
+        nothing of a revision.
+    """
+    if constants.is_offline_mode():
+        return {name: _in_cache(each, where) for name, each in wanted.items()}, {}
+    repositories = {each.repository for each in wanted.values()}
+    mains = sorted({each.repository for each in wanted.values() if each.revision != MAIN})
+    with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
+        commits = dict(
+            zip(
+                repositories,
+                pool.map(lambda repository: commits_of(repository, where=where), repositories),
+                strict=True,
+            )
+        )
+        listing = partial(_listed, commits=commits, where=where)
+        found = pool.map(listing, wanted.values())
+        of_mains = pool.map(listing, [LockedRevision(repository, MAIN) for repository in mains])
+        resolved = {
+            name: replace(each, listed=listed)
+            for (name, each), listed in zip(wanted.items(), found, strict=True)
+        }
+        references = dict(zip(mains, of_mains, strict=True))
+    return resolved, {name: listed for name, listed in references.items() if not listed.problem}
+
+
+def _in_cache(wanted: LockedRevision, where: str) -> LockedRevision:
+    source = resolve_and_list(wanted.repository, wanted.revision, where=where)
+    return replace(wanted, listed=list_weights(source, wanted.subfolder, where=where))
+
+
+def list_weights(source: RemoteRevision, subfolder: str, *, where: str) -> ListedWeights:
+    """List the weight files of a revision, in both formats if it has both.
+
+    Raises
+    ------
+    InputError
+        If an index of shards cannot be read.
+    """
+    names = source.names_in(subfolder)
+    formats: list[ListedWeights] = []
+    for whole, index in WEIGHTS:
+        if whole in names:
+            formats.append(_of_files(source, subfolder, [whole]))
+        elif index in names:
+            formats.append(_of_shards(source, subfolder, index, where))
+    if not formats:
+        return ListedWeights(source.commit, problem=NO_WEIGHTS)
+    first, *others = formats
+    return replace(first, other_format=others[0].files) if others else first
+
+
+def _listed(
+    wanted: LockedRevision, *, commits: Mapping[str, Mapping[str, str] | None], where: str
+) -> ListedWeights:
+    known = commits[wanted.repository]
+    if known is None:
+        return ListedWeights(problem=MISSING)
+    commit = known.get(wanted.revision) or commit_of(
+        wanted.repository, wanted.revision, where=where
+    )
+    if commit is None:
+        return ListedWeights(problem=MISSING)
+    source = list_files(wanted.repository, wanted.revision, commit, where=where)
+    return list_weights(source, wanted.subfolder, where=where)
+
+
+def _of_files(source: RemoteRevision, subfolder: str, names: Sequence[str]) -> ListedWeights:
+    files = {}
+    for name in names:
+        listed = source.files[inside(subfolder, name)]
+        digest = f"sha256:{listed.sha256}" if listed.sha256 else f"git:{listed.git_blob}"
+        files[name] = WeightFile(listed.bytes, digest)
+    return ListedWeights(source.commit, files)
+
+
+def _of_shards(source: RemoteRevision, subfolder: str, index: str, where: str) -> ListedWeights:
+    content = read_json(source, inside(subfolder, index), where=where)
+    shards = sorted(set(content.get("weight_map", {}).values()))
+    present = [name for name in shards if inside(subfolder, name) in source.files]
+    listed = _of_files(source, subfolder, present)
+    held = sum(file.bytes for file in listed.files.values())
+    # The index counts the bytes of all tensors; files hold these and a little more.
+    complete = (
+        shards and present == shards and held >= content.get("metadata", {}).get("total_size", 0)
+    )
+    return listed if complete else replace(listed, problem=MIXED_SHARDS)
