@@ -83,6 +83,10 @@ class HubRepository:
         self._git("commit", "--quiet", "--allow-empty", "--message", branch)
         return self._git("rev-parse", "HEAD")
 
+    def branch(self, name: str, commit: str) -> None:
+        """Let another branch be at a commit."""
+        self._git("branch", name, commit)
+
     def _store_large(self, path: Path) -> None:
         content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()

@@ -6,15 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from shape_of_learning.checkpoints.verdict_table import COLUMNS, SHOWN
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.table_files import named, numbers, read_text, words
 
-COLUMNS = (
-    *("model", "revision", "step", "tokens"),
-    *("loss", "predicted_tokens", "vocabulary"),
-    *("verdict", "shown"),
-)
-SHOWN = ("yes", "hollow", "no")
 REMEDY = "write the verdicts"
 
 

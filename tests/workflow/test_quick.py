@@ -1,0 +1,119 @@
+"""config/quick.yaml on stand-ins: random weights of the same shapes, from a Hub on loopback."""
+
+import hashlib
+import lzma
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as hf
+from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+
+from checkouts import Checkout
+from hub_server import HubRepository, served
+from shape_of_learning.plan.step_rules import StepRule
+
+PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
+REVISIONS = StepRule("log", 8).choose(PYTHIA_OFFERS)
+BIN = "pytorch_model.bin"
+
+
+def save_tokenizer(folder: Path, text: str, *, encoder: bool) -> None:
+    """A byte-level BPE, about as many characters to a token as the real ones."""
+    special = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"] if encoder else ["<|endoftext|>"]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(
+        [text],
+        trainers.BpeTrainer(
+            vocab_size=12_000,
+            special_tokens=special,
+            initial_alphabet=alphabet,
+            show_progress=False,
+        ),
+    )
+    names = {"eos_token": special[0]}
+    if encoder:
+        ends = [("[CLS]", 1), ("[SEP]", 2)]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=ends
+        )
+        names = {f"{token[1:-1].lower()}_token": token for token in special}
+    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+
+
+def save_pythia(folder: Path, step: int) -> None:
+    """EleutherAI/pythia-14m at a step: float16, pickled."""
+    torch.manual_seed(step)
+    config = hf.GPTNeoXConfig(
+        vocab_size=50304, hidden_size=128, num_hidden_layers=6, num_attention_heads=4,
+        intermediate_size=512, max_position_embeddings=2048,
+    )  # fmt: skip
+    model = hf.GPTNeoXForCausalLM(config).half()
+    model.config.save_pretrained(folder)
+    torch.save(model.state_dict(), folder / BIN)
+
+
+@pytest.fixture(scope="module")
+def endpoint(
+    tmp_path_factory: pytest.TempPathFactory, hub_program: Path, real_text: Path
+) -> Iterator[str]:
+    root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
+    text = lzma.decompress(real_text.read_bytes()).decode(errors="ignore")
+    words = {}
+    for kind in ("decoder", "encoder"):
+        words[kind] = sources / kind
+        save_tokenizer(words[kind], text, encoder=kind == "encoder")
+
+    pythia = HubRepository(root, "EleutherAI/pythia-14m")
+    for step in REVISIONS:
+        folder = shutil.copytree(words["decoder"], sources / f"step{step}")
+        save_pythia(folder, step)
+        commit = pythia.commit(f"step{step}", folder, large=(BIN,))
+    for step in set(PYTHIA_OFFERS) - set(REVISIONS):  # offered, and not to be chosen
+        pythia.branch(f"step{step}", commit)
+
+    bert = shutil.copytree(words["encoder"], sources / "bert")
+    config = hf.BertConfig(
+        hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024
+    )
+    hf.BertForMaskedLM(config).save_pretrained(bert)
+    (bert / "model.safetensors").chmod(0o644)
+    repository = HubRepository(root, "google/bert_uncased_L-4_H-256_A-4")
+    repository.commit("main", bert, large=("model.safetensors",))
+
+    gpt2 = shutil.copytree(words["decoder"], sources / "gpt2")
+    hf.GPT2LMHeadModel(hf.GPT2Config()).save_pretrained(gpt2)
+    HubRepository(root, "openai-community/gpt2").commit("main", gpt2, large=("model.safetensors",))
+    shutil.rmtree(sources)
+    with served(root, hub_program) as address:
+        yield address
+
+
+def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint, real_text):
+    text = checkout.folder / "enwik6"
+    text.write_bytes(lzma.decompress(real_text.read_bytes()))
+    source = {
+        "urls": [str(text)],
+        "sha256": hashlib.sha256(text.read_bytes()).hexdigest(),
+        "bytes": text.stat().st_size,
+        "member": "enwik8",
+        "distinct_bytes": 195,
+        "format": "mediawiki",
+    }
+    # The text that is at hand, and one batch of vectors, which is as far as a test need go.
+    changes = {"corpus": {"sources": {"enwik8": source}}, "sampling": {"windows": 48}}
+    checkout.write("changes.yaml", changes)
+    checkout.snakemake(
+        *("--configfile", "config/quick.yaml", "changes.yaml", "--cores", "2"),
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+    )
+    figures = checkout.folder / "results/figures"
+    names = ["anisotropy_measures", "figure_1", "figure_2", "figure_4", "figure_5", "loss_by_step"]
+    assert sorted(path.stem for path in figures.glob("*.pdf")) == names
+    verdicts = (checkout.folder / "results/checkpoints/pythia-14m.csv").read_text()
+    assert [int(row.split(",")[0]) for row in verdicts.splitlines()[1:]] == REVISIONS
+    assert not list((checkout.folder / "resources").rglob(BIN)), "downloads are temporary"
