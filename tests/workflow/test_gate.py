@@ -1,7 +1,10 @@
 """A training curve of ten revisions, of which three are wrong in three ways."""
 
 import csv
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +52,13 @@ def hub(tmp_path: Path, hub_program: Path) -> Iterator[Hub]:
 
 
 def run(
-    checkout: Checkout, endpoint: str, *targets: str, succeeds: bool = True, steps=None, **changes
+    checkout: Checkout,
+    endpoint: str,
+    *targets: str,
+    succeeds: bool = True,
+    offline: bool = False,
+    steps=None,
+    **changes,
 ) -> str:
     entry = {
         "role": "decoder",
@@ -70,7 +79,7 @@ def run(
     return checkout.snakemake(
         *(*targets, "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
         succeeds=succeeds,
-        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": str(int(offline))},
     )
 
 
@@ -199,3 +208,47 @@ def test_the_configuration_may_choose_other_steps(checkout, hub):
     target = "results/checkpoints/tiny.csv"
     run(checkout, hub.endpoint, target, training_steps={"tiny": [0, 256]})
     assert [row["step"] for row in rows(checkout, "checkpoints/tiny.csv")] == ["0", "256"]
+
+
+def sharded(folder: Path, seed: int) -> Path:
+    save_model(folder, seed=seed, form="shards", hidden_size=32)
+    save_tokenizer(folder)
+    return folder
+
+
+def test_shards_of_another_step_or_of_none_are_mixed_shards(checkout, tmp_path, hub_program):
+    root = tmp_path / "shards"
+    repository = HubRepository(root, "org/model")
+    folders = {step: sharded(tmp_path / f"{step}", step) for step in (1, 2, 4, 8)}
+    first, *_, last = sorted(folders[8].glob("*.safetensors"))
+    shutil.copy(first, folders[2] / first.name)
+    (folders[4] / last.name).unlink()
+    for step, folder in folders.items():
+        large = tuple(path.name for path in folder.glob("*.safetensors"))
+        repository.commit(f"step{step}", folder, large=large)
+    with served(root, hub_program) as endpoint:
+        run(checkout, endpoint, "results/checkpoints/tiny.csv", steps=[1, 2, 4, 8])
+    found = {row["step"]: row["verdict"] for row in rows(checkout, "checkpoints/tiny.csv")}
+    assert found == {"1": "ok", "2": "mixed shards", "4": "mixed shards", "8": "ok"}
+
+
+def test_a_plan_survives_a_hub_that_fails_for_a_moment(checkout, hub):
+    with in_front(Front(hub.endpoint, failing={"refs": 1, "step1": 1})) as endpoint:
+        run(checkout, endpoint, "results/checkpoints/tiny.csv", steps=[0, 1])
+    assert len(rows(checkout, "checkpoints/tiny.csv")) == 2
+
+
+def test_a_run_without_a_network_takes_all_from_the_hugging_face_cache(checkout, hub):
+    """As on a cluster whose nodes have no internet: the cache is filled beforehand."""
+    download = (
+        "from huggingface_hub import snapshot_download\n"
+        "for step in (0, 1): snapshot_download('org/model', revision=f'step{step}')"
+    )
+    online = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(checkout.folder / "hf")}
+    subprocess.run([sys.executable, "-c", download], env={**os.environ, **online}, check=True)
+    nowhere = "http://127.0.0.1:9"
+    run(checkout, nowhere, "figure_2", steps=[0, 1], offline=True)
+    assert drawn_steps(checkout, "figure_2") == [0, 1]
+    said = run(checkout, nowhere, "figure_2", steps=[0, 2], succeeds=False, offline=True)
+    assert "HF_HUB_OFFLINE" in said
+    assert "Traceback" not in said
