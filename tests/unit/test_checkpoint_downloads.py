@@ -22,8 +22,8 @@ from hub_fetching import (
     whole_and_large,
 )
 from hub_server import Front, in_front
-from shape_of_learning.checkpoints.downloads import PARALLEL_FILES
-from shape_of_learning.checkpoints.retrying import TRIES
+from shape_of_learning.hub.downloads import PARALLEL_FILES
+from shape_of_learning.hub.retrying import TRIES
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import httpx2
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from shape_of_learning.checkpoints.retrying import TRIES, may_pass, patiently
 from shape_of_learning.errors import InputError
+from shape_of_learning.hub.retrying import TRIES, may_pass, patiently
 
 LONG = 60.0  # seconds, which no test waits
 

@@ -1,1 +1,1 @@
-"""Weights from the Hub: which files, which commit, and whether they are what the model list says."""
+"""Checkpoints that can be trusted: which files, which commit, and whether they are what their names say."""

@@ -9,13 +9,14 @@ from shape_of_learning.checkpoints.checkpoint_files import (
     weight_files,
 )
 from shape_of_learning.checkpoints.checkpoint_record import write_record
-from shape_of_learning.checkpoints.downloads import Downloads
-from shape_of_learning.checkpoints.hub_errors import RevisionMissingError, lacking
-from shape_of_learning.checkpoints.listing import RemoteRevision, inside, resolve_and_list
 from shape_of_learning.checkpoints.model_entry import check_against_entry
-from shape_of_learning.checkpoints.retrying import FIRST_PAUSE, patiently
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import remove, written_beside
+from shape_of_learning.hub.downloads import Downloads
+from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
+from shape_of_learning.hub.listing import inside, resolve_and_list
+from shape_of_learning.hub.remote_revision import RemoteRevision
+from shape_of_learning.hub.retrying import FIRST_PAUSE, patiently
 
 
 def fetch(

@@ -15,8 +15,8 @@ from shape_of_learning.checkpoints.listed_weights import (
     ListedWeights,
     WeightFile,
 )
-from shape_of_learning.checkpoints.listing import (
-    RemoteRevision,
+from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.hub.listing import (
     commit_of,
     commits_of,
     inside,
@@ -24,7 +24,7 @@ from shape_of_learning.checkpoints.listing import (
     read_json,
     resolve_and_list,
 )
-from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.hub.remote_revision import RemoteRevision
 
 # A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
 LISTINGS_AT_ONCE = 8

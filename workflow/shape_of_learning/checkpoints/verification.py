@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from huggingface_hub import constants
 
-from shape_of_learning.checkpoints.listing import commit_of, list_files
 from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.resolution import LISTINGS_AT_ONCE, list_weights
 from shape_of_learning.errors import InputError
+from shape_of_learning.hub.listing import commit_of, list_files
 
 
 def verify_pins(pinned: Mapping[str, LockedRevision], *, where: str, lock: str) -> None:

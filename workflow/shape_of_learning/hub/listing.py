@@ -1,9 +1,8 @@
-"""Revisions of the Hub: the commit that each resolves to, and its files with sizes and hashes."""
+"""Asking the Hub: the commit that a revision resolves to, and the files there."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from huggingface_hub import HfApi, constants, hf_hub_url, try_to_load_from_cache
@@ -15,49 +14,14 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
-from shape_of_learning.checkpoints.hub_errors import explained
-from shape_of_learning.checkpoints.retrying import patiently
 from shape_of_learning.errors import InputError
+from shape_of_learning.hub.hub_cache import cached_revision
+from shape_of_learning.hub.hub_errors import explained
+from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
+from shape_of_learning.hub.retrying import patiently
 
 Result = TypeVar("Result")
 ANSWER_SECONDS = 30  # the client would wait for ever
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file of a revision, as the Hub lists it.
-
-    Attributes
-    ----------
-    path : str
-        Inside the repository.
-    bytes : int
-        Size of the content.
-    sha256 : str or None
-        Hexadecimal SHA-256 of the content; None for small files, which are outside LFS.
-    git_blob : str
-        Git's own identifier: of the content, or of the pointer to it where there is a SHA-256.
-    """
-
-    path: str
-    bytes: int
-    sha256: str | None
-    git_blob: str
-
-
-@dataclass(frozen=True)
-class RemoteRevision:
-    """A revision resolved to the commit that everything is then taken from."""
-
-    repository: str
-    revision: str
-    commit: str
-    files: Mapping[str, RemoteFile]
-
-    def names_in(self, folder: str) -> set[str]:
-        """Names of the files directly inside a folder, ``""`` for the top."""
-        paths = map(PurePosixPath, self.files)
-        return {path.name for path in paths if path.parent == PurePosixPath(folder)}
 
 
 def resolve_and_list(
@@ -79,12 +43,9 @@ def resolve_and_list(
     InputError
         If the Hub cannot be reached, does not have it, or wants a licence accepted first.
     """
-    if constants.is_offline_mode():
-        # Not at the top: it needs this module.
-        from shape_of_learning.checkpoints.hub_cache import cached_revision
-
-        if (cached := cached_revision(repository, revision)) is not None:
-            return cached
+    offline = constants.is_offline_mode()
+    if offline and (cached := cached_revision(repository, revision)) is not None:
+        return cached
 
     def ask() -> str:
         info = HfApi().model_info(repository, revision=revision, timeout=ANSWER_SECONDS)

@@ -11,15 +11,15 @@ from typing import Any
 
 from huggingface_hub import constants, hf_hub_url
 
-from shape_of_learning.checkpoints.fingerprint import Fingerprint
-from shape_of_learning.checkpoints.hub_cache import adopt, cached_file, can_be_linked
-from shape_of_learning.checkpoints.hub_errors import explained, lacking
-from shape_of_learning.checkpoints.listing import RemoteFile, RemoteRevision
-from shape_of_learning.checkpoints.part import Part, part_of
-from shape_of_learning.checkpoints.retrying import FIRST_PAUSE
-from shape_of_learning.checkpoints.transfer import transfer
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import require_space
+from shape_of_learning.hub.fingerprint import Fingerprint
+from shape_of_learning.hub.hub_cache import adopt, cached_file, can_be_linked
+from shape_of_learning.hub.hub_errors import explained, lacking
+from shape_of_learning.hub.part import Part, part_of
+from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
+from shape_of_learning.hub.retrying import FIRST_PAUSE
+from shape_of_learning.hub.transfer import transfer
 
 logger = logging.getLogger(__name__)
 

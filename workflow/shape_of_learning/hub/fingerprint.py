@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from shape_of_learning.checkpoints.listing import RemoteFile
+from shape_of_learning.hub.remote_revision import RemoteFile
 
 BLOCK = 1 << 20  # bytes read at once; larger ones hash no faster
 

@@ -10,8 +10,8 @@ import httpx2
 from huggingface_hub import constants, get_session
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
-from shape_of_learning.checkpoints.part import Part
-from shape_of_learning.checkpoints.retrying import patiently
+from shape_of_learning.hub.part import Part
+from shape_of_learning.hub.retrying import patiently
 
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.file_download import repo_folder_name
 
-from shape_of_learning.checkpoints.fingerprint import BLOCK, Fingerprint
-from shape_of_learning.checkpoints.listing import RemoteFile, RemoteRevision
-from shape_of_learning.checkpoints.part import Part
+from shape_of_learning.hub.fingerprint import BLOCK, Fingerprint
+from shape_of_learning.hub.part import Part
+from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from shape_of_learning.checkpoints.fingerprint import Fingerprint
-from shape_of_learning.checkpoints.listing import RemoteFile
+from shape_of_learning.hub.fingerprint import Fingerprint
+from shape_of_learning.hub.remote_revision import RemoteFile
 
 
 def part_of(final: Path) -> Path:

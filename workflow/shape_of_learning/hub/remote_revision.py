@@ -1,0 +1,42 @@
+"""A revision as the Hub lists it: a commit, and files with sizes and hashes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file of a revision, as the Hub lists it.
+
+    Attributes
+    ----------
+    path : str
+        Inside the repository.
+    bytes : int
+        Size of the content.
+    sha256 : str or None
+        Hexadecimal SHA-256 of the content; None for small files, which are outside LFS.
+    git_blob : str
+        Git's own identifier: of the content, or of the pointer to it where there is a SHA-256.
+    """
+
+    path: str
+    bytes: int
+    sha256: str | None
+    git_blob: str
+
+
+@dataclass(frozen=True)
+class RemoteRevision:
+    """A revision resolved to the commit that everything is then taken from."""
+
+    repository: str
+    revision: str
+    commit: str
+    files: Mapping[str, RemoteFile]
+
+    def names_in(self, folder: str) -> set[str]:
+        """Names of the files directly inside a folder, ``""`` for the top."""
+        paths = map(PurePosixPath, self.files)
+        return {path.name for path in paths if path.parent == PurePosixPath(folder)}
