@@ -1,6 +1,15 @@
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
-from shape_of_learning.files import written_beside
+from shape_of_learning.files import HOST, written_beside
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -39,8 +48,70 @@ def test_a_folder_replaces_an_older_one_entirely(tmp_path):
     assert [path.name for path in final.iterdir()] == ["new"]
 
 
-def test_what_a_killed_run_left_is_no_obstacle(tmp_path):
-    (tmp_path / ".result.partial").mkdir()
+def ended_process() -> int:
+    """Number of a process that is no more."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    left = tmp_path / f".result.{HOST}-{ended_process()}.partial"
+    left.mkdir()
     with written_beside(tmp_path / "result") as partial:
         partial.write_text("fresh")
-    assert (tmp_path / "result").read_text() == "fresh"
+    assert list(tmp_path.iterdir()) == [tmp_path / "result"]
+
+
+def test_a_process_that_is_alive_keeps_what_it_writes(tmp_path):
+    writing = tmp_path / f".result.{HOST}-{os.getppid()}.partial"
+    writing.write_text("half of it")
+    with written_beside(tmp_path / "result") as partial:
+        partial.write_text("fresh")
+    assert writing.read_text() == "half of it"
+
+
+def test_what_another_host_writes_is_left_alone_for_a_day(tmp_path):
+    recent, old = (tmp_path / f".result.elsewhere-{number}.partial" for number in (1, 2))
+    for path in (recent, old):
+        path.touch()
+    os.utime(old, (0, 0))
+    with written_beside(tmp_path / "result") as partial:
+        partial.touch()
+    assert {path.name for path in tmp_path.iterdir()} == {"result", recent.name}
+
+
+def test_other_files_with_similar_names_are_left_alone(tmp_path):
+    others = {".result.csv.host-1.partial", ".result.mirror.partial", ".result.partial"}
+    for name in others:
+        (tmp_path / name).touch()
+    with written_beside(tmp_path / "result") as partial:
+        partial.touch()
+    assert {path.name for path in tmp_path.iterdir()} == others | {"result"}
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from shape_of_learning.files import written_beside
+with written_beside(Path(sys.argv[1])) as partial:
+    partial.mkdir()
+    for i in range(200):
+        (partial / str(i)).write_text("x" * 1000)
+"""
+
+
+def test_a_folder_is_whole_or_absent_whenever_its_writer_is_killed(tmp_path):
+    """Also while an older one is replaced."""
+    final = tmp_path / "folder"
+    moments = random.Random(0)
+    for _ in range(12):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(final)], env=ENVIRONMENT)
+        time.sleep(moments.uniform(0.02, 0.2))
+        writer.kill()
+        writer.wait()
+        if final.exists():
+            assert len(list(final.iterdir())) == 200
+    subprocess.run([sys.executable, "-c", WRITER, str(final)], env=ENVIRONMENT, check=True)
+    assert list(tmp_path.iterdir()) == [final]
+    assert len(list(final.iterdir())) == 200

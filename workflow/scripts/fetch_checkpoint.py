@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from shape_of_learning.checkpoints.fetching import fetch
-from shape_of_learning.checkpoints.retrying import FIRST_PAUSE
 from shape_of_learning.command_line import run
+from shape_of_learning.hub.retrying import FIRST_PAUSE
 
 
 def main(

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,8 @@ def run(
     """
     parser.add_argument("--log", type=Path, help="file that receives the log")
     arguments = vars(parser.parse_args())
+    # As an exception, a request to end removes what is half-written on its way out.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     _configure_logging(arguments.pop("log"), console)
     try:
         main(**arguments)
@@ -44,6 +47,8 @@ def run(
         logger.error("%s%s", where, error.strerror or " ".join(str(error).split()))
         logger.debug("where it happened", exc_info=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     except Exception:
         logger.exception("unexpected error")
         sys.exit(1)

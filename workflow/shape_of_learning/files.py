@@ -1,11 +1,18 @@
 """Files appear under their final name only when they are whole."""
 
+import os
+import platform
+import re
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
+
+HOST = platform.node().partition(".")[0] or "host"
+ABANDONED_SECONDS = 24 * 3600
 
 
 @contextmanager
@@ -20,22 +27,52 @@ def written_beside(final: Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        ``.{name}.partial`` in the same folder, hence on the same file system, so that the rename is
-        atomic. It does not exist yet: the block creates the file or the folder. What an earlier,
-        killed run left there is removed first; if the block raises, so is what it wrote.
+        ``.{name}.{host}-{process}.partial`` in the same folder, hence on the same file system, so that the
+        rename is atomic. It does not exist yet: the block creates the file or the folder. If the block
+        raises, what it wrote is removed. No other process writes to it, even if a killed run has left its
+        jobs running; what such processes leave behind is removed once they are gone.
     """
     final = Path(final)
     final.parent.mkdir(parents=True, exist_ok=True)
-    partial = final.with_name(f".{final.name}.partial")
-    remove(partial)
+    for abandoned in filter(_is_abandoned, _partials(final)):
+        remove(abandoned)
+    partial = final.with_name(f".{final.name}.{HOST}-{os.getpid()}.partial")
     try:
         yield partial
         if final.is_dir():  # a folder, unlike a file, cannot be renamed over
-            shutil.rmtree(final)
-        partial.rename(final)
+            with suppress(FileNotFoundError):
+                final.rename(aside := partial.with_suffix(".old.partial"))
+            partial.rename(final)
+            remove(aside)
+        else:
+            partial.rename(final)
     except BaseException:
         remove(partial)
         raise
+
+
+def _partials(final: Path) -> list[Path]:
+    """What processes have written, or are writing, beside a final name."""
+    own = re.compile(rf"\.{re.escape(final.name)}\.[^.]+-\d+(\.old)?\.partial")
+    return [path for path in final.parent.iterdir() if own.fullmatch(path.name)]
+
+
+def _is_abandoned(partial: Path) -> bool:
+    """Whether the process that wrote it has ended; of another host's, whether it has been still for a day."""
+    host, _, process = partial.name.removesuffix(".partial").removesuffix(".old").rpartition("-")
+    if host.rpartition(".")[2] != HOST:
+        with suppress(FileNotFoundError):
+            return time.time() - partial.stat().st_mtime > ABANDONED_SECONDS
+        return False
+    if int(process) == os.getpid():
+        return True  # an earlier process had the same number
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # somebody else's, alive
+        return False
+    return False
 
 
 def require_space(folder: Path, needed: int) -> None:

@@ -124,8 +124,8 @@ def _known(model: Model, lock: Lock) -> list[Checkpoint] | None:
 
 def _resolved(model: Model, old: Lock) -> tuple[Lock, list[Checkpoint]]:
     """Ask the Hub for what the old lock does not hold."""
-    from shape_of_learning.checkpoints.listing import commits_of
     from shape_of_learning.checkpoints.resolution import resolve
+    from shape_of_learning.hub.listing import commits_of
 
     where = f"model `{model.name}`"
     checkpoints, chosen = list(model.checkpoints), dict(old.chosen)
