@@ -10,7 +10,7 @@ import transformers
 
 from checkouts import Checkout
 from hub_server import Front, HubRepository, in_front, served
-from tiny_models import save_tokenizer
+from tiny_models import save_tiny_model, save_tokenizer
 
 STEPS = (0, 1000)
 ENTRY = {
@@ -102,3 +102,63 @@ def test_layers_that_are_not_those_of_the_entry_stop_before_the_weights(checkout
     said = run(checkout, endpoint, "figure_2", succeeds=False, layers=12)
     assert "says 2 where the entry says 12" in said
     assert not list((checkout.folder / "resources").rglob("pytorch_model.bin"))
+
+
+def test_each_step_may_have_a_repository_of_its_own(checkout, tmp_path, hub_program):
+    """As the MultiBERTs have; and TinyLlama's later milestones, or steps in subfolders."""
+    root = tmp_path / "hub"
+    for step in (0, 20):
+        bert = save_tiny_model(tmp_path / f"bert{step}", "bert", head=True, seed=step)
+        HubRepository(root, f"org/bert-step_{step}k").commit("main", bert)
+    neox = save_tiny_model(tmp_path / "neox", "gpt_neox", head=True, seed=1)
+    HubRepository(root, "org/dense").commit("step-5k-token-10B", neox)
+    nested = tmp_path / "nested"
+    save_tiny_model(nested / "checkpoints" / "9", "gpt_neox", head=True, seed=2)
+    HubRepository(root, "org/milestone").commit("main", nested)
+    shape = {"layers": 3, "hidden_size": 32}
+    encoder = {
+        "role": "encoder",
+        "repository": "org/bert-step_{kilosteps}k",
+        "training": {"revision": "main", "tokens_per_step": 10, "steps": [0, 20000]},
+    }
+    milestone = {
+        "step": 9000,
+        "tokens": 18,
+        "name": "step-9k",
+        "repository": "org/milestone",
+        "revision": "main",
+        "subfolder": "checkpoints/9",
+    }
+    decoder = {
+        "role": "decoder",
+        "repository": "org/dense",
+        "training": {
+            "revision": "step-{kilosteps}k-token-{gigatokens}B",
+            "steps": "log",
+            "checkpoints": [milestone],
+        },
+    }
+    models = {"encoder": {**encoder, **shape}, "decoder": {**decoder, **shape}}
+    checkout.write("config/models/mine.yaml", models)
+    checkout.write(
+        "changes.yaml",
+        {"models": list(models), "sampling": {"windows": 8, "window_characters": 100}},
+    )
+    verdicts = [f"results/tables/verdicts/{name}.csv" for name in models]
+    with served(root, hub_program) as endpoint:
+        checkout.snakemake(
+            *(*verdicts, "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
+            environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+        )
+    encoders, decoders = (
+        [line.split(",") for line in (checkout.folder / path).read_text().splitlines()[1:]]
+        for path in verdicts
+    )
+    assert [row[1:4] for row in encoders] == [["step0", "0", "0"], ["step20000", "20000", "200000"]]
+    assert [row[1:4] for row in decoders] == [
+        ["step-5k-token-10B", "5000", "10000000000"],
+        ["step-9k", "9000", "18"],
+    ]
+    for row in (*encoders, *decoders):
+        assert float(row[4]) > 0, "no loss"
+        assert row[7:] == ["ok", "yes"]
