@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint lock clean
+.PHONY: demo test test-conda lint lock clean
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -17,23 +17,40 @@ demo: $(ENVIRONMENT)/workflow
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
 	pytest
 
+# The whole demo again with each rule in its own environment, by a stand-in for conda; no number may change.
+# `pytest` does as much with less; `make test-conda` is for the eve of a release.
+CONDA_DEMO := .snakemake/conda-demo
+
+test-conda: demo $(ENVIRONMENT)/test
+	PYTHONPATH=tests python -m conda_standin.base $(CONDA_DEMO)/base
+	PATH="$(CURDIR)/$(CONDA_DEMO)/base/bin:$$PATH" snakemake --configfile config/demo.yaml --cores $(CORES) \
+		--quiet rules --use-conda --directory $(CONDA_DEMO)
+	cmp results/tables/measurements.csv $(CONDA_DEMO)/results/tables/measurements.csv
+
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 	snakemake --lint --configfile config/demo.yaml
+	hadolint envs/Dockerfile
 
-# The versions that everything was tested with, resolved from pyproject.toml in a fresh environment.
-# A build's local label (+cpu) is no part of a version that others can install.
+# The versions that everything was tested with, resolved from pyproject.toml in a fresh environment. Others must
+# be able to install them, whatever their machine: a build's local label (+cpu) is dropped, and so is CUDA, which
+# torch brings by itself where it is wanted. A lock is replaced only when its successor is complete.
+LOCK := $(ENVIRONMENT)-lock
+PORTABLE := sed -E -e '/^(cuda|nvidia)-|^triton==/d' -e 's/\+cpu$$//'
+
 lock:
-	rm -rf $(ENVIRONMENT)-lock
-	$(PYTHON) -m venv $(ENVIRONMENT)-lock
-	$(ENVIRONMENT)-lock/bin/pip install --quiet '.[workflow]'
-	$(ENVIRONMENT)-lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements.txt
-	$(ENVIRONMENT)-lock/bin/pip install --quiet '.[workflow,test]'
-	$(ENVIRONMENT)-lock/bin/pip freeze --exclude shape-of-learning | sed 's/+cpu$$//' > requirements-test.txt
-	rm -rf $(ENVIRONMENT)-lock build workflow/*.egg-info
+	rm -rf $(LOCK)
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/bin/pip install --quiet '.[workflow]'
+	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/workflow
+	$(LOCK)/bin/pip install --quiet '.[workflow,test]'
+	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/test
+	$(PORTABLE) $(LOCK)/workflow > requirements.txt
+	$(PORTABLE) $(LOCK)/test > requirements-test.txt
+	rm -rf $(LOCK) build workflow/*.egg-info
 
 clean:
 	rm -rf results .snakemake

@@ -188,7 +188,7 @@ def test_logits_of_a_large_vocabulary_come_in_blocks():
     assert len(sizes) > 1
     # Sums of 250,880 and of 4 terms, each of which rounds in float32.
     tolerance = math.sqrt(vocabulary) * UNIT_ROUNDOFF * exact.abs().sum().item()
-    assert measured == pytest.approx(-exact.sum().item(), abs=tolerance)
+    assert measured.item() == pytest.approx(-exact.sum().item(), abs=tolerance)
 
 
 def test_special_tokens_are_context_and_never_targets():

@@ -150,12 +150,15 @@ def test_windows_longer_than_the_context_are_refused(tmp_path):
     assert "was made for 128; lower `sampling.window_characters`" in message
 
 
-def test_activations_that_are_not_finite_are_refused(tmp_path):
+def test_activations_that_are_not_finite_are_stored_and_named(tmp_path, caplog):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
     model = transformers.AutoModel.from_pretrained(checkpoint)
     model.layers[1].mlp.dense_4h_to_h.bias.data[3] = float("nan")
     model.save_pretrained(checkpoint)
-    assert "hidden state 2 of the model" in refusal(tmp_path, checkpoint)
+    dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
+    assert "hidden state 2 of the model" in caplog.text
+    assert np.isfinite(read_hidden_states(tmp_path / "dump", 1)).all()
+    assert not np.isfinite(read_hidden_states(tmp_path / "dump", 2)).all()
 
 
 @pytest.mark.parametrize("head", [True, False])
@@ -224,3 +227,17 @@ def test_a_truncated_dump_is_one_sentence(tmp_path):
     file.write_bytes(file.read_bytes()[:2000])
     with pytest.raises(InputError, match=r"layer_2\.h5 cannot be read \(truncated\?\); delete"):
         read_hidden_states(tmp_path / "dump", 2)
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "gpt2"])
+@pytest.mark.parametrize("batch_size", [1, 3, 16])
+def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(name, batch_size, tmp_path):
+    """Duplicates are recognised only if batches that are padded differently agree in every bit."""
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    windows = [f"x{' , a' * n}" for n in range(1, 40)]  # which start with the same token
+    dump(checkpoint, tmp_path / "dump", WIDTHS[name], windows, batch_size=batch_size)
+    with h5py.File(tmp_path / "dump" / "layer_0.h5") as file:
+        first = file["positions"][()] == 0
+    assert first.sum() == len(windows)
+    for layer in range(4):
+        assert len(np.unique(read_hidden_states(tmp_path / "dump", layer)[first], axis=0)) == 1

@@ -36,10 +36,24 @@ def test_of_two_equal_steps_the_earlier_keeps_its_name():
     assert judged(points) == {0: "ok", 1: "same weights as step 0", 2: "ok"}
 
 
-def test_the_final_weights_belong_to_the_last_step():
+def test_the_published_weights_belong_to_the_last_step():
     points = curve(step0=whole("z"), step1=whole("z"), step2=whole("b"), step9=whole("z"))
     same = "same weights as step 9"
-    assert judged(points) == {0: same, 1: same, 2: "ok", 9: "ok"}
+    found = judged(points, mains={"org/model": whole("z")})
+    assert found == {0: same, 1: same, 2: "ok", 9: "ok"}
+
+
+def test_the_last_step_of_a_shortened_curve_has_no_such_right():
+    points = curve(step0=whole("a"), step1=whole("a"))
+    found = judged(points, mains={"org/model": whole("z")})
+    assert found == {0: "ok", 1: "same weights as step 0"}
+
+
+def test_the_model_list_knows_better_even_of_the_last_step():
+    points = curve(step1=whole("a"), step2=whole("b"), step4=whole("b"))
+    known = KnownBad((4,), SOURCE, same_as=2)
+    found = judged(points, mains={"org/model": whole("b")}, known_bad=[known])
+    assert found == {1: "ok", 2: "ok", 4: "same weights as step 2"}
 
 
 def test_the_model_list_knows_better_which_of_two_is_right():
@@ -76,7 +90,7 @@ def test_whoever_shares_the_weights_of_a_known_bad_step_is_bad():
 def test_the_same_weights_are_found_whatever_format_is_preferred():
     both = ListedWeights("c", whole("s", "model.safetensors").files, other_format=whole("b").files)
     points = curve(step1=whole("b"), step9=both)
-    assert judged(points)[1] == "same weights as step 9"
+    assert judged(points, mains={"org/model": both})[1] == "same weights as step 9"
 
 
 def test_copies_of_main_are_found_where_the_last_step_is_not_in_the_curve():
@@ -92,7 +106,8 @@ def test_one_step_may_be_what_main_was_made_from():
 
 def test_a_shard_of_another_step_makes_mixed_shards():
     points = curve(step1=shards("a", "b"), step2=shards("z", "c"), step9=shards("z", "y"))
-    assert judged(points) == {1: "ok", 2: "mixed shards", 9: "ok"}
+    found = judged(points, mains={"org/model": shards("z", "y")})
+    assert found == {1: "ok", 2: "mixed shards", 9: "ok"}
 
 
 def test_problems_of_the_listing_are_verdicts():
@@ -106,7 +121,7 @@ def test_problems_of_the_listing_are_verdicts():
 
 def test_a_missing_last_step_does_not_take_the_last_ones_right():
     points = curve(step0=whole("z"), step5=whole("z"), step9=ListedWeights(problem="missing"))
-    assert judged(points) == {0: "same weights as step 5", 5: "ok", 9: "missing"}
+    assert judged(points) == {0: "ok", 5: "same weights as step 0", 9: "missing"}
 
 
 def test_a_model_without_training_steps_is_judged_too():

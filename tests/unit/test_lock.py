@@ -37,7 +37,7 @@ def locked(step: int, listed: ListedWeights) -> LockedRevision:
 
 
 LOCK = Lock(
-    curve={"step0": "same weights as step 1", "step1": "ok", "step8": "missing"},
+    curve={"step0": "ok", "step1": "same weights as step 0", "step8": "missing"},
     chosen={str(OFFERED): ["step0", "step1", "step8"]},
     revisions={
         "step0": locked(0, weights("a")),
@@ -98,7 +98,7 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     curve = planned(tmp_path, "[0, 1, 8]", without_tokenizer(LOCK))
     assert curve.unresolved == ""
     assert curve.verdicts == LOCK.curve
-    assert [each.name for each in curve.measured(flagged=False)] == ["step1"]
+    assert [each.name for each in curve.measured(flagged=False)] == ["step0"]
     assert [each.name for each in curve.measured(flagged=True)] == ["step0", "step1"]
     assert curve.checkpoints[0].commit == LOCK.revisions["step0"].listed.commit
 

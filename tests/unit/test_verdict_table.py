@@ -11,11 +11,11 @@ from shape_of_learning.embeddings.losses import COLUMNS
 from shape_of_learning.errors import InputError
 
 CURVE = [
-    GatedCheckpoint("step0", "0", "0", "ok"),
-    GatedCheckpoint("step1", "1", "100", "same weights as step 0"),
-    GatedCheckpoint("step2", "2", "200", "missing"),
-    GatedCheckpoint("step3", "3", "300", "ok"),
-    GatedCheckpoint("step4", "4", "400", "ok"),
+    GatedCheckpoint("step0", 0, None, "ok"),
+    GatedCheckpoint("step1", 1, 100, "same weights as step 0"),
+    GatedCheckpoint("step2", 2, 200, "missing"),
+    GatedCheckpoint("step3", 3, 300, "ok"),
+    GatedCheckpoint("step4", 4, 400, "ok"),
 ]
 
 
@@ -28,8 +28,8 @@ def verdicts(folder, losses, policy="skip"):
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
 
-SOUND = {"step0": 6.9, "step3": 5.0, "step4": 4.0}
-BROKEN = SOUND | {"step4": 5.0 + math.log(4000)}
+SOUND = {"step0": 6.9, "step3": math.log(2), "step4": math.log(2)}
+BROKEN = SOUND | {"step4": math.log(2 * 300)}
 
 
 def test_what_the_gate_refused_is_not_shown(tmp_path):
@@ -49,7 +49,7 @@ def test_what_is_flagged_is_hollow_if_it_has_been_measured(tmp_path):
 
 def test_a_broken_checkpoint_is_found_by_its_loss(tmp_path):
     verdict, shown = verdicts(tmp_path, BROKEN)[-1]
-    assert verdict == "broken: perplexity 4,000 times that of earlier steps"
+    assert verdict == "broken: perplexity 300 times that of earlier steps"
     assert shown == "no"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from checkouts import Checkout
@@ -58,15 +59,19 @@ def run(
     succeeds: bool = True,
     offline: bool = False,
     steps=None,
+    tokens_per_step: int | None = 100,
     **changes,
 ) -> str:
+    training = {"revision": "step{step}", "steps": steps or STEPS}
+    if tokens_per_step is not None:
+        training["tokens_per_step"] = tokens_per_step
     entry = {
         "role": "decoder",
         "label": "Tiny",
         "layers": 2,
         "hidden_size": 32,
         "repository": "org/model",
-        "training": {"revision": "step{step}", "tokens_per_step": 100, "steps": steps or STEPS},
+        "training": training,
     }
     checkout.write("config/models/mine.yaml", {"tiny": entry})
     settings = {
@@ -122,6 +127,18 @@ def test_three_wrong_revisions_get_three_verdicts_and_are_left_out_and_named(che
             assert str(step) in caption(checkout, figure)
     fetched = {log.stem for log in (checkout.folder / "results/logs/checkpoints/tiny").iterdir()}
     assert fetched == {f"step{step}" for step in STEPS if step not in WRONG}
+
+
+def test_a_checkpoint_that_computes_nothing_is_broken_and_does_not_stop_the_run(checkout, hub):
+    """Step 8 gives NaN; that no tokens are known of any step changes nothing."""
+    folder = hub.sources / "step8"
+    weights = torch.load(folder / "pytorch_model.bin")
+    weights["gpt_neox.final_layer_norm.weight"] *= float("nan")
+    torch.save(weights, folder / "pytorch_model.bin")
+    hub.repository.commit("step8", folder, large=LARGE)
+    run(checkout, hub.endpoint, "figure_2", steps=[0, 1, 8], tokens_per_step=None)
+    assert drawn_steps(checkout, "figure_2") == [0, 1]
+    assert "step 8 (broken: perplexity is infinite)" in caption(checkout, "figure_2")
 
 
 def test_flagged_revisions_are_measured_and_drawn_hollow(checkout, hub):
@@ -223,9 +240,10 @@ def test_shards_of_another_step_or_of_none_are_mixed_shards(checkout, tmp_path, 
     first, *_, last = sorted(folders[8].glob("*.safetensors"))
     shutil.copy(first, folders[2] / first.name)
     (folders[4] / last.name).unlink()
-    for step, folder in folders.items():
+    for step, folder in [*folders.items(), ("main", folders[8])]:
         large = tuple(path.name for path in folder.glob("*.safetensors"))
-        repository.commit(f"step{step}", folder, large=large)
+        branch = step if step == "main" else f"step{step}"
+        repository.commit(branch, folder, large=large)
     with served(root, hub_program) as endpoint:
         run(checkout, endpoint, "results/checkpoints/tiny.csv", steps=[1, 2, 4, 8])
     found = {row["step"]: row["verdict"] for row in rows(checkout, "checkpoints/tiny.csv")}

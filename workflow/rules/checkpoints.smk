@@ -27,7 +27,7 @@ rule check_checkpoints:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
         model=any_of(MODELS_BY_SOURCE["hub"]),
-    localrule: True
+    localrule: runs_beside_snakemake("check_checkpoints")
     conda:
         "../../envs/checkpoints.yaml"
     params:
@@ -55,12 +55,15 @@ rule fetch_checkpoint:
         "<benchmarks>/checkpoints/{model}/{revision}.tsv"
     wildcard_constraints:
         model=any_of(MODELS_BY_SOURCE["hub"]),
-    localrule: True
+    localrule: runs_beside_snakemake("fetch_checkpoint")
     conda:
         "../../envs/checkpoints.yaml"
     # As many as the forward pass: downloads of one core each would leave it waiting for all cores, and fill
     # the disk meanwhile.
     threads: forward_threads
+    resources:
+        downloads=1,
+        runtime=download_minutes,
     params:
         arguments=hub_arguments,
     message:
@@ -90,6 +93,9 @@ rule pretrain_model:
     conda:
         "../../envs/models.yaml"
     threads: pretraining_threads
+    resources:
+        mem_mb=pretraining_memory,
+        runtime=pretraining_minutes,
     params:
         recipe=pretraining_arguments,
         seed=CONFIGURATION.settings["seed"],
@@ -117,10 +123,10 @@ rule judge_checkpoints:
         "../../envs/metrics.yaml"
     params:
         folder=losses_folder,
-        verdicts=verdict_arguments,
+        checkpoints=gated_checkpoints,
         policy=CONFIGURATION.settings["bad_checkpoints"],
     message:
         "Judging the checkpoints of {wildcards.model}"
     shell:
-        "python {input.script:q} --model {wildcards.model} --losses {params.folder:q} {params.verdicts:q}"
+        "python {input.script:q} --model {wildcards.model} --losses {params.folder:q} --checkpoints {params.checkpoints:q}"
         " --policy {params.policy} --output {output:q} --log {log:q}"

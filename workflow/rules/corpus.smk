@@ -23,7 +23,7 @@ rule fetch_corpus:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
         source=any_of(FETCHED_SOURCES),
-    localrule: True
+    localrule: runs_beside_snakemake("fetch_corpus")
     conda:
         "../../envs/corpus.yaml"
     params:
@@ -48,6 +48,7 @@ rule wrap_python_topics:
         "<benchmarks>/corpus/wrap_{source}.tsv"
     wildcard_constraints:
         source=any_of(BUILTIN_SOURCES),
+    localrule: True
     conda:
         "../../envs/corpus.yaml"
     message:
@@ -72,6 +73,9 @@ rule clean_corpus:
     conda:
         "../../envs/corpus.yaml"
     threads: 8
+    resources:
+        mem_mb=cleaning_memory,
+        runtime=cleaning_minutes,
     params:
         format=source_format,
         alphabet_size=setting("corpus", "alphabet_size"),

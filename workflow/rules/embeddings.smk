@@ -14,7 +14,7 @@ rule dump_embeddings:
         checkpoint=checkpoint_inputs,
         text=CLEAN_TEXT,
         script=script("dump_embeddings"),
-        library=library("dump_embeddings"),
+        library=dump_library(),
     output:
         embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
         loss="<results>/losses/{model}/{revision}.csv",
@@ -27,6 +27,10 @@ rule dump_embeddings:
     conda:
         "../../envs/models.yaml"
     threads: forward_threads
+    resources:
+        mem_mb=forward_memory,
+        runtime=forward_minutes,
+        gpu=forward_gpus,
     params:
         checkpoint=checkpoint_folder,
         role=model_role,
@@ -34,6 +38,7 @@ rule dump_embeddings:
         precision=forward_precision,
         last_layer=setting("forward", "last_layer"),
         batch_size=setting("forward", "batch_size"),
+        dtype=setting("embeddings", "dtype"),
         windows=setting("sampling", "windows"),
         window_characters=setting("sampling", "window_characters"),
         special_tokens=setting("sampling", "special_tokens"),
@@ -47,6 +52,6 @@ rule dump_embeddings:
         " --windows {params.windows} --window-characters {params.window_characters}"
         " --special-tokens {params.special_tokens} --first-token {params.first_token}"
         " --precision {params.precision} --last-layer {params.last_layer}"
-        " --batch-size {params.batch_size}"
+        " --batch-size {params.batch_size} --dtype {params.dtype}"
         " --seed {params.seed} --threads {threads} --output {output.embeddings:q}"
         " --loss {output.loss:q} --log {log:q}"

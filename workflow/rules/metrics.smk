@@ -5,7 +5,8 @@ OUTPUTS:
     <results>/neighbours/{model}/{revision}/layer_{layer}.h5
     <results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv
 STEPS: measure_isotropy reads the hidden states; find_neighbours reads them once for all estimators of
-intrinsic dimension, and measure_intrinsic_dimension reads its small output.
+intrinsic dimension, and measure_intrinsic_dimension reads its small output. On a cluster, whatever of this is
+wanted of one checkpoint travels as one group.
 """
 
 ISOTROPY = [name for name, e in ESTIMATORS.items() if not e.needs_neighbours]
@@ -26,8 +27,13 @@ rule measure_isotropy:
         "<benchmarks>/measurements/{model}/{revision}/layer_{layer}/{estimator}.tsv"
     wildcard_constraints:
         estimator=any_of(ISOTROPY),
+    group:
+        "{model}@{revision}"
     conda:
         "../../envs/metrics.yaml"
+    resources:
+        mem_mb=isotropy_memory,
+        runtime=isotropy_minutes,
     params:
         entry=estimator_entry,
         batch_vectors=setting("measurement", "batch_vectors"),
@@ -49,8 +55,13 @@ rule find_neighbours:
         "<logs>/neighbours/{model}/{revision}/layer_{layer}.log",
     benchmark:
         "<benchmarks>/neighbours/{model}/{revision}/layer_{layer}.tsv"
+    group:
+        "{model}@{revision}"
     conda:
         "../../envs/metrics.yaml"
+    resources:
+        mem_mb=neighbours_memory,
+        runtime=neighbours_minutes,
     params:
         neighbours=NEIGHBOURS,
         batch_vectors=setting("measurement", "batch_vectors"),
@@ -76,8 +87,13 @@ rule measure_intrinsic_dimension:
         "<benchmarks>/measurements/{model}/{revision}/layer_{layer}/{estimator}.tsv"
     wildcard_constraints:
         estimator=any_of(DIMENSION),
+    group:
+        "{model}@{revision}"
     conda:
         "../../envs/metrics.yaml"
+    resources:
+        mem_mb=dimension_memory,
+        runtime=dimension_minutes,
     params:
         entry=estimator_entry,
     shell:

@@ -27,7 +27,8 @@ def main(
     first_token: str,
     precision: str,
     last_layer: str,
-    batch_size: int,
+    batch_size: int | None,
+    dtype: str,
     threads: int,
     output: Path,
     loss: Path,
@@ -56,6 +57,7 @@ def main(
         precision=precision,
         last_layer=last_layer,
         batch_size=batch_size,
+        dtype=dtype,
     )
     origin = checkpoint / "checkpoint.json"
     tokens, cross_entropy = dump_embeddings(
@@ -89,6 +91,15 @@ def main(
     )
 
 
+def windows_or_auto(text: str) -> int | None:
+    """Read the batch size: a number of windows, or None for ``auto``."""
+    if text == "auto":
+        return None
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} windows are none; give 1 or more, or auto")
+    return int(text)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
@@ -106,7 +117,8 @@ if __name__ == "__main__":
     parser.add_argument(
         "--last-layer", choices=["after_final_norm", "before_final_norm"], required=True
     )
-    parser.add_argument("--batch-size", type=int, required=True)
+    parser.add_argument("--batch-size", type=windows_or_auto, required=True)
+    parser.add_argument("--dtype", choices=["float32", "float16"], required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--loss", type=Path, required=True)

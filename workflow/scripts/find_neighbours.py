@@ -4,6 +4,8 @@ import argparse
 import logging
 from pathlib import Path
 
+import numpy as np
+
 from shape_of_learning.command_line import run
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.metrics.batches import shuffled_batches
@@ -26,7 +28,7 @@ def main(
     vectors = read_hidden_states(embeddings, layer)
     stream = random_stream(seed, "batches", model=model, revision=revision, layer=layer)
     batches = shuffled_batches(len(vectors), batch_vectors, stream)
-    searched = [(len(rows), nearest_distances(vectors[rows], neighbours)) for rows in batches]
+    searched = [(len(rows), _searched(vectors[rows], neighbours)) for rows in batches]
     left_over = len(vectors) - len(batches) * batch_vectors
     write_neighbours(output, searched, left_over)
     logging.getLogger("shape_of_learning").info(
@@ -37,6 +39,13 @@ def main(
         left_over,
         [len(distances) for _, distances in searched],
     )
+
+
+def _searched(batch: np.ndarray, neighbours: int) -> np.ndarray:
+    if np.isfinite(batch).all():
+        return nearest_distances(batch, neighbours)
+    # Of a broken checkpoint: as if all vectors were the same one, so that every estimate is undefined.
+    return np.full((1, neighbours), np.nan)
 
 
 if __name__ == "__main__":

@@ -5,22 +5,23 @@ do with a bad one is the configuration's `bad_checkpoints`.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from shape_of_learning.checkpoints.verdict_table import GatedCheckpoint, write_verdicts
 from shape_of_learning.command_line import run
 
 
-def main(model: str, checkpoint: list[list[str]], losses: Path, policy: str, output: Path) -> None:
-    """Write the table of verdicts; `checkpoint` holds (revision, step, tokens, verdict) of each."""
-    gated = [GatedCheckpoint(*each) for each in checkpoint]
+def main(model: str, checkpoints: str, losses: Path, policy: str, output: Path) -> None:
+    """Write the table of verdicts; `checkpoints` is a JSON list of [revision, step, tokens, verdict]."""
+    gated = [GatedCheckpoint(*each) for each in json.loads(checkpoints)]
     write_verdicts(output, model, gated, losses, policy=policy)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--checkpoint", nargs=4, action="append", required=True)
+    parser.add_argument("--checkpoints", required=True, metavar="JSON")
     parser.add_argument("--losses", type=Path, required=True)
     parser.add_argument("--policy", choices=["fail", "skip", "flag"], required=True)
     parser.add_argument("--output", type=Path, required=True)

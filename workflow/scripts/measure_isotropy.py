@@ -1,7 +1,10 @@
 """Measure anisotropy or average cosine of one layer on contiguous batches of its vectors."""
 
 import argparse
+import math
 from pathlib import Path
+
+import numpy as np
 
 from shape_of_learning.arrays import distinct_rows
 from shape_of_learning.command_line import run
@@ -19,8 +22,11 @@ def main(embeddings: Path, layer: int, estimator: str, batch_vectors: int, outpu
     values = []
     for number, rows in enumerate(contiguous_batches(len(vectors), batch_vectors)):
         batch = vectors[rows]
-        value = function(batch, **entry.arguments)
-        values.append(BatchValue(number, len(batch), len(distinct_rows(batch)), value))
+        # A broken checkpoint's hidden states may be NaN or infinite; its measures are then undefined.
+        finite = bool(np.isfinite(batch).all())
+        value = function(batch, **entry.arguments) if finite else math.nan
+        distinct = len(distinct_rows(batch)) if finite else 1
+        values.append(BatchValue(number, len(batch), distinct, value))
     write_batch_values(output, values)
 
 

@@ -55,24 +55,18 @@ def checkpoints(name):
         )
     if len(measured) < total:
         left_out = f"{total - len(measured)} of {total} revisions are left out"
-        announce([f"model `{name}`: {left_out}; bad ones are {said}"])
+        announce(
+            [f"model `{name}`: {left_out}, as config/locks/{name}.yaml has it; bad ones are {said}"]
+        )
     return measured
 
 
-def verdict_arguments(wildcards):
-    """What judge_checkpoints.py is told of each checkpoint: revision, step, tokens, verdict."""
+def gated_checkpoints(wildcards):
+    """What judge_checkpoints.py is told of each checkpoint, as JSON: revision, step, tokens, verdict."""
     resolved = curve(wildcards.model)
-    return [
-        word
-        for each in resolved.checkpoints
-        for word in (
-            "--checkpoint",
-            each.name,
-            "" if each.step is None else str(each.step),
-            "" if each.tokens is None else str(each.tokens),
-            resolved.verdicts[each.name],
-        )
-    ]
+    return json.dumps(
+        [(c.name, c.step, c.tokens, resolved.verdicts[c.name]) for c in resolved.checkpoints]
+    )
 
 
 def checkpoint_losses(wildcards):
@@ -90,7 +84,11 @@ def losses_folder(wildcards, input):
 def hub_arguments(wildcards):
     """What fetch_checkpoint.py is told of a checkpoint."""
     model, resolved = MODELS[wildcards.model], curve(wildcards.model)
-    entry = next(each for each in resolved.checkpoints if each.name == wildcards.revision)
+    measured = {each.name: each for each in checkpoints(wildcards.model)}
+    if wildcards.revision not in measured:
+        verdict = resolved.verdicts.get(wildcards.revision, "it is not in the model's entry")
+        stop(f"model `{model.name}`: `{wildcards.revision}` is not fetched: {verdict}")
+    entry = measured[wildcards.revision]
     arguments = {
         "repository": entry.repository,
         "revision": entry.revision,

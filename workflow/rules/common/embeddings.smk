@@ -23,6 +23,12 @@ def checkpoint_folder(wildcards, input):
     return f"{input.checkpoint}/{wildcards.revision}" if model.pretraining else input.checkpoint
 
 
+def dump_library():
+    """Library modules of the dump: in 16 bits also those that check it, lest their edits rerun all dumps."""
+    checks = {"float32": (), "float16": ("neighbours", "intrinsic_dimension")}
+    return modules_used(SCRIPTS / "dump_embeddings.py", *checks[setting("embeddings", "dtype")])
+
+
 def hidden_state_widths(wildcards):
     model = MODELS[wildcards.model]
     return [model.hidden_size] * model.layers + [model.last_hidden_size]

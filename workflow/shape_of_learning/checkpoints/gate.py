@@ -1,9 +1,9 @@
 """The integrity gate: which revisions of a training curve are what their names say.
 
 Hashes show that two revisions hold the same weights, not which of the two they belong to. The order of
-trust is: what the model list says of known mistakes; the last step, which is the published model; else the
-earlier step. Where several revisions hold the weights of their repository's main branch, they belong to none
-of these steps.
+trust is: what the model list says of known mistakes; the last step, if it is the published model, its
+repository's main branch; else the earlier step. Where several revisions hold the weights of main and the last
+is none of them, these weights belong to no step of the curve.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,6 +49,7 @@ class CurvePoint:
     step: int | None
     repository: str
     listed: ListedWeights
+    is_main: bool = False
 
 
 def verdicts(
@@ -96,9 +97,9 @@ def verdicts(
     def distrust(point: CurvePoint) -> tuple[int, int]:
         if point.name in judged:
             return 0, 0  # first, so that whoever shares its weights is found
-        if point.step == last:
-            return 1, 0
-        return (3 if point.name in mistakes else 2), point.step or 0
+        if point.name in mistakes:
+            return 3, point.step or 0
+        return (1 if point.step == last and _is_published(point, mains) else 2), point.step or 0
 
     of_main = _copies_of_main(points, mains, last)
     found: dict[str, str] = {}
@@ -119,6 +120,11 @@ def verdicts(
             found[point.name] = OK
         seen.append(point)
     return {point.name: found[point.name] for point in points}
+
+
+def _is_published(point: CurvePoint, mains: Mapping[str, ListedWeights]) -> bool:
+    main = mains.get(point.repository)
+    return point.is_main or (main is not None and main.same_weights(point.listed))
 
 
 def _copies_of_main(

@@ -7,14 +7,13 @@ broken; one that is far better than those after it is a later one under a wrong 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median_low
 
 # Ours: far beyond the ripples of any training, and far below the factors of 6,000 and more by which the
 # published checkpoints that are known to be broken differ.
 SUSPICIOUS_RATIO = 100.0
-NEIGHBOURS = 3
-# An untrained model guesses among its vocabulary: its loss is the logarithm and a little more.
-MORE_THAN_GUESSING = 1.0
+MARGIN = math.log(SUSPICIOUS_RATIO)
+# A model that knows nothing guesses among its vocabulary: its loss is the logarithm, give or take this.
+NEAR_GUESSING = 1.0
 
 
 @dataclass(frozen=True)
@@ -53,36 +52,58 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
 
     Notes
     -----
-    Compared are perplexities, the exponentials of losses. A checkpoint is broken if it is infinite, if it
-    is 100 times the median of the three sound checkpoints before it, or less than a hundredth of the median
-    of the three after it (of two at least, lest one broken neighbour condemn a sound one). With nothing
-    before it, it is broken if it does worse than guessing: loss above ``ln(vocabulary) + 1``.
+    A checkpoint is broken if its loss is infinite; if it does worse than guessing, by more than 1 nat above
+    ``ln(vocabulary)``, and is not step 0, whose initial weights may be large; or if it is step 0 and does
+    better than guessing by more than 1 nat. Of the others, the largest set is sound in which no checkpoint
+    has 100 times the perplexity of an earlier one; the rest is broken.
     """
-    defined = sorted((each for each in losses if not math.isnan(each.loss)), key=lambda m: m.step)
-    margin = math.log(SUSPICIOUS_RATIO)
-    found = {
-        each.name: "broken: perplexity is infinite" for each in defined if math.isinf(each.loss)
-    }
-    finite = [each for each in defined if each.name not in found]
-    for i, each in enumerate(finite):
-        after = [other.loss for other in finite[i + 1 :][:NEIGHBOURS]]
-        if len(after) > 1 and each.loss + margin < median_low(after):
-            ratio = _ratio(median_low(after) - each.loss)
-            found[each.name] = f"broken: perplexity {ratio} times lower than that of later steps"
-    sound: list[MeasuredLoss] = []
-    for each in finite:
-        if each.name in found:
+    found: dict[str, str] = {}
+    comparable = []
+    for each in sorted(losses, key=lambda measured: measured.step):
+        above = each.loss - math.log(each.vocabulary) if each.vocabulary else math.nan
+        if math.isinf(each.loss):
+            found[each.name] = "broken: perplexity is infinite"
+        elif each.step and above > NEAR_GUESSING:
+            found[each.name] = f"broken: perplexity {_ratio(above)} times that of guessing"
+        elif each.step == 0 and above < -NEAR_GUESSING:
+            found[each.name] = (
+                f"broken: perplexity {_ratio(-above)} times lower than that of guessing"
+            )
+        elif not math.isnan(each.loss):
+            comparable.append(each)
+    sound = _largest_sound_set(comparable)
+    for each in comparable:
+        if each in sound:
             continue
-        before = [other.loss for other in sound[-NEIGHBOURS:]]
-        if before and each.loss > median_low(before) + margin:
-            ratio = _ratio(each.loss - median_low(before))
-            found[each.name] = f"broken: perplexity {ratio} times that of earlier steps"
-        elif not before and each.loss > math.log(each.vocabulary) + MORE_THAN_GUESSING:
-            ratio = _ratio(each.loss - math.log(each.vocabulary))
-            found[each.name] = f"broken: perplexity {ratio} times that of guessing"
+        before = [other.loss for other in sound if other.step < each.step]
+        excess = each.loss - min(before, default=math.inf)
+        if excess > MARGIN:
+            found[each.name] = f"broken: perplexity {_ratio(excess)} times that of earlier steps"
         else:
-            sound.append(each)
+            after = max(other.loss for other in sound if other.step > each.step)
+            ratio = _ratio(after - each.loss)
+            found[each.name] = f"broken: perplexity {ratio} times lower than that of later steps"
     return found
+
+
+def _largest_sound_set(ordered: Sequence[MeasuredLoss]) -> list[MeasuredLoss]:
+    """The most checkpoints of which none is a hundred times worse than an earlier one.
+
+    By dynamic programming over the lowest loss so far, O(n^2). Of sets of the same size, that which keeps the
+    earlier checkpoints.
+    """
+    best: dict[float, list[MeasuredLoss]] = {math.inf: []}
+    for each in ordered:
+        grown: dict[float, list[MeasuredLoss]] = {}
+        for lowest, members in best.items():
+            if each.loss <= lowest + MARGIN:
+                key = min(lowest, each.loss)
+                if len(members) + 1 > len(grown.get(key, ())):
+                    grown[key] = [*members, each]
+        for key, members in grown.items():
+            if len(members) > len(best.get(key, ())):
+                best[key] = members
+    return max(best.values(), key=len)
 
 
 def _ratio(difference: float) -> str:

@@ -17,11 +17,11 @@ NOT_MEASURED = ("", "", "")
 
 @dataclass(frozen=True)
 class GatedCheckpoint:
-    """A checkpoint and the gate's verdict on it; step and tokens as text, empty where there are none."""
+    """A checkpoint and the gate's verdict on it; step and tokens are None where there are none."""
 
     revision: str
-    step: str
-    tokens: str
+    step: int | None
+    tokens: int | None
     verdict: str
 
 
@@ -56,7 +56,7 @@ def write_verdicts(
     }
     found = broken(
         [
-            MeasuredLoss(each.revision, int(each.step or 0), float(loss), int(vocabulary))
+            MeasuredLoss(each.revision, each.step or 0, float(loss), int(vocabulary or 0))
             for each in checkpoints
             for loss, _, vocabulary in [measured.get(each.revision, NOT_MEASURED)]
             if each.verdict == OK and loss

@@ -65,7 +65,7 @@ def negative_log_likelihood(
     rows: "torch.Tensor",
     targets: np.ndarray,
     vocabulary: int,
-) -> float:
+) -> "torch.Tensor":
     """Sum the negative log-likelihood of one window's predicted tokens.
 
     Parameters
@@ -81,20 +81,21 @@ def negative_log_likelihood(
 
     Returns
     -------
-    float
+    tensor of float64, shape ()
         In nats. Terms are formed in float32, whatever the precision of the logits, and added in
-        float64. Infinity if a term is not finite.
+        float64. Infinity if a term is not finite. It stays on the device, where it may not be
+        computed yet: to read it is to wait for it.
     """
     import torch
 
     block = max(1, LOGITS_BYTES // (4 * vocabulary))
     total = torch.zeros((), dtype=torch.float64, device=rows.device)
-    for part, wanted in zip(
-        rows.split(block), torch.from_numpy(targets).to(rows.device).split(block), strict=True
-    ):
-        terms = torch.nn.functional.cross_entropy(logits(part).float(), wanted, reduction="none")
-        total += terms.double().sum()
-    return total.item() if total.isfinite() else math.inf
+    for part, wanted in zip(rows.split(block), torch.from_numpy(targets).split(block), strict=True):
+        scores = logits(part).float()  # of a model on several devices, on the head's
+        wanted = wanted.to(scores.device, non_blocking=True)
+        terms = torch.nn.functional.cross_entropy(scores, wanted, reduction="none")
+        total += terms.double().sum().to(total.device)
+    return total.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
 
 
 def mean_over_windows(sums: np.ndarray, predicted_tokens: int, vocabulary: int) -> CrossEntropy:

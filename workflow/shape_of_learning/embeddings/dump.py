@@ -1,15 +1,15 @@
 """Hidden states of all layers of one checkpoint on sampled windows of text, and its loss on them."""
 
 import logging
-from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shape_of_learning.embeddings.batch_run import BatchRun
 from shape_of_learning.embeddings.cross_entropy import (
     PredictedTokens,
     masked_tokens,
@@ -19,27 +19,34 @@ from shape_of_learning.embeddings.cross_entropy import (
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.embeddings.tokenisation import (
-    TokenisedWindow,
-    batches_by_length,
-    load_tokenizer,
-    tokenise,
-)
+from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import require_space, written_beside
+
+if TYPE_CHECKING:
+    import torch
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class DumpProtocol:
-    """Every choice that the hidden states depend on besides checkpoint and text."""
+    """Every choice that the hidden states depend on besides checkpoint and text.
+
+    Attributes
+    ----------
+    batch_size : int or None
+        None to choose by free memory; see :meth:`BatchRun.write`.
+    dtype : str
+        ``"float32"`` or ``"float16"``, of what is stored; the forward pass has its `precision`.
+    """
 
     keep_special_tokens: bool = True
     keep_first_token: bool = True
     precision: str = "float32"
     last_layer: str = "after_final_norm"
-    batch_size: int = 16
+    batch_size: int | None = None
+    dtype: str = "float32"
 
 
 def dump_embeddings(
@@ -53,6 +60,7 @@ def dump_embeddings(
     masking: np.random.Generator,
     attributes: Mapping[str, Any],
     threads: int = 1,
+    device: "torch.device | None" = None,
 ) -> tuple[int, CrossEntropy]:
     """Run the windows through the checkpoint and write one file per layer.
 
@@ -77,6 +85,8 @@ def dump_embeddings(
     threads : int
         Batches that are computed at the same time on a CPU, one thread each, so that the numbers do
         not depend on it.
+    device : torch.device, optional
+        By default the first GPU, or the CPU where there is none.
 
     Returns
     -------
@@ -88,8 +98,9 @@ def dump_embeddings(
     Raises
     ------
     InputError
-        If the windows are longer than the model's context, if the model's layers are not
-        as `widths` says, if a hidden state is NaN or infinite, or if the disk is too full.
+        If the windows are longer than the model's context, if the disk or memory is too small, if
+        the model's layers are not as `widths` says, or if a hidden state cannot be stored as
+        `protocol.dtype`. One that is NaN or infinite is stored: the loss is then infinite.
     """
     tokenizer = load_tokenizer(checkpoint)
     tokenised = tokenise(
@@ -98,9 +109,12 @@ def dump_embeddings(
         keep_special_tokens=protocol.keep_special_tokens,
         keep_first_token=protocol.keep_first_token,
     )
-    lengths = np.array([int(window.kept.sum()) for window in tokenised])
-    forward = ForwardPass(
-        checkpoint, role=role, precision=protocol.precision, last_layer=protocol.last_layer
+    forward = ForwardPass.load(
+        checkpoint,
+        role=role,
+        precision=protocol.precision,
+        last_layer=protocol.last_layer,
+        device=device,
     )
     longest, context = max(len(window.ids) for window in tokenised), forward.context()
     if context is not None and longest > context:
@@ -109,11 +123,11 @@ def dump_embeddings(
             "lower `sampling.window_characters`"
         )
     predicted = _predicted(forward, role, tokenised, tokenizer.mask_token_id, masking)
-    likelihoods = np.zeros(len(windows))
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    # HDF5 can crash on a full disk. Each row is its float32 values, its token and its position.
-    row_bytes = sum(4 * width + 16 for width in widths)
-    require_space(destination, int(lengths.sum()) * row_bytes)
+    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    run = BatchRun(forward, str(checkpoint), tokenised, predicted, padding, widths, threads)
+    # HDF5 can crash on a full disk. Each row is its values, its token and its position.
+    row_bytes = sum(np.dtype(protocol.dtype).itemsize * width + 16 for width in widths)
+    require_space(destination, run.tokens * row_bytes)
     with written_beside(destination) as folder:
         folder.mkdir()
         writer = HiddenStateWriter(
@@ -122,25 +136,17 @@ def dump_embeddings(
             np.concatenate([window.ids[window.kept] for window in tokenised]),
             np.concatenate([np.flatnonzero(window.kept) for window in tokenised]),
             attributes,
+            protocol.dtype,
         )
         try:
-            padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-            batches = batches_by_length(tokenised, protocol.batch_size)
-            for done, (numbers, (states, of_windows)) in enumerate(
-                _forward(forward, tokenised, predicted, batches, padding, threads), start=1
-            ):
-                _check(states, widths, checkpoint)
-                if predicted is not None:
-                    likelihoods[numbers] = of_windows
-                for layer, rows_of_windows in enumerate(states):
-                    for number, rows in zip(numbers, rows_of_windows, strict=True):
-                        writer.write(layer, slice(starts[number], starts[number + 1]), rows)
-                logger.info("%s: batch %d of %d", checkpoint, done, len(batches))
+            likelihoods = run.write(writer, protocol.batch_size)
             cross_entropy = _cross_entropy(forward, predicted, likelihoods)
+            if run.overflowed:  # whatever the head makes of it
+                cross_entropy = replace(cross_entropy, loss=math.inf)
             writer.describe({"loss": cross_entropy.loss})
         finally:
             writer.close()
-    return int(lengths.sum()), cross_entropy
+    return run.tokens, cross_entropy
 
 
 def _predicted(
@@ -171,53 +177,3 @@ def _cross_entropy(
     if count == 0:
         logger.info("the loss is undefined: no window has a token to predict")
     return mean_over_windows(likelihoods, count, forward.head.vocabulary)
-
-
-def _forward(
-    forward: ForwardPass,
-    windows: list[TokenisedWindow],
-    predicted: list[PredictedTokens] | None,
-    batches: list[np.ndarray],
-    padding: int,
-    threads: int,
-) -> Iterator[tuple[np.ndarray, tuple[list[list[np.ndarray]], list[float]]]]:
-    """Yield what each batch gives, in order, while the next ones are computed."""
-    workers = threads if forward.device.type == "cpu" else 1
-    with ThreadPoolExecutor(workers) as pool:
-        # One batch more than there are workers: they compute while this thread writes.
-        pending: deque[tuple[np.ndarray, Future]] = deque()
-        try:
-            for numbers in batches:
-                if len(pending) > workers:
-                    done, future = pending.popleft()
-                    yield done, future.result()
-                batch = [windows[number] for number in numbers]
-                wanted = None if predicted is None else [predicted[number] for number in numbers]
-                future = pool.submit(forward.hidden_states, batch, padding, wanted)
-                pending.append((numbers, future))
-            for done, future in pending:
-                yield done, future.result()
-        finally:
-            for _, future in pending:
-                future.cancel()
-
-
-def _check(states: list[list[np.ndarray]], widths: list[int], checkpoint: Path) -> None:
-    if len(states) != len(widths):
-        raise InputError(
-            f"the model in {checkpoint} has {len(states) - 1} layers, but its entry says "
-            f"{len(widths) - 1}; correct `layers` in config/models"
-        )
-    for layer, (rows_of_windows, width) in enumerate(zip(states, widths, strict=True)):
-        for rows in rows_of_windows:
-            if rows.shape[1] != width:
-                raise InputError(
-                    f"hidden state {layer} of the model in {checkpoint} has width {rows.shape[1]}, "
-                    f"but its entry says {width}; correct `hidden_size` or `last_hidden_size` in "
-                    "config/models"
-                )
-            if not np.isfinite(rows).all():
-                raise InputError(
-                    f"hidden state {layer} of the model in {checkpoint} holds NaN or infinity; the "
-                    "checkpoint is broken, or `precision: float32` is needed in its entry"
-                )

@@ -1,5 +1,6 @@
 """The hidden states of all layers of a checkpoint, and what its head predicts from the last one."""
 
+import gc
 import threading
 from functools import partial
 from pathlib import Path
@@ -7,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shape_of_learning.embeddings.computed_batch import ComputedBatch
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens, negative_log_likelihood
+from shape_of_learning.embeddings.host_copies import HostCopies
 from shape_of_learning.embeddings.loading import load_model
+from shape_of_learning.embeddings.placement import default_device
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedModel
     from transformers.utils import ModelOutput
+
+    from shape_of_learning.embeddings.language_model_head import LanguageModelHead
 
 # What the normalisation after the last block is called: GPT-NeoX and OPT, GPT-2 and kin, Llama and kin.
 FINAL_NORMS = ("final_layer_norm", "ln_f", "norm")
@@ -25,45 +32,73 @@ class ForwardPass:
 
     Parameters
     ----------
-    folder : Path
-        Checkpoint in Hugging Face format. Code in it is never run.
-    role : {"decoder", "encoder"}
-        Which head belongs to it, if any: one for the next token, or one for masked tokens.
-    precision : str
-        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations.
+    model : transformers.PreTrainedModel
+        Base model.
+    head : LanguageModelHead or None
+        None if the checkpoint has none.
+    device : torch.device
+        Where the model takes its tokens.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
         decoders is after the final normalisation. ``"before_final_norm"``: the output of the last
         block; the same where there is no such normalisation. The head gets the former either way.
-
-    Attributes
-    ----------
-    head : LanguageModelHead or None
-        None if the checkpoint has none.
     """
 
-    def __init__(self, folder: Path, *, role: str, precision: str, last_layer: str):
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        head: "LanguageModelHead | None",
+        *,
+        device: "torch.device",
+        last_layer: str,
+    ):
         import torch
-        import transformers
 
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        # TF32 keeps 10 bits of mantissa, too few for distances between neighbours.
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
+        _compute_exactly()
         # One thread per batch: sums are then formed in the same order whatever the number of cores.
         torch.set_num_threads(1)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.model, self.head = load_model(
-            folder, role=role, precision=precision, device=self.device
-        )
+        self.model, self.head, self.device = model, head, device
         self.model.config.use_cache = False
         self.config = self.model.config
+        self._copies = HostCopies()
         self._block_output = threading.local()
         # Without a final norm the last hidden state is before it already.
         self._before_final_norm = last_layer == "before_final_norm" and self._has_final_norm()
         if self._before_final_norm:
             self._last_block().register_forward_hook(self._keep_block_output)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        *,
+        role: str,
+        precision: str,
+        last_layer: str,
+        device: "torch.device | None" = None,
+    ) -> "ForwardPass":
+        """Load a checkpoint.
+
+        Parameters
+        ----------
+        folder : Path
+            In Hugging Face format. Code in it is never run.
+        role : {"decoder", "encoder"}
+            Which head belongs to it, if any: one for the next token, or one for masked tokens.
+        precision : str
+            ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations.
+        last_layer : str
+            As above.
+        device : torch.device, optional
+            By default the first GPU, or the CPU where there is none.
+        """
+        import transformers
+
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        device = device or default_device()
+        model, head = load_model(folder, role=role, precision=precision, device=device)
+        return cls(model, head, device=device, last_layer=last_layer)
 
     def context(self) -> int | None:
         """Return the most tokens that the model was made for; None if it does not say."""
@@ -72,69 +107,117 @@ class ForwardPass:
             positions -= self.config.pad_token_id + 1  # it counts from the padding index on
         return positions
 
+    def device_name(self) -> str:
+        """Name the hardware, since rounding depends on it."""
+        import torch
+
+        gpu = self.device.type == "cuda"
+        return torch.cuda.get_device_name(self.device) if gpu else "cpu"
+
+    def free_memory(self) -> int:
+        """Return the bytes that are free on the GPU; on the fullest one, if there are several."""
+        import torch
+
+        gpus = {weight.device for weight in self.model.parameters() if weight.device.type == "cuda"}
+        return min(torch.cuda.mem_get_info(gpu)[0] for gpu in gpus | {self.device})
+
+    def release_memory(self) -> None:
+        """Give back what a batch that failed has left behind."""
+        import torch
+
+        self._block_output.value = None
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def run(
+        self,
+        texts: list[np.ndarray],
+        padding: int,
+        shape: tuple[int, int] | None = None,
+        **options: Any,
+    ) -> "ModelOutput":
+        """Run the base model on texts, each an array of tokens; arguments as below."""
+        import torch
+
+        rows, length = shape or (len(texts), max(map(len, texts)))
+        ids = np.full((rows, length), padding, dtype=np.int64)
+        mask = np.zeros((rows, length), dtype=np.int64)
+        for row in range(rows):
+            text = texts[min(row, len(texts) - 1)]
+            ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
+        return self.model(
+            input_ids=torch.from_numpy(ids).to(self.device, non_blocking=True),
+            attention_mask=torch.from_numpy(mask).to(self.device, non_blocking=True),
+            **options,
+        )
+
     def hidden_states(
         self,
-        batch: list[TokenisedWindow],
+        windows: list[TokenisedWindow],
         padding: int,
         predicted: list[PredictedTokens] | None = None,
-    ) -> tuple[list[list[np.ndarray]], list[float]]:
+        shape: tuple[int, int] | None = None,
+    ) -> ComputedBatch:
         """Run one batch of windows, padded on the right and masked.
 
         Parameters
         ----------
-        batch : list of TokenisedWindow
-            Windows.
+        windows : list of TokenisedWindow
+            The batch.
         padding : int
             Token that fills up short windows. RoBERTa derives positions from it, so it must be the
             tokenizer's own where there is one.
         predicted : list of PredictedTokens, optional
             What the head has to predict in each window. Where it is shown another text than the
             window's, as a masked language model is, the blocks are run once more.
+        shape : tuple of int, optional
+            Rows and length of what the model sees; see :class:`Batch`. By default just enough.
 
         Returns
         -------
-        states : list over layers of list over windows of ndarray of float32, shape (kept, width)
-            Hidden states of the windows as they are.
-        likelihoods : list of float
-            Negative log-likelihood of each window's predicted tokens, in nats; empty without any.
+        ComputedBatch
+            On a GPU it may not be computed yet, so that the caller can queue the next one.
         """
         import torch
 
         with torch.inference_mode():
-            output = self._run([window.ids for window in batch], padding, output_hidden_states=True)
+            texts = [window.ids for window in windows]
+            output = self.run(texts, padding, shape, output_hidden_states=True)
+            kind, last = type(output), output.last_hidden_state
             states = list(output.hidden_states)
+            del output
             if self._before_final_norm:
                 states[-1] = self._block_output.value
-            kept = [_kept_rows(state, batch) for state in states]
+                self._block_output.value = None
+            # Each leaves the GPU and is forgotten here, so that the next batch gets its memory.
+            copies = [self._copies.start(states.pop(0), torch.float32) for _ in range(len(states))]
             if predicted is None:
-                return kept, []
-            if any(p.shown is not w.ids for p, w in zip(predicted, batch, strict=True)):
-                output = self._run([tokens.shown for tokens in predicted], padding)
-            return kept, self._likelihoods(output, predicted)
+                return ComputedBatch(windows, copies, None)
+            if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
+                shown = [tokens.shown for tokens in predicted]
+                last = self.run(shown, padding, shape).last_hidden_state
+            likelihoods = self._likelihoods(last, kind, predicted)
+            return ComputedBatch(windows, copies, self._copies.start(likelihoods, torch.float64))
 
-    def _run(self, texts: list[np.ndarray], padding: int, **options: Any) -> "ModelOutput":
+    def _likelihoods(
+        self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]
+    ) -> "torch.Tensor":
         import torch
 
-        length = max(map(len, texts))
-        ids = np.full((len(texts), length), padding, dtype=np.int64)
-        mask = np.zeros((len(texts), length), dtype=np.int64)
-        for row, text in enumerate(texts):
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
-        return self.model(
-            input_ids=torch.from_numpy(ids).to(self.device),
-            attention_mask=torch.from_numpy(mask).to(self.device),
-            **options,
+        logits = partial(self.head.logits, kind=kind)
+        return torch.stack(
+            [
+                negative_log_likelihood(
+                    logits,
+                    state[torch.from_numpy(tokens.positions).to(state.device, non_blocking=True)],
+                    tokens.targets,
+                    self.head.vocabulary,
+                )
+                for state, tokens in zip(last, predicted, strict=False)  # the rest fills up
+            ]
         )
-
-    def _likelihoods(self, output: "ModelOutput", predicted: list[PredictedTokens]) -> list[float]:
-        logits = partial(self.head.logits, kind=type(output))
-        return [
-            negative_log_likelihood(
-                logits, state[tokens.positions], tokens.targets, self.head.vocabulary
-            )
-            for state, tokens in zip(output.last_hidden_state, predicted, strict=True)
-        ]
 
     def _has_final_norm(self) -> bool:
         """Whether a normalisation follows the blocks: its name has no number of a block in it."""
@@ -158,6 +241,14 @@ class ForwardPass:
         self._block_output.value = output[0] if isinstance(output, tuple) else output
 
 
-def _kept_rows(state: "torch.Tensor", batch: list[TokenisedWindow]) -> list[np.ndarray]:
-    values = state.float().cpu().numpy()  # (windows, length, width)
-    return [values[row, : len(window.ids)][window.kept] for row, window in enumerate(batch)]
+def _compute_exactly() -> None:
+    """Let no GPU round more than the numbers' own type does."""
+    import torch
+
+    # TF32 keeps 10 bits of mantissa, too few for distances between neighbours.
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    # Sums of 16-bit products are formed in float32 to the end, also where they are split.
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

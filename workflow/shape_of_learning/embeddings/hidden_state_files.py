@@ -9,8 +9,9 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 
-# A chunk is the unit of reading: about 1 MB is large against a seek and small against the memory.
-CHUNK_BYTES = 1 << 20
+# A chunk is the unit of reading: 256 kB are large against a seek, and smaller than the rows of a
+# window. Else most chunks are written in parts, of which HDF5 reads and writes each chunk as a whole.
+CHUNK_BYTES = 1 << 18
 
 
 def layer_file(folder: Path, layer: int) -> Path:
@@ -31,11 +32,13 @@ class HiddenStateWriter:
         Vocabulary entry of each row and its position within its window.
     attributes : mapping
         Where the data come from; stored as attributes of each file, beside ``layer``.
+    dtype : str
+        ``"float32"`` or ``"float16"``, of what is stored.
 
     Notes
     -----
-    Dataset ``embeddings`` is float32 of shape ``(tokens, width)``, chunked by rows and not
-    compressed: the mantissa of a hidden state is noise to a compressor.
+    Dataset ``embeddings`` has the shape ``(tokens, width)``, is chunked by rows and not compressed:
+    the mantissa of a hidden state is noise to a compressor.
     """
 
     def __init__(
@@ -45,13 +48,15 @@ class HiddenStateWriter:
         token_ids: np.ndarray,
         positions: np.ndarray,
         attributes: Mapping[str, Any],
+        dtype: str = "float32",
     ):
+        self.dtype = np.dtype(dtype)
         self._files = []
         tokens = len(token_ids)
         for layer, width in enumerate(widths):
             file = h5py.File(layer_file(folder, layer), "w")
-            rows = min(tokens, max(1, CHUNK_BYTES // (4 * width)))
-            file.create_dataset("embeddings", (tokens, width), np.float32, chunks=(rows, width))
+            rows = min(tokens, max(1, CHUNK_BYTES // (self.dtype.itemsize * width)))
+            file.create_dataset("embeddings", (tokens, width), self.dtype, chunks=(rows, width))
             file.create_dataset("token_ids", data=token_ids)
             file.create_dataset("positions", data=positions)
             file.attrs["layer"] = layer
@@ -59,7 +64,7 @@ class HiddenStateWriter:
         self.describe(attributes)
 
     def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
-        """Write `values`, shape (rows, width), float32."""
+        """Write `values`, shape (rows, width), of the stored type."""
         self._files[layer]["embeddings"][rows] = values
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
@@ -80,23 +85,22 @@ def read_hidden_states(folder: Path, layer: int) -> np.ndarray:
     Returns
     -------
     ndarray of float32, shape (tokens, width)
+        Whatever type is stored.
 
     Raises
     ------
     InputError
-        If the file is missing, truncated or holds NaN or infinity.
+        If the file is missing or truncated.
     """
     path = layer_file(folder, layer)
     try:
         with h5py.File(path, "r") as file:
-            values = file["embeddings"][()]
+            values = file["embeddings"][()].astype(np.float32, copy=False)
     except (OSError, KeyError) as error:
         reason = "is missing" if not path.exists() else "cannot be read (truncated?)"
         raise InputError(
             f"{path} {reason}; delete {folder} and run again to dump it anew"
         ) from error
-    if values.ndim != 2 or not np.isfinite(values).all():
-        raise InputError(
-            f"{path} is no matrix or holds NaN or infinity; delete {folder} and run again"
-        )
+    if values.ndim != 2:
+        raise InputError(f"{path} holds no matrix; delete {folder} and run again")
     return values

@@ -47,6 +47,9 @@ class LanguageModelHead:
         """
         sequence = rows.unsqueeze(0)
         head = copy.copy(self._model)  # shares its weights; other threads have copies of their own
+        # Where weights are spread over devices, `accelerate` has given the instance a `forward` that
+        # is bound to the original, with its base model. What it does is done for the parts as well.
+        vars(head).pop("forward", None)
         # An attribute of the instance hides the module of that name.
         vars(head)[head.base_model_prefix] = _Returns(kind(last_hidden_state=sequence))
         return head(inputs_embeds=sequence).logits.squeeze(0)

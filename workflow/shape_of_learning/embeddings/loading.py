@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
+from shape_of_learning.embeddings.placement import spreading, weight_bytes
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def load_model(
     precision : str
         Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
     device : torch.device
-        Where to.
+        Where to. A model too large for that GPU is spread over all visible ones
+        (:func:`~shape_of_learning.embeddings.placement.spreading`).
 
     Returns
     -------
@@ -45,7 +47,7 @@ def load_model(
     Raises
     ------
     InputError
-        If the checkpoint cannot be read, or lacks weights of the base model.
+        If the checkpoint cannot be read, lacks weights of the base model, or is too large.
     """
     import transformers
 
@@ -55,33 +57,51 @@ def load_model(
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }[role]
     if type(config) in known:
-        model, missing = _load(with_head, folder, config, precision)
+        model, missing = _load(with_head, folder, config, precision, device)
         # The hidden states are those of AutoModel, so it must have the same model in it.
         if type(model.base_model) is transformers.MODEL_MAPPING.get(type(config), None):
             inside = f"{model.base_model_prefix}."
             _refuse(folder, [k.removeprefix(inside) for k in missing if k.startswith(inside)])
             lacking = [key for key in missing if not key.startswith(inside)]
-            model = model.to(device).eval().requires_grad_(False)
+            model = _placed(model, folder, device)
             if not lacking:
                 return model.base_model, LanguageModelHead(model)
             logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
             return model.base_model, None
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
-    model, missing = _load(transformers.AutoModel, folder, config, precision)
+    model, missing = _load(transformers.AutoModel, folder, config, precision, device)
     _refuse(folder, missing)
-    return model.to(device).eval().requires_grad_(False), None
+    return _placed(model, folder, device), None
 
 
 def _load(
-    kind: type, folder: Path, config: "PretrainedConfig", precision: str
+    kind: type, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
 ) -> tuple["PreTrainedModel", list[str]]:
-    """Load a model; also the names of the weights that are not in its files."""
+    """Load a model, to the CPU unless it must be spread; also what weights its files lack."""
     import torch
 
+    options = {}
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        options = spreading(folder, weight_bytes(kind, config, precision), free)
     model, report = _read(
-        kind, folder, config=config, dtype=getattr(torch, precision), output_loading_info=True
+        kind,
+        folder,
+        config=config,
+        dtype=getattr(torch, precision),
+        output_loading_info=True,
+        **options,
     )
     return model, sorted(report["missing_keys"])
+
+
+def _placed(model: "PreTrainedModel", folder: Path, device: "torch.device") -> "PreTrainedModel":
+    places = getattr(model, "hf_device_map", None)
+    if places is None:
+        model = model.to(device)
+    else:
+        logger.info("%s is spread over several devices: %s", folder, places)
+    return model.eval().requires_grad_(False)
 
 
 def _read(kind: type, folder: Path, **options: Any) -> Any:

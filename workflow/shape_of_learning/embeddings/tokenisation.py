@@ -84,15 +84,3 @@ def tokenise(
             kept[:1] = False
         tokenised.append(TokenisedWindow(np.asarray(ids, dtype=np.int64), kept, special))
     return tokenised
-
-
-def batches_by_length(windows: list[TokenisedWindow], size: int) -> list[np.ndarray]:
-    """Group windows of similar length, so that little is padded.
-
-    Returns
-    -------
-    list of ndarray of int64
-        Window numbers, longest windows first, so that memory is exhausted at once or never.
-    """
-    order = np.argsort([-len(window.ids) for window in windows], kind="stable")
-    return [order[start : start + size] for start in range(0, len(order), size)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from shape_of_learning.checkpoints.gate import KnownBad
@@ -86,7 +87,7 @@ class OfferedSteps:
 
 def listed_checkpoints(entry: Mapping[str, Any]) -> list[Checkpoint]:
     """List the checkpoints that an entry names by itself, without asking the Hub."""
-    repository, subfolder = entry.get("repository", ""), entry.get("subfolder", "")
+    repository, subfolder = entry.get("repository", ""), _folder(entry)
     if "pretraining" in entry:
         return _pretrained(entry["pretraining"])
     if "training" not in entry:
@@ -116,7 +117,7 @@ def listed_checkpoints(entry: Mapping[str, Any]) -> list[Checkpoint]:
                 extra.get("name", folder_name(extra["revision"])),
                 extra["revision"],
                 extra.get("repository", repository),
-                extra.get("subfolder", subfolder),
+                _folder(extra) or subfolder,
                 extra["step"],
                 extra.get("tokens", tokens_per_step and extra["step"] * tokens_per_step),
             )
@@ -131,7 +132,7 @@ def offered_steps(entry: Mapping[str, Any]) -> OfferedSteps | None:
         return None
     return OfferedSteps(
         entry["repository"],
-        entry.get("subfolder", ""),
+        _folder(entry),
         RevisionTemplate(training["revision"]),
         StepRule.parse(training["steps"]) or tuple(sorted(training["steps"])),
         training.get("tokens_per_step"),
@@ -154,6 +155,12 @@ def known_mistakes(entry: Mapping[str, Any]) -> tuple[KnownBad, ...]:
 def folder_name(revision: str) -> str:
     """Name a folder after a revision, which may hold slashes (``refs/pr/1``)."""
     return revision.replace("/", "--")
+
+
+def _folder(entry: Mapping[str, Any]) -> str:
+    """Folder inside a repository as the Hub writes it: ``a/b``, empty for the top."""
+    parts = PurePosixPath(entry.get("subfolder", "")).parts
+    return "/".join(part for part in parts if part != "/")
 
 
 def _names_are_known(training: Mapping[str, Any]) -> bool:

@@ -163,7 +163,10 @@ def _resolved_tokenizer(model: Model, where: str) -> LockedRevision | None:
 
 def _judged(model: Model, lock: Lock, checkpoints: Sequence[Checkpoint]) -> Lock:
     points = [
-        CurvePoint(c.name, c.step, c.repository, lock.revisions[c.name].listed) for c in checkpoints
+        CurvePoint(
+            c.name, c.step, c.repository, lock.revisions[c.name].listed, c.revision == "main"
+        )
+        for c in checkpoints
     ]
     # The tokens are the entry's, which may have been corrected since.
     tokens = {c.name: replace(lock.revisions[c.name], tokens=c.tokens) for c in checkpoints}

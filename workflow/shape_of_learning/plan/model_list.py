@@ -138,6 +138,9 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
     if repeated:
         raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
+    for step, times in Counter(c.step for c in checkpoints).items():
+        if times > 1:
+            raise InputError(f"{where}: two checkpoints are at step {step}; remove one")
     return Model(
         name=name,
         label=entry.get("label", name),
@@ -172,6 +175,16 @@ def _check_names(training: Mapping[str, Any], repository: str, where: str) -> No
             f"{where}: `{{{sorted(unknown)[0]}}}` in `training.revision` or `repository` is no "
             f"placeholder; use {', '.join(f'`{{{name}}}`' for name in sorted(PLACEHOLDERS))}"
         )
+    if len(set(placeholders)) < len(placeholders):
+        raise InputError(
+            f"{where}: a placeholder occurs twice in `training.revision` and `repository`; write it once"
+        )
+    if isinstance(training["steps"], list) and "kilosteps" in placeholders:
+        for step in training["steps"]:
+            if step % 1000:
+                raise InputError(
+                    f"{where}: step {step} is no whole number of thousands, which `{{kilosteps}}` needs"
+                )
     in_revision, in_repository = (RevisionTemplate(t).has_step for t in (pattern, repository))
     if in_revision == in_repository:
         raise InputError(

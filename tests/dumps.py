@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import torch
 
 from shape_of_learning.checkpoints.model_entry import role_of
 from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
@@ -17,7 +18,17 @@ WINDOWS = [
 ]
 
 
-def dump(checkpoint, destination, widths, windows=WINDOWS, *, role=None, threads=1, **protocol):
+def dump(
+    checkpoint,
+    destination,
+    widths,
+    windows=WINDOWS,
+    *,
+    role=None,
+    threads=1,
+    device="cpu",
+    **protocol,
+):
     """Dump the checkpoint in the role it says itself; number of tokens and cross-entropy."""
     configuration = checkpoint / "config.json"
     if role is None and configuration.exists():
@@ -32,6 +43,7 @@ def dump(checkpoint, destination, widths, windows=WINDOWS, *, role=None, threads
         masking=np.random.default_rng(0),
         attributes={"model": "tiny"},
         threads=threads,
+        device=torch.device(device),
     )
 
 

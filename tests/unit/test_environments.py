@@ -1,0 +1,116 @@
+"""Each rule's conda environment holds just what the rule's script and library modules import.
+
+No conda channel is asked: what is compared are files of this repository.
+"""
+
+import ast
+import re
+import sys
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from conda_standin.environment_file import EnvironmentFile, read_environment_file
+from conda_standin.names import NAMES
+from shape_of_learning.plan.source_files import PACKAGE, modules_used
+from workflow_rules import Rule, workflow_rules
+
+REPOSITORY = PACKAGE.parents[1]
+FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
+LOCKS = ["requirements.txt", "requirements-test.txt"]
+
+
+@pytest.fixture(scope="module")
+def rules() -> list[Rule]:
+    found = workflow_rules()
+    assert found
+    return found
+
+
+def environment(rule: Rule) -> EnvironmentFile:
+    return read_environment_file(REPOSITORY / "workflow" / "rules" / rule.environment)
+
+
+def imported(rule: Rule) -> set[str]:
+    """Top-level modules from outside Python and this project; imports inside functions count."""
+    files = {rule.script, *modules_used(Path(rule.script)), *rule.library}
+    names = set()
+    for file in files:
+        for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module)
+    tops = {name.split(".")[0] for name in names}
+    return tops - sys.stdlib_module_names - {PACKAGE.name}
+
+
+def test_every_rule_is_a_command_for_its_environments_python(rules):
+    """A `script:` or `run:` would see the packages of the Python that runs Snakemake."""
+    command = re.compile(r"python \{(input|params)\.script:q\} ")
+    others = {
+        rule.name: rule.action
+        for rule in rules
+        if rule.action != "shell" or not command.match(rule.command)
+    }
+    assert not others
+
+
+def test_every_rule_has_an_environment_and_every_environment_a_rule(rules):
+    named = {(REPOSITORY / "workflow" / "rules" / rule.environment).resolve() for rule in rules}
+    assert named == set(FILES)
+
+
+def test_an_environment_provides_all_that_its_rules_import(rules):
+    missing = {
+        rule.name: lacking
+        for rule in rules
+        if (lacking := imported(rule) - {NAMES[n].module for n in environment(rule).packages})
+    }
+    assert not missing
+
+
+def test_an_environment_lists_nothing_that_no_rule_of_it_imports(rules):
+    used = defaultdict(set)
+    for rule in rules:
+        used[Path(rule.environment).name] |= imported(rule)
+    listed = {file.name: read_environment_file(file).packages for file in FILES}
+    unused = {
+        file: needless
+        for file, packages in listed.items()
+        if (needless := {name for name in packages if NAMES[name].module not in used[file]})
+    }
+    assert not unused
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("lock", LOCKS)
+def test_pins_are_those_of_the_pip_lock(file, lock):
+    lines = (REPOSITORY / lock).read_text().splitlines()
+    versions = {normal(name): version for name, version in (line.split("==") for line in lines)}
+    pins = read_environment_file(file).packages
+    locked = {name: major_minor(versions[normal(NAMES[name].pip)]) for name in pins}
+    assert pins == locked
+
+
+def test_all_environments_have_the_oldest_python_that_the_project_takes():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    pythons = {read_environment_file(file).python for file in FILES}
+    assert {f">={version}" for version in pythons} == {project["requires-python"]}
+
+
+def test_what_reads_hidden_states_or_draws_needs_no_deep_learning_library():
+    heavy = {"pytorch", "transformers"}
+    holding = {file.stem for file in FILES if heavy & set(read_environment_file(file).packages)}
+    assert holding == {"models"}
+
+
+def normal(name: str) -> str:
+    """A package's name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def major_minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,74 @@
+"""The rules of the workflow, as Snakemake itself reads them.
+
+It is asked in a process of its own, since to read a workflow changes `sys.path` and more.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+SNAKEFILE = Path(__file__).parents[1] / "workflow" / "Snakefile"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that does something; one that only names a target is none."""
+
+    name: str
+    action: str  # "shell", or another of Snakemake's directives
+    command: str
+    environment: str  # path, relative to the folder of the rules
+    script: str  # path
+    library: tuple[str, ...]  # paths of the modules that are its inputs
+
+
+def workflow_rules() -> list[Rule]:
+    """Ask Snakemake, with the configuration of the paper."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = subprocess.run(
+            [sys.executable, __file__], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+    return [Rule(**rule) for rule in json.loads(said)]
+
+
+def _read() -> list[Rule]:
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings.enums import Quietness
+    from snakemake.settings.types import OutputSettings, ResourceSettings
+
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        workflow = api.workflow(resource_settings=ResourceSettings(), snakefile=SNAKEFILE)
+        return [_rule(rule) for rule in workflow._workflow.rules if not rule.norun]
+
+
+def _rule(rule) -> Rule:
+    others = ("script", "notebook", "wrapper", "template_engine", "cwl", "run")
+    return Rule(
+        name=rule.name,
+        action=next((each for each in others if getattr(rule, f"is_{each}")), "shell"),
+        command=rule.shellcmd or "",
+        environment=str(rule.conda_env or ""),
+        script=str(getattr(rule.input, "script", "") or getattr(rule.params, "script", "")),
+        library=_library(rule),
+    )
+
+
+def _library(rule) -> tuple[str, ...]:
+    listed = getattr(rule.input, "library", ())
+    if not callable(listed):
+        return tuple(map(str, [listed] if isinstance(listed, str) else listed))
+    from shape_of_learning.registry import ESTIMATORS  # on the path once the workflow has been read
+
+    admitted = re.compile(rule.wildcard_constraints["estimator"])
+    names = [name for name in ESTIMATORS if admitted.fullmatch(name)]
+    of_each = [listed(SimpleNamespace(estimator=name)) for name in names]
+    return tuple(sorted({module for modules in of_each for module in modules}))
+
+
+if __name__ == "__main__":
+    print(json.dumps([asdict(rule) for rule in _read()]))

@@ -1,0 +1,15 @@
+"""The same workflow, with each job inside the image that envs/apptainer.def describes.
+
+It is for `snakemake --snakefile workflow/containerized.smk --software-deployment-method conda apptainer`; the
+image is looked for in the working directory.
+"""
+
+
+containerized: "shape-of-learning.sif"
+
+
+include: "Snakefile"
+
+
+# An included file cannot set the default target of the one that includes it.
+workflow.default_target = "all"

@@ -1,0 +1,101 @@
+"""What each rule asks of a scheduler: the formulas of plan/resources.py for the model that a wildcard names.
+
+Nothing here limits a run on one machine: `mem_mb`, `runtime`, `gpu` and `downloads` count only where a
+profile or the command line says how much of them there is, or submits jobs with them. They grow with
+`attempt`, which the profile's `retries` raises.
+"""
+
+from shape_of_learning.plan import resources as needs
+
+
+@cache
+def work_of(name):
+    """A model's shape, and the sample that is run through each of its checkpoints."""
+    model = MODELS[name]
+    known = model.pretraining or model.table_1 or {}
+    batch_size = setting("forward", "batch_size")
+    return needs.Work(
+        layers=model.layers,
+        hidden_size=model.hidden_size,
+        windows=setting("sampling", "windows"),
+        window_characters=setting("sampling", "window_characters"),
+        batch_size=needs.Work.batch_size if batch_size == "auto" else batch_size,
+        batch_vectors=setting("measurement", "batch_vectors"),
+        vocabulary=known.get("vocabulary", needs.LARGEST_VOCABULARY),
+        precision=model.precision or setting("forward", "precision"),
+    )
+
+
+def set_by_profile(rule, resource):
+    """What a profile or the command line sets a rule's resource to; None if neither does."""
+    overwritten = workflow.resource_settings.overwrite_resources.get(rule, {})
+    return overwritten[resource].raw if resource in overwritten else None
+
+
+def runs_beside_snakemake(rule):
+    """Whether a rule that needs the internet runs where Snakemake does: unless it is given a partition."""
+    return set_by_profile(rule, "slurm_partition") is None
+
+
+def cleaning_memory(wildcards, threads, attempt):
+    return needs.asked_mb(needs.corpus_memory_mb(threads), attempt)
+
+
+def cleaning_minutes(wildcards, attempt):
+    return needs.asked_minutes(needs.CLEANING_MINUTES, attempt)
+
+
+def download_minutes(wildcards, attempt):
+    return needs.asked_minutes(needs.download_minutes(work_of(wildcards.model)), attempt)
+
+
+def pretraining_memory(wildcards, attempt):
+    recipe = MODELS[wildcards.model].pretraining
+    tokens = recipe["batch_size"] * recipe["context"]
+    return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
+
+
+def pretraining_minutes(wildcards, threads, attempt):
+    recipe = MODELS[wildcards.model].pretraining
+    tokens = recipe["batch_size"] * recipe["context"] * recipe["last_step"]
+    minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
+    return needs.asked_minutes(minutes, attempt)
+
+
+def forward_gpus(wildcards):
+    """GPUs of a forward pass; on one machine it takes what there is, on a cluster what it asks for."""
+    return needs.gpus(work_of(wildcards.model))
+
+
+def forward_memory(wildcards, threads, attempt):
+    return needs.asked_mb(needs.forward_memory_mb(work_of(wildcards.model), threads), attempt)
+
+
+def forward_minutes(wildcards, threads, attempt):
+    on_gpu = set_by_profile("dump_embeddings", "gpu") != 0
+    minutes = needs.forward_minutes(work_of(wildcards.model), threads=threads, on_gpu=on_gpu)
+    return needs.asked_minutes(minutes, attempt)
+
+
+def isotropy_memory(wildcards, attempt):
+    return needs.asked_mb(needs.isotropy_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def isotropy_minutes(wildcards, attempt):
+    return needs.asked_minutes_in_group(needs.isotropy_minutes(work_of(wildcards.model)), attempt)
+
+
+def neighbours_memory(wildcards, attempt):
+    return needs.asked_mb(needs.neighbours_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def neighbours_minutes(wildcards, attempt):
+    return needs.asked_minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), attempt)
+
+
+def dimension_memory(wildcards, attempt):
+    return needs.asked_mb(needs.NUMPY_MB, attempt)
+
+
+def dimension_minutes(wildcards, attempt):
+    return needs.asked_minutes_in_group(needs.DIMENSION_MINUTES, attempt)

@@ -1,0 +1,70 @@
+"""Copies of tensors to host memory, which on a GPU go on while it computes."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+
+class HostCopy:
+    """A tensor on its way to host memory.
+
+    Parameters
+    ----------
+    tensor : tensor on the CPU
+        Where it goes to.
+    arrived : torch.cuda.Event, optional
+        Until this has happened the content is undefined; None if it is there.
+    """
+
+    def __init__(self, tensor: "torch.Tensor", arrived: "torch.cuda.Event | None" = None):
+        self._tensor = tensor
+        self._arrived = arrived
+
+    def array(self) -> np.ndarray:
+        """Wait for it and return it, without another copy."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return self._tensor.numpy()
+
+
+class HostCopies:
+    """Start copies that need not be waited for.
+
+    Notes
+    -----
+    A copy from a GPU runs beside its computations only if it is queued in another stream than
+    theirs, and if the host memory is pinned: other memory is copied through a buffer of the driver,
+    for which the calling thread waits. Each GPU has one side stream here. Pinned memory is slow to
+    get; PyTorch keeps what is given back and hands it out again once the copies into it are done.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[torch.device, torch.cuda.Stream] = {}
+
+    def start(self, tensor: "torch.Tensor", dtype: "torch.dtype") -> HostCopy:
+        """Queue a copy as `dtype`; the caller may drop the tensor at once.
+
+        What has been queued before on the tensor's device is computed first. A tensor on the CPU is
+        converted, if it has another type, and else taken as it is.
+        """
+        import torch
+
+        if tensor.device.type == "cpu":
+            return HostCopy(tensor.to(dtype))
+        stream = self._streams.get(tensor.device)
+        if stream is None:
+            stream = self._streams[tensor.device] = torch.cuda.Stream(tensor.device)
+        host = torch.empty(tensor.shape, dtype=dtype, pin_memory=True)
+        stream.wait_stream(torch.cuda.current_stream(tensor.device))
+        with torch.cuda.stream(stream):
+            # Converted there: the GPU is faster at it, and holds but one layer in two types.
+            host.copy_(tensor.to(dtype), non_blocking=True)
+        # Else its memory, which belongs to the other stream, would be given to the next tensor.
+        tensor.record_stream(stream)
+        # Waiting threads sleep: there may be one core for computing and writing.
+        arrived = torch.cuda.Event(blocking=True)
+        arrived.record(stream)
+        return HostCopy(host, arrived)

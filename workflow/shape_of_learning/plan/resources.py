@@ -1,0 +1,227 @@
+"""What jobs need, from the shape of the model and the size of the sample: memory, disk, minutes.
+
+Everything here is an upper bound that is asked of a scheduler before a job runs, not a measurement
+after it; `docs/resources.md` says how far above measured jobs it lies. Memory and disk are in
+megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.
+"""
+
+import math
+from dataclasses import dataclass
+
+MB = 1e6
+VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+# Vocabulary of a model whose entry does not say: BLOOM's, the largest of the list. It also covers the
+# two tables of a model with half of it whose output does not share the input's.
+LARGEST_VOCABULARY = 250_880
+# Lower bound: the demo's tokenizer, of 2048 entries, makes 3.9 of English text, GPT-2's 4.4.
+CHARACTERS_PER_TOKEN = 3
+# The two Snakemake processes around each job on a cluster, 120 MB each, and their shell.
+SNAKEMAKE_MB = 300
+NUMPY_MB = 150  # interpreter, NumPy, SciPy, h5py and the buffers of a matrix product
+TORCH_MB = 600  # interpreter, PyTorch and Transformers
+CUDA_MB = 1000  # context, kernels and what the allocator rounds up
+LEAST_MB = 1000
+MARGIN = 1.2
+# Largest memory of one GPU that is counted on; above it, a model is spread over several.
+GPU_MB = 80_000
+# Slow on purpose: an old core, a card without tensor cores, a file system that others use as well.
+CORE_FLOPS = 2e10
+GPU_FLOPS = 5e12
+BYTES_PER_SECOND = 100e6
+DOWNLOAD_BYTES_PER_SECOND = 10e6
+START_MINUTES = 5
+# Measured: enwik8 takes ten minutes of two cores; an estimate from a neighbour search takes half a second.
+CLEANING_MINUTES = 30
+DIMENSION_MINUTES = 0.1
+
+
+@dataclass(frozen=True)
+class Work:
+    """One checkpoint and the sample that is run through it.
+
+    Attributes
+    ----------
+    layers, hidden_size : int
+        Transformer blocks and width.
+    windows, window_characters : int
+        The sample.
+    batch_size : int
+        Windows per forward pass.
+    batch_vectors : int
+        Vectors per measured batch.
+    vocabulary : int
+        Entries of the vocabulary, or a bound on them.
+    precision : str
+        Of weights and activations in the forward pass.
+    """
+
+    layers: int
+    hidden_size: int
+    windows: int
+    window_characters: int
+    batch_size: int = 16
+    batch_vectors: int = 4096
+    vocabulary: int = LARGEST_VOCABULARY
+    precision: str = "float32"
+
+    @property
+    def weights(self) -> int:
+        """Number of weights: 12 L d^2 + V d.
+
+        A block has 4 d^2 in its attention and 8 d^2 in its feed-forward layers, in Llama, whose three
+        matrices are narrower, about the same. ALBERT shares one block among its layers: for it, and
+        only for it, this is far too much.
+        """
+        blocks = 12 * self.layers * self.hidden_size**2
+        return blocks + self.vocabulary * self.hidden_size
+
+    @property
+    def tokens(self) -> int:
+        """Bound on the tokens of the sample."""
+        return self.windows * math.ceil(self.window_characters / CHARACTERS_PER_TOKEN)
+
+    @property
+    def weights_mb(self) -> float:
+        """Memory of the weights in the forward pass."""
+        return self.weights * VALUE_BYTES[self.precision] / MB
+
+    @property
+    def batch_mb(self) -> float:
+        """Memory of the hidden states of one forward pass, all layers."""
+        tokens = min(self.batch_size, self.windows) * self.tokens / self.windows
+        return tokens * (self.layers + 1) * self.hidden_size * VALUE_BYTES[self.precision] / MB
+
+    @property
+    def layer_mb(self) -> float:
+        """Size of the hidden states of one layer, which are stored as float32."""
+        return self.tokens * self.hidden_size * 4 / MB
+
+    @property
+    def measured_mb(self) -> float:
+        """Memory of one measured batch as float64.
+
+        The remainder of the sample is spread over the batches, so that one can be nearly twice as long
+        as `batch_vectors` says.
+        """
+        batches = max(1, self.tokens // self.batch_vectors)
+        return self.tokens / batches * self.hidden_size * 8 / MB
+
+
+def download_mb(work: Work) -> float:
+    """Disk of one checkpoint as it is downloaded: weights of at most four bytes, whatever they are run in."""
+    return work.weights * 4 / MB
+
+
+def dump_mb(work: Work) -> float:
+    """Disk of the hidden states of one checkpoint: L + 1 layers, each row with its token and position."""
+    return (work.layers + 1) * (work.layer_mb + work.tokens * 16 / MB)
+
+
+def forward_memory_mb(work: Work, threads: int) -> float:
+    """Host memory of a forward pass on the CPU, which bounds that of one on a GPU.
+
+    Weights are read from mapped files or, from pickled ones, into a second copy of two bytes or four each,
+    of which only the larger case is counted on: twice the weights. `threads` batches are computed at a time
+    and one waits to be written; of each there are its hidden states, the rows that are kept, and about
+    as much again within a block.
+    """
+    return TORCH_MB + 2 * work.weights_mb + (threads + 1) * 3 * work.batch_mb
+
+
+def gpu_memory_mb(work: Work) -> float:
+    """Memory of a forward pass on GPUs, all of them together.
+
+    Weights once, hidden states of one batch and a copy as float32 on their way out, one block's inner
+    activations (four times the width in one layer, twice) and one block of logits (64 MiB).
+    """
+    inner = 8 * work.batch_mb / (work.layers + 1)
+    copies = 1 + 4 / VALUE_BYTES[work.precision]
+    return CUDA_MB + work.weights_mb + copies * work.batch_mb + inner + 2**26 / MB
+
+
+def gpus(work: Work) -> int:
+    """GPUs of 80 GB over which the model has to be spread; one as a rule."""
+    return math.ceil(gpu_memory_mb(work) * MARGIN / GPU_MB)
+
+
+def forward_minutes(work: Work, *, threads: int = 1, on_gpu: bool) -> float:
+    """Time of reading the weights, of the forward pass and of writing the hidden states.
+
+    Two operations per weight and token; twice as many passes as for a decoder, since an encoder is run on
+    masked text as well.
+    """
+    speed = GPU_FLOPS if on_gpu else threads * CORE_FLOPS
+    passes = 2 * 2 * work.weights * work.tokens / speed
+    return (passes + (download_mb(work) + dump_mb(work)) * MB / BYTES_PER_SECOND) / 60
+
+
+def isotropy_memory_mb(work: Work) -> float:
+    """Memory of an anisotropy or a cosine: the layer and four copies of a batch.
+
+    The copies are the batch as float64, centred, its test for NaN, and its distinct rows.
+    """
+    return NUMPY_MB + work.layer_mb + 4 * work.measured_mb
+
+
+def isotropy_minutes(work: Work) -> float:
+    """Time of an anisotropy: its Gram matrix, n d min(d, 1024), or as many Lanczos steps."""
+    operations = 2 * work.tokens * work.hidden_size * min(work.hidden_size, 1024)
+    return operations / CORE_FLOPS / 60
+
+
+def neighbours_memory_mb(work: Work) -> float:
+    """Memory of a neighbour search: the layer and six copies of a batch.
+
+    Those of a measure of isotropy, the shifted batch and its float32 copy for the matrix product.
+    """
+    return NUMPY_MB + work.layer_mb + 6 * work.measured_mb
+
+
+def neighbours_minutes(work: Work) -> float:
+    """Time of a neighbour search: products of all pairs within batches, in float32 and again in float64."""
+    return 2 * 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
+
+
+def pretraining_memory_mb(work: Work, batch_tokens: int) -> float:
+    """Memory of a pretraining: weights, gradients, two moments and the saved copy; activations.
+
+    A block keeps about 34 bytes per token and coordinate for its gradient where values have two bytes, hence
+    17 values (Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models,
+    equation 1; twice that here, for what it leaves out: the scores of attention). The output keeps three
+    times its logits.
+    """
+    values = 34 * work.layers * work.hidden_size + 3 * work.vocabulary
+    return TORCH_MB + 5 * work.weights_mb + batch_tokens * values * 4 / MB
+
+
+def pretraining_minutes(work: Work, tokens: int, threads: int) -> float:
+    """Time of a pretraining on so many tokens: six operations per weight and token.
+
+    Twice that, since small matrices keep no core busy.
+    """
+    return 2 * 6 * work.weights * tokens / (threads * CORE_FLOPS) / 60
+
+
+def corpus_memory_mb(processes: int) -> float:
+    """Memory of cleaning: batches of articles are bounded, whatever the corpus."""
+    return NUMPY_MB * (1 + processes)
+
+
+def download_minutes(work: Work) -> float:
+    """Time of a download."""
+    return download_mb(work) * MB / DOWNLOAD_BYTES_PER_SECOND / 60
+
+
+def asked_mb(needed: float, attempt: int = 1) -> int:
+    """Memory to ask for: what is needed, a margin and Snakemake itself, and as much again per attempt."""
+    return attempt * max(LEAST_MB, math.ceil(MARGIN * needed + SNAKEMAKE_MB))
+
+
+def asked_minutes(needed: float, attempt: int = 1) -> int:
+    """Time to ask for: twice what is needed and the start, and as much again per attempt."""
+    return attempt * math.ceil(2 * needed + START_MINUTES)
+
+
+def asked_minutes_in_group(needed: float, attempt: int = 1) -> int:
+    """Time to ask for a job that shares its start with hundreds of others, whose times are added up."""
+    return attempt * math.ceil(needed + 0.1)
