@@ -129,6 +129,13 @@ def test_three_wrong_revisions_get_three_verdicts_and_are_left_out_and_named(che
     assert fetched == {f"step{step}" for step in STEPS if step not in WRONG}
 
 
+def test_a_figure_of_last_checkpoints_takes_the_last_good_one_and_says_so(checkout, hub):
+    run(checkout, hub.endpoint, "figure_1", steps=[1, 2, 4], bad_checkpoints="flag")
+    assert {row["revision"] for row in rows(checkout, "figures/figure_1.csv")} == {"step2"}
+    said = "Tiny is drawn at step2: its last, step4, is left out (same weights as step 2)."
+    assert said in caption(checkout, "figure_1")
+
+
 def test_a_checkpoint_that_computes_nothing_is_broken_and_does_not_stop_the_run(checkout, hub):
     """Step 8 gives NaN; that no tokens are known of any step changes nothing."""
     folder = hub.sources / "step8"

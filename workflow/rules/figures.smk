@@ -27,7 +27,7 @@ rule plot_figure_1:
     conda:
         "../../envs/figures.yaml"
     params:
-        options=figure_options("figure_1"),
+        options=options_of_last_checkpoints("figure_1"),
     message:
         "Drawing {output.pdf}"
     shell:
@@ -142,7 +142,7 @@ use rule plot_figure_1 as plot_anisotropy_measures with:
     benchmark:
         "<benchmarks>/figures/anisotropy_measures.tsv"
     params:
-        options=figure_options("anisotropy_measures"),
+        options=options_of_last_checkpoints("anisotropy_measures"),
 
 
 rule plot_loss_by_step:

@@ -61,6 +61,13 @@ def checkpoints(name):
     return measured
 
 
+def last_checkpoint(name):
+    """The last checkpoint of a model that is what it should be; a flagged one if there is no other."""
+    bad = curve(name).bad()
+    measured = checkpoints(name)
+    return ([each for each in measured if each.name not in bad] or measured)[-1]
+
+
 def gated_checkpoints(wildcards):
     """What judge_checkpoints.py is told of each checkpoint, as JSON: revision, step, tokens, verdict."""
     resolved = curve(wildcards.model)

@@ -52,6 +52,29 @@ def figure_options(figure):
     )
 
 
+def substitutions(figure):
+    """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
+    sentences = []
+    for name in CONFIGURATION.figures.get(figure, ()):
+        drawn, last, bad = last_checkpoint(name), curve(name).checkpoints[-1], curve(name).bad()
+        if drawn.name != last.name:
+            reason = f"its last, {last.name}, is left out ({bad[last.name]})"
+            sentences.append(f"{MODELS[name].label} is drawn at {drawn.name}: {reason}.")
+        elif drawn.name in bad:
+            sentences.append(f"{MODELS[name].label} is suspect: {bad[drawn.name]}.")
+    return " ".join(sentences)
+
+
+def options_of_last_checkpoints(figure):
+    """The options of a figure that draws one checkpoint of each model; asked when its job is planned."""
+
+    def options(wildcards):
+        *known, protocol = figure_options(figure)
+        return [*known, " ".join(filter(None, [substitutions(figure), protocol]))]
+
+    return options
+
+
 def figure_files(figure):
     return [f"<results>/figures/{figure}.{suffix}" for suffix in ("pdf", "png", "csv")]
 

@@ -2,9 +2,10 @@
 
 
 def selected_checkpoints(wildcards):
-    """All checkpoints of a model, or just its last."""
-    measured = checkpoints(wildcards.model)
-    return measured[-1:] if wildcards.selection == "last_checkpoint" else measured
+    """All checkpoints of a model, or just its last good one."""
+    if wildcards.selection == "last_checkpoint":
+        return [last_checkpoint(wildcards.model)]
+    return checkpoints(wildcards.model)
 
 
 def layer_measurements(wildcards):
