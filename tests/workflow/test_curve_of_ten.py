@@ -263,6 +263,15 @@ def test_a_plan_survives_a_hub_that_fails_for_a_moment(checkout, hub):
     assert len(rows(checkout, "checkpoints/tiny.csv")) == 2
 
 
+def test_nothing_unchecked_is_fetched_when_the_lock_is_gone_and_the_hub_is_down(checkout, hub):
+    run(checkout, hub.endpoint, "figure_2", steps=[0, 1])
+    (checkout.folder / "config/locks/tiny.yaml").unlink()
+    said = run(checkout, "http://127.0.0.1:9", "figure_2", steps=[0, 1], succeeds=False)
+    assert "http://127.0.0.1:9 cannot be reached" in said
+    assert "no revision is fetched that has not been checked" in said
+    assert "Traceback" not in said
+
+
 def test_a_run_without_a_network_takes_all_from_the_hugging_face_cache(checkout, hub):
     """As on a cluster whose nodes have no internet: the cache is filled beforehand."""
     download = (

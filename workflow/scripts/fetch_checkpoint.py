@@ -5,6 +5,7 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.fetching import fetch
 from shape_of_learning.command_line import run
+from shape_of_learning.errors import InputError
 from shape_of_learning.hub.retrying import FIRST_PAUSE
 
 
@@ -22,9 +23,15 @@ def main(
     last_hidden_size: int | None,
     role: str,
     first_pause: float,
+    unresolved: str,
     output: Path,
 ) -> None:
-    """Fetch configuration, weights and tokenizer into the folder `output`."""
+    """Fetch configuration, weights and tokenizer into the folder `output`.
+
+    Nothing is fetched if the plan could not find out what it is: `unresolved` says why.
+    """
+    if unresolved:
+        raise InputError(f"{unresolved}; no revision is fetched that has not been checked")
     fetch(
         model,
         repository,
@@ -63,5 +70,6 @@ if __name__ == "__main__":
         default=FIRST_PAUSE,
         help="seconds before a request that failed is made again, doubled each time (%(default)s)",
     )
+    parser.add_argument("--unresolved", default="", metavar="REASON")
     parser.add_argument("--output", type=Path, required=True)
     run(main, parser)

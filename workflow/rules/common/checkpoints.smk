@@ -107,6 +107,7 @@ def hub_arguments(wildcards):
         "hidden-size": model.hidden_size,
         "last-hidden-size": model.last_hidden_size,
         "role": model.role,
+        "unresolved": resolved.unresolved,
     }
     return [f"--{name}={value}" for name, value in arguments.items() if value != ""]
 

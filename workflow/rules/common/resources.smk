@@ -1,4 +1,4 @@
-"""What each rule asks of a scheduler: the formulas of plan/resources.py for the model that a wildcard names.
+"""What the rules ask of a scheduler, by the formulas of plan/resources.py for the model that a wildcard names.
 
 Nothing here limits a run on one machine: `mem_mb`, `runtime`, `gpu` and `downloads` count only where a
 profile or the command line says how much of them there is, or submits jobs with them. They grow with
@@ -33,7 +33,7 @@ def set_by_profile(rule, resource):
 
 
 def runs_beside_snakemake(rule):
-    """Whether a rule that needs the internet runs where Snakemake does: unless it is given a partition."""
+    """Whether what needs the internet runs where Snakemake does, unless it is given a partition."""
     return set_by_profile(rule, "slurm_partition") is None
 
 
