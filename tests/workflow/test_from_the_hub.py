@@ -90,6 +90,18 @@ def test_a_missing_revision_is_one_sentence(checkout, endpoint):
     assert not (checkout.folder / "resources/checkpoints").exists()
 
 
+@pytest.mark.parametrize("steps", [[0, 1], "log"])
+def test_a_repository_that_is_not_there_or_not_shown_is_no_verdict(checkout, endpoint, steps):
+    training = {**ENTRY["training"], "steps": steps}
+    said = run(
+        checkout, endpoint, "figure_2", succeeds=False, repository="org/none", training=training
+    )
+    assert "the Hub has no repository `org/none`, or shows it only to others" in said
+    assert "HF_TOKEN" in said
+    assert "Traceback" not in said
+    assert not (checkout.folder / "config/locks").exists()
+
+
 def test_a_gated_repository_without_a_token_is_one_sentence(checkout, endpoint):
     with in_front(Front(endpoint, token="the right one")) as gate:
         said = run(checkout, gate, "figure_2", succeeds=False)

@@ -80,6 +80,7 @@ use rule plot_figure_2 as plot_figure_3 with:
         "<logs>/figures/figure_3.log",
     benchmark:
         "<benchmarks>/figures/figure_3.tsv"
+    localrule: True
     params:
         options=figure_options("figure_3"),
 
@@ -100,6 +101,7 @@ use rule plot_figure_2 as plot_figure_4 with:
         "<logs>/figures/figure_4.log",
     benchmark:
         "<benchmarks>/figures/figure_4.tsv"
+    localrule: True
     params:
         options=figure_options("figure_4") + AVERAGE_OVER,
 
@@ -120,6 +122,7 @@ use rule plot_figure_2 as plot_figure_5 with:
         "<logs>/figures/figure_5.log",
     benchmark:
         "<benchmarks>/figures/figure_5.tsv"
+    localrule: True
     params:
         options=figure_options("figure_5") + AVERAGE_OVER,
 
@@ -141,6 +144,7 @@ use rule plot_figure_1 as plot_anisotropy_measures with:
         "<logs>/figures/anisotropy_measures.log",
     benchmark:
         "<benchmarks>/figures/anisotropy_measures.tsv"
+    localrule: True
     params:
         options=options_of_last_checkpoints("anisotropy_measures"),
 

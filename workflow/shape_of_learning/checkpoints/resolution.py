@@ -16,6 +16,7 @@ from shape_of_learning.checkpoints.listed_weights import (
     WeightFile,
 )
 from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.hub.hub_errors import invisible
 from shape_of_learning.hub.listing import (
     commit_of,
     commits_of,
@@ -46,16 +47,16 @@ def resolve(
     Returns
     -------
     dict of str to LockedRevision
-        The same with what is listed there. A revision or repository that does not exist is listed as
-        missing.
+        The same with what is listed there. A revision that does not exist is listed as missing, and so
+        is a repository, if others of them do.
     dict of str to ListedWeights
         The main branch of each repository that other revisions were asked of, if it has weights.
 
     Raises
     ------
     InputError
-        If the Hub cannot be reached or refuses to answer; in offline mode, if the Hugging Face cache has
-        nothing of a revision.
+        If the Hub cannot be reached or refuses to answer, or shows none of the repositories; in offline
+        mode, if the Hugging Face cache has nothing of a revision.
     """
     if constants.is_offline_mode():
         return {name: _in_cache(each, where) for name, each in wanted.items()}, {}
@@ -69,6 +70,8 @@ def resolve(
                 strict=True,
             )
         )
+        if wanted and not any(known is not None for known in commits.values()):
+            raise invisible(sorted(repositories)[0], where=where)
         listing = partial(_listed, commits=commits, where=where)
         found = pool.map(listing, wanted.values())
         of_mains = pool.map(listing, [LockedRevision(repository, MAIN) for repository in mains])

@@ -75,6 +75,14 @@ def lacking(repository: str, revision: str, what: str, *, where: str) -> InputEr
     return InputError(f"{where}: {wanted} has {missing}; {remedy}")
 
 
+def invisible(repository: str, *, where: str, key: str = "repository") -> InputError:
+    """Make the error for a repository that the Hub does not have, or does not show."""
+    return InputError(
+        f"{where}: the Hub has no repository `{repository}`, or shows it only to others; correct "
+        f"the key `{key}` of the entry, or set HF_TOKEN if it is private"
+    )
+
+
 def _forbidden(wanted: str, where: str) -> UnreachableError:
     return UnreachableError(
         f"{where}: {wanted} is not downloaded yet and HF_HUB_OFFLINE forbids to ask for it; unset it, "
@@ -95,10 +103,7 @@ def _explanation(
     if isinstance(error, RevisionNotFoundError | RepositoryNotFoundError):
         existing = _revisions(repository)
         if existing is None:
-            return InputError(
-                f"{where}: the Hub has no repository `{repository}`, or shows it only to others; correct "
-                f"the key `{_repository_key(key)}` of the entry, or set HF_TOKEN if it is private"
-            )
+            return invisible(repository, where=where, key=_repository_key(key))
         near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)
         return RevisionMissingError(
             f"{where}: `{repository}` has no revision `{revision}`; correct the key `{key}` of the entry, "

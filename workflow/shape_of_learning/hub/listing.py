@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
 from huggingface_hub import HfApi, constants, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import (
     GatedRepoError,
+    HfHubHTTPError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
@@ -71,6 +73,10 @@ def commits_of(repository: str, *, where: str) -> dict[str, str] | None:
             raise
         except RepositoryNotFoundError:  # which a gated one is, too, for the client
             return None
+        except HfHubHTTPError as error:
+            if error.response.status_code == HTTPStatus.NOT_FOUND:  # a mirror, in its own words
+                return None
+            raise
         return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
 
     return _answer(ask, repository, "main", where, "repository")

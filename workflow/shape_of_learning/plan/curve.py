@@ -125,13 +125,16 @@ def _known(model: Model, lock: Lock) -> list[Checkpoint] | None:
 def _resolved(model: Model, old: Lock) -> tuple[Lock, list[Checkpoint]]:
     """Ask the Hub for what the old lock does not hold."""
     from shape_of_learning.checkpoints.resolution import resolve
+    from shape_of_learning.hub.hub_errors import invisible
     from shape_of_learning.hub.listing import commits_of
 
     where = f"model `{model.name}`"
     checkpoints, chosen = list(model.checkpoints), dict(old.chosen)
     if model.offered is not None:
         branches = commits_of(model.offered.repository, where=where)
-        offered = [model.offered.checkpoint(b) for b in model.offered.choose(branches or ())]
+        if branches is None:
+            raise invisible(model.offered.repository, where=where)
+        offered = [model.offered.checkpoint(b) for b in model.offered.choose(branches)]
         if not offered:
             raise InputError(
                 f"{where}: `{model.offered.repository}` has no branch like "
