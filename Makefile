@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda lint lock clean
+.PHONY: demo test test-conda slurm lint lock clean
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -16,6 +16,11 @@ demo: $(ENVIRONMENT)/workflow
 
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
 	pytest
+
+# An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
+slurm:
+	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
+	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check -r requirements-slurm.txt
 
 # The whole demo again with each rule in its own environment, by a stand-in for conda; no number may change.
 # `pytest` does as much with less; `make test-conda` is for the eve of a release.
