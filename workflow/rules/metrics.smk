@@ -28,7 +28,7 @@ rule measure_isotropy:
     wildcard_constraints:
         estimator=any_of(ISOTROPY),
     group:
-        "{model}@{revision}"
+        checkpoint_group
     conda:
         "../../envs/metrics.yaml"
     resources:
@@ -56,7 +56,7 @@ rule find_neighbours:
     benchmark:
         "<benchmarks>/neighbours/{model}/{revision}/layer_{layer}.tsv"
     group:
-        "{model}@{revision}"
+        checkpoint_group
     conda:
         "../../envs/metrics.yaml"
     resources:
@@ -88,7 +88,7 @@ rule measure_intrinsic_dimension:
     wildcard_constraints:
         estimator=any_of(DIMENSION),
     group:
-        "{model}@{revision}"
+        checkpoint_group
     conda:
         "../../envs/metrics.yaml"
     resources:

@@ -5,11 +5,11 @@ import subprocess
 
 def jobs_of_an_earlier_run():
     """Numbers of this folder's jobs that are waiting or at work, such as a killed Snakemake leaves behind."""
-    listed = ["squeue", "--me", "--noheader", "--format=%i|%k|%Z"]
+    logs = Path(".snakemake/slurm_logs").resolve()  # where the plugin has each folder's jobs write
+    listed = ["squeue", "--me", "--noheader", "--Format=JobID:|,STDOUT:"]
     rows = subprocess.run(listed, capture_output=True, text=True).stdout.splitlines()
-    jobs = [row.split("|") for row in rows]
-    # The plugin comments its jobs: rule_{name}_wildcards_{values}.
-    return [j[0] for j in jobs if j[1].startswith("rule_") and j[-1] == os.getcwd()]
+    jobs = [row.split("|", 1) for row in rows]
+    return [number for number, log in jobs if Path(log).is_relative_to(logs)]
 
 
 def refuse_to_work_beside_an_earlier_run():

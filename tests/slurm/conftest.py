@@ -1,0 +1,105 @@
+"""A SLURM, a checkout for each run on it, and a local run to compare with."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from checkouts import REPOSITORY, Checkout, check_out
+from on_slurm import SlurmCheckout
+from one_host_slurm import OneHostSlurm, UnavailableError
+
+# As small as a model can be, with three steps each: what is tested is how jobs travel.
+RECIPE = {
+    "attention_heads": 2,
+    "vocabulary": 512,
+    "context": 400,
+    "batch_size": 4,
+    "learning_rate": 0.003,
+    "warmup_steps": 1,
+    "last_step": 2,
+    "threads": 1,
+}
+ENTRIES = {
+    f"small-{role}": {
+        "role": role,
+        "layers": 1,
+        "hidden_size": 32,
+        "pretraining": {"architecture": architecture, **RECIPE},
+    }
+    for role, architecture in (("decoder", "gpt_neox"), ("encoder", "bert"))
+}
+EVERY_FIGURE = ("figure_1", "figure_4", "figure_5", "loss_by_step", "anisotropy_measures")
+SETTINGS = {
+    "models": list(ENTRIES),
+    "corpus": {"source": "python_topics"},
+    "sampling": {"windows": 24, "window_characters": 512},
+    "figures": {
+        **dict.fromkeys((*EVERY_FIGURE, "table_1"), "all"),
+        "figure_2": ["small-decoder"],
+        "figure_3": ["small-encoder"],
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneHostSlurm]:
+    """A cluster of the nodes c1, c2 and g1."""
+    cluster = OneHostSlurm(tmp_path_factory.mktemp("slurm"))
+    try:
+        try:
+            cluster.start()
+        except UnavailableError as reason:
+            if os.environ.get("SLURM_TESTS") == "required":
+                raise
+            pytest.skip(f"no SLURM on this host: {reason}")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def snakemake_on_slurm() -> Path:
+    """The Python that has the plugin."""
+    kept = Path(os.environ.get("SLURM_ENVIRONMENT", REPOSITORY / ".venv-slurm"))
+    python = kept / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{python} is missing: run `make slurm`")
+    return python
+
+
+@pytest.fixture(scope="session")
+def local_run(tmp_path_factory: pytest.TempPathFactory, slurm) -> Checkout:
+    """The whole chain, on this machine alone."""
+    checkout = check_out(tmp_path_factory.mktemp("local") / "checkout")
+    checkout.write("config/models/small.yaml", ENTRIES)
+    checkout.write("small.yaml", SETTINGS)
+    checkout.snakemake("--configfile", "small.yaml", "--cores", "2", "--quiet", "rules")
+    return checkout
+
+
+def small_checkout(folder: Path, python: Path, slurm: OneHostSlurm) -> SlurmCheckout:
+    checkout = SlurmCheckout(check_out(folder).folder, python, slurm)
+    checkout.write("config/models/small.yaml", ENTRIES)
+    checkout.write("small.yaml", SETTINGS)
+    return checkout
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory, local_run, slurm, snakemake_on_slurm) -> SlurmCheckout:
+    """The whole chain on the cluster."""
+    folder = tmp_path_factory.mktemp("cluster") / "checkout"
+    checkout = small_checkout(folder, snakemake_on_slurm, slurm)
+    checkout.run()
+    return checkout
+
+
+@pytest.fixture
+def pretrained(tmp_path, local_run, slurm, snakemake_on_slurm) -> SlurmCheckout:
+    """A checkout in which corpus and weights are there already."""
+    checkout = small_checkout(tmp_path / "checkout", snakemake_on_slurm, slurm)
+    for made in ("resources", "results/corpus", "results/pretrained"):
+        shutil.copytree(local_run.folder / made, checkout.folder / made)
+    return checkout

@@ -1,0 +1,281 @@
+"""A real SLURM on this one host: three nodes, two partitions, one node with a GPU that is no GPU.
+
+It needs root and Debian's packages. Controller and nodes listen on the loopback interface only; there is no
+accounting database, and processes are held together without control groups, which containers often lack.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
+NODES = ("c1", "c2", "g1")
+# Not a folder of our own: the plugin starts steps without SLURM_CONF in their environment.
+CONFIGURATION = Path("/etc/slurm")
+MARK = "# Written by tests/slurm/one_host_slurm.py, which removes it."
+FIRST_PORT = 27810
+
+
+class UnavailableError(Exception):
+    """Why there is no SLURM on this host."""
+
+
+class OneHostSlurm:
+    """A cluster whose keys, logs and state are in `folder`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.socket = folder / "munge.socket"
+        self._added_host_line = ""
+
+    def start(self) -> None:
+        """Install what is missing, start all daemons and wait for the nodes.
+
+        Raises
+        ------
+        UnavailableError
+            With the reason.
+        """
+        if os.geteuid() != 0:
+            raise UnavailableError("SLURM's daemons take root here, and this is another user")
+        _stop_what_a_killed_test_has_left()
+        _install()
+        self._configure()
+        self._daemon(
+            "munged", "--force", f"--key-file={self.folder / 'munge.key'}",
+            f"--socket={self.socket}", f"--pid-file={self.folder / 'munged.pid'}",
+            f"--log-file={self.folder / 'munged.log'}", f"--seed-file={self.folder / 'munge.seed'}",
+        )  # fmt: skip
+        self._daemon("slurmctld", "-c")
+        for node in NODES:
+            self._daemon("slurmd", "-N", node)
+        _wait("the nodes are idle", lambda: self.states() == ["idle"] * len(NODES))
+
+    def stop(self) -> None:
+        """Cancel what runs, stop the daemons and remove the configuration."""
+        with suppress(Exception):
+            subprocess.run(["scancel", "--user=root"], timeout=10, check=False)
+        for name in [*(f"slurmd-{node}" for node in NODES), "slurmctld", "munged"]:
+            self._end(name)
+        for file in ("slurm.conf", "gres.conf"):
+            path = CONFIGURATION / file
+            # Left behind, it makes every later start of Snakemake wait for a controller.
+            if path.exists() and MARK in path.read_text():
+                path.unlink()
+        if self._added_host_line:
+            hosts = Path("/etc/hosts")
+            hosts.write_text(hosts.read_text().replace(self._added_host_line, ""))
+
+    def states(self) -> list[str]:
+        """State of each node, such as ``idle`` or ``down``."""
+        rows = {line.split()[0]: line.split()[1] for line in _lines("sinfo -h -N -o", "%N %T")}
+        return [rows.get(node, "missing").rstrip("*") for node in NODES]
+
+    def set_state(self, node: str, state: str) -> None:
+        """Do to a node what an administrator would."""
+        command = ["scontrol", "update", f"nodename={node}", f"state={state}", "reason=test"]
+        subprocess.run(command, check=True)
+
+    def start_at_once(self, number: int) -> None:
+        """Spare a job that went back into the queue the two minutes that SLURM makes it wait."""
+        command = ["scontrol", "update", f"jobid={number}", "starttime=now"]
+        _wait(
+            f"job {number} is in the queue again",
+            lambda: subprocess.run(command, capture_output=True).returncode == 0,
+        )
+
+    def jobs(self) -> list["Submitted"]:
+        """Return all jobs of this cluster's life so far, in the order of submission."""
+        keys = (
+            "JobId",
+            "Comment",
+            "JobState",
+            "NodeList",
+            "Partition",
+            "TRES",
+            "Restarts",
+            "StdOut",
+        )
+        found = []
+        for line in _lines("scontrol -o show", "job"):
+            fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            if "JobId" in fields:
+                found.append(Submitted(*(fields.get(key, "") for key in keys)))
+        return sorted(found, key=lambda job: job.number)
+
+    def _configure(self) -> None:
+        for name in ("state", *(f"spool-{node}" for node in NODES)):
+            (self.folder / name).mkdir(parents=True)
+        self.folder.chmod(0o755)
+        key = self.folder / "munge.key"
+        key.touch(0o600)
+        key.write_bytes(secrets.token_bytes(128))
+        host = socket.gethostname().partition(".")[0]
+        try:
+            socket.gethostbyname(host)
+        except OSError:  # daemons look up the host's own name
+            self._added_host_line = f"127.0.0.1 {host}\n"
+            with Path("/etc/hosts").open("a") as hosts:
+                hosts.write(self._added_host_line)
+        CONFIGURATION.mkdir(exist_ok=True)
+        (CONFIGURATION / "slurm.conf").write_text(self._slurm_conf(host))
+        (CONFIGURATION / "gres.conf").write_text(
+            # A GPU without a device file would put its node out of service.
+            f"{MARK}\nAutoDetect=off\nNodeName=g1 Name=gpu File=/dev/null\n"
+        )
+
+    def _slurm_conf(self, host: str) -> str:
+        folder = self.folder
+        nodes = "\n".join(
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={FIRST_PORT + 1 + number} "
+            f"CPUs=8 RealMemory=64000{' Gres=gpu:1' if node == 'g1' else ''}"
+            for number, node in enumerate(NODES)
+        )
+        return f"""{MARK}
+ClusterName=onehost
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={FIRST_PORT}
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={self.socket}
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+MailProg=/bin/true
+# No control groups and no binding; the numbers below count, not those of the machine.
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+PropagateResourceLimits=NONE
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+GresTypes=gpu
+# Over-use of memory is looked for every two seconds, and ends the job.
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=2
+JobAcctGatherParams=OverMemoryKill
+AccountingStorageType=accounting_storage/none
+# Quick turns, and a long memory.
+SchedulerParameters=sched_interval=2,sched_min_interval=0,bf_interval=2,batch_sched_delay=0
+KillWait=3
+CompleteWait=0
+MinJobAge=3600
+SlurmctldTimeout=30
+SlurmdTimeout=60
+ReturnToService=2
+MessageTimeout=30
+{nodes}
+PartitionName=cpu Nodes=c1,c2 Default=YES MaxTime=1-0
+PartitionName=gpu Nodes=g1 MaxTime=1-0
+"""
+
+    def _daemon(self, *command: str) -> None:
+        name = f"{command[0]}-{command[-1]}" if command[0] == "slurmd" else command[0]
+        program = shutil.which(command[0], path=f"{os.environ['PATH']}:/usr/sbin")
+        subprocess.run([program, *command[1:]], check=True, start_new_session=True)
+        _wait(f"{name} runs", lambda: self._process(name) is not None)
+
+    def _process(self, name: str) -> int | None:
+        """Number of a daemon's process, if that is what runs under the number that it wrote."""
+        with suppress(OSError, ValueError):
+            number = int((self.folder / f"{name}.pid").read_text())
+            program = Path(f"/proc/{number}/exe").readlink().name  # fails for a zombie
+            # Debian's are called slurmctld-wlm and slurmd-wlm.
+            return number if program.split("-")[0] == name.split("-")[0] else None
+        return None
+
+    def _end(self, name: str) -> None:
+        for kind, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 5)):
+            number = self._process(name)
+            if number is None:
+                return
+            os.kill(number, kind)
+            with suppress(UnavailableError):
+                _wait(f"{name} has ended", lambda: self._process(name) is None, seconds)
+
+
+class Submitted:
+    """A job as SLURM knows it."""
+
+    def __init__(self, number, comment, state, node, partition, resources, restarts, log):
+        self.number = int(number)
+        # "rule_NAME_wildcards_…", or "rule_MODEL/REVISION_RULES…" of a group.
+        self.comment = comment.removeprefix("rule_")
+        self.state = state
+        self.node = node
+        self.partition = partition
+        given = dict(item.split("=") for item in resources.split(","))
+        self.has_gpu = "gres/gpu" in given
+        unit = {"M": 1, "G": 1024}[given["mem"][-1]]
+        self.megabytes = round(float(given["mem"][:-1]) * unit)
+        self.restarts = int(restarts)
+        self.log = log
+
+    def __repr__(self):
+        gpu = " with a GPU" if self.has_gpu else ""
+        return f"{self.number} {self.comment} {self.state} on {self.node}{gpu}"
+
+
+def _stop_what_a_killed_test_has_left() -> None:
+    configuration = CONFIGURATION / "slurm.conf"
+    if not configuration.exists():
+        return
+    text = configuration.read_text()
+    if MARK not in text:
+        raise UnavailableError(f"{configuration} belongs to a cluster that is not ours")
+    folder = re.search(r"^SlurmctldPidFile=(.*)/slurmctld.pid$", text, re.MULTILINE).group(1)
+    OneHostSlurm(Path(folder)).stop()
+
+
+def _install() -> None:
+    """Install Debian's packages, without starting the services that they bring."""
+    query = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}", *PACKAGES]
+    if not shutil.which("apt-get"):
+        raise UnavailableError("SLURM is installed from Debian's packages, and there is no apt-get")
+    listed = subprocess.run(query, capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout.split() == ["ii"] * len(PACKAGES):
+        return
+    policy = Path("/usr/sbin/policy-rc.d")
+    is_ours = not policy.exists()
+    if is_ours:
+        policy.write_text("#!/bin/sh\nexit 101\n")
+        policy.chmod(0o755)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        for command in ("apt-get update -qq", "apt-get install -y -qq --no-install-recommends"):
+            packages = PACKAGES if "install" in command else ()
+            run = subprocess.run(
+                [*command.split(), *packages], env=environment, capture_output=True, text=True
+            )
+            if run.returncode:
+                raise UnavailableError(f"`{command}` fails: {run.stderr.strip()[-300:]}")
+    finally:
+        if is_ours:
+            policy.unlink()
+
+
+def _lines(command: str, last: str) -> list[str]:
+    run = subprocess.run([*command.split(), last], capture_output=True, text=True, timeout=60)
+    return run.stdout.splitlines()
+
+
+def _wait(what: str, holds, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise UnavailableError(f"SLURM does not start: waited {seconds:.0f} s until {what}")
+        time.sleep(0.1)

@@ -1,0 +1,86 @@
+"""What goes wrong on clusters, done on purpose: the numbers are those of an undisturbed run."""
+
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.slurm
+
+# The profile of one estimator: three forward passes, then three groups of two measurements each.
+TABLE = "results/tables/every_checkpoint/small-decoder/anisotropy.csv"
+DUMPS_AND_GROUPS = 6
+
+
+def same_table(checkout, local_run) -> bool:
+    return (checkout.folder / TABLE).read_bytes() == (local_run.folder / TABLE).read_bytes()
+
+
+def is_group(job) -> bool:
+    return "@" in job.comment
+
+
+def test_a_cancelled_job_and_a_lost_node_are_survived(pretrained, local_run, slurm):
+    process = pretrained.start(targets=(TABLE,))
+    forward = pretrained.wait_for(lambda job: job.state == "RUNNING" and not is_group(job))
+    subprocess.run(["scancel", str(forward.number)], check=True)
+    group = pretrained.wait_for(lambda job: job.state == "RUNNING" and is_group(job))
+    slurm.set_state(group.node, "down")
+    try:
+        slurm.start_at_once(group.number)
+        pretrained.finish(process)
+    finally:
+        slurm.set_state(group.node, "resume")
+    assert same_table(pretrained, local_run)
+    jobs = pretrained.jobs()
+    assert [job.number for job in jobs if job.state == "CANCELLED"] == [forward.number]
+    [again] = [
+        job for job in jobs if job.number != forward.number and job.comment == forward.comment
+    ]
+    assert again.state == "COMPLETED"
+    # SLURM itself puts a job of a lost node back into the queue.
+    [moved] = [job for job in jobs if job.number == group.number]
+    assert (moved.state, moved.restarts) == ("COMPLETED", 1)
+    assert moved.node != group.node
+    assert len(jobs) == DUMPS_AND_GROUPS + 1
+    # Nothing is measured that the table does not hold.
+    measured = (pretrained.folder / "results/measurements").rglob("*.csv")
+    assert {path.stem for path in measured} == {"anisotropy"}
+
+
+def test_a_job_that_takes_more_memory_than_it_asked_for_gets_more(pretrained, local_run):
+    loss = "results/losses/small-decoder/step0.csv"
+    # On the command line, the key replaces the profile's, with the partition that it holds.
+    given = ("dump_embeddings:mem_mb=300 * attempt", "dump_embeddings:slurm_partition=gpu")
+    # Snakemake and PyTorch take more than the first try has and less than the third, 500 to 650 MB.
+    pretrained.run("--set-resources", *given, targets=(loss,))
+    tries = pretrained.jobs()
+    assert len(tries) > 1
+    assert [job.megabytes for job in tries] == [300 * n for n in range(1, len(tries) + 1)]
+    assert [job.state == "COMPLETED" for job in tries] == [False] * (len(tries) - 1) + [True]
+    assert (pretrained.folder / loss).read_bytes() == (local_run.folder / loss).read_bytes()
+
+
+def test_a_killed_snakemake_loses_nothing_and_repeats_only_what_was_running(pretrained, local_run):
+    process = pretrained.start(targets=(TABLE,))
+    pretrained.wait_for(lambda job: job.state == "RUNNING" and is_group(job))
+    process.kill()
+    process.wait()
+    at_kill = pretrained.jobs()
+    ended = {job.comment for job in at_kill if job.state == "COMPLETED"}
+    running = {job.comment for job in at_kill if job.state in ("RUNNING", "PENDING")}
+    assert ended
+    pretrained.run("--unlock")
+
+    # What still runs is not started a second time beside itself.
+    printed = pretrained.run(targets=(TABLE,), succeeds=False)
+    assert "of an earlier run" in printed
+    assert {job.number for job in pretrained.jobs()} == {job.number for job in at_kill}
+
+    for comment in running:
+        pretrained.wait_for(lambda job, of=comment: job.comment == of and job.state == "COMPLETED")
+    pretrained.run(targets=(TABLE,))
+    assert same_table(pretrained, local_run)
+    new = {job.comment for job in pretrained.jobs()} - {job.comment for job in at_kill}
+    repeated = pretrained.jobs()[len(at_kill) :]
+    assert {job.comment for job in repeated} - new <= running
+    assert not pretrained.partial_files()
