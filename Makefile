@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda slurm lint lock clean
+.PHONY: demo test torture test-conda slurm lint lock clean docs/resources.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -16,6 +16,10 @@ demo: $(ENVIRONMENT)/workflow
 
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
 	pytest
+
+# The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
+torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
+	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture/test_torture.py
 
 # An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
 slurm:
@@ -31,6 +35,11 @@ test-conda: demo $(ENVIRONMENT)/test
 	PATH="$(CURDIR)/$(CONDA_DEMO)/base/bin:$$PATH" snakemake --configfile config/demo.yaml --cores $(CORES) \
 		--quiet rules --use-conda --directory $(CONDA_DEMO)
 	cmp results/tables/measurements.csv $(CONDA_DEMO)/results/tables/measurements.csv
+
+# By the functions that the rules ask; a test says when it is out of date.
+docs/resources.md: $(ENVIRONMENT)/workflow
+	PYTHONPATH=workflow python docs/write_resources.py > $@.new
+	mv $@.new $@
 
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .

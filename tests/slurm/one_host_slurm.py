@@ -93,21 +93,11 @@ class OneHostSlurm:
 
     def jobs(self) -> list["Submitted"]:
         """Return all jobs of this cluster's life so far, in the order of submission."""
-        keys = (
-            "JobId",
-            "Comment",
-            "JobState",
-            "NodeList",
-            "Partition",
-            "TRES",
-            "Restarts",
-            "StdOut",
-        )
         found = []
         for line in _lines("scontrol -o show", "job"):
             fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
             if "JobId" in fields:
-                found.append(Submitted(*(fields.get(key, "") for key in keys)))
+                found.append(Submitted(fields))
         return sorted(found, key=lambda job: job.number)
 
     def _configure(self) -> None:
@@ -176,7 +166,7 @@ CompleteWait=0
 MinJobAge=3600
 SlurmctldTimeout=30
 SlurmdTimeout=60
-ReturnToService=2
+ReturnToService=1
 MessageTimeout=30
 {nodes}
 PartitionName=cpu Nodes=c1,c2 Default=YES MaxTime=1-0
@@ -211,19 +201,20 @@ PartitionName=gpu Nodes=g1 MaxTime=1-0
 class Submitted:
     """A job as SLURM knows it."""
 
-    def __init__(self, number, comment, state, node, partition, resources, restarts, log):
-        self.number = int(number)
+    def __init__(self, fields: dict[str, str]):
+        self.number = int(fields["JobId"])
         # "rule_NAME_wildcards_…", or "rule_MODEL/REVISION_RULES…" of a group.
-        self.comment = comment.removeprefix("rule_")
-        self.state = state
-        self.node = node
-        self.partition = partition
-        given = dict(item.split("=") for item in resources.split(","))
-        self.has_gpu = "gres/gpu" in given
+        self.comment = fields.get("Comment", "").removeprefix("rule_")
+        self.state = fields["JobState"]
+        self.node = fields.get("NodeList", "")
+        self.partition = fields["Partition"]
+        # What it has asked for: without a database, SLURM does not list GPUs under TRES.
+        self.has_gpu = any("gres:gpu" in fields.get(f"TresPer{per}", "") for per in ("Job", "Node"))
+        given = dict(item.split("=") for item in fields["TRES"].split(","))
         unit = {"M": 1, "G": 1024}[given["mem"][-1]]
         self.megabytes = round(float(given["mem"][:-1]) * unit)
-        self.restarts = int(restarts)
-        self.log = log
+        self.restarts = int(fields["Restarts"])
+        self.log = fields["StdOut"]
 
     def __repr__(self):
         gpu = " with a GPU" if self.has_gpu else ""

@@ -15,19 +15,7 @@ checkpoint_group = None if workflow.resource_settings.nodes is None else "{model
 @cache
 def work_of(name):
     """A model's shape, and the sample that is run through each of its checkpoints."""
-    model = MODELS[name]
-    known = model.pretraining or model.table_1 or {}
-    batch_size = setting("forward", "batch_size")
-    return needs.Work(
-        layers=model.layers,
-        hidden_size=model.hidden_size,
-        windows=setting("sampling", "windows"),
-        window_characters=setting("sampling", "window_characters"),
-        batch_size=needs.Work.batch_size if batch_size == "auto" else batch_size,
-        batch_vectors=setting("measurement", "batch_vectors"),
-        vocabulary=known.get("vocabulary", needs.LARGEST_VOCABULARY),
-        precision=model.precision or setting("forward", "precision"),
-    )
+    return needs.Work.of(MODELS[name], CONFIGURATION.settings)
 
 
 def set_by_profile(rule, resource):

@@ -6,7 +6,11 @@ megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from shape_of_learning.plan.model_list import Model
 
 MB = 1e6
 VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -63,6 +67,22 @@ class Work:
     batch_vectors: int = 4096
     vocabulary: int = LARGEST_VOCABULARY
     precision: str = "float32"
+
+    @classmethod
+    def of(cls, model: Model, settings: Mapping[str, Any]) -> "Work":
+        """A checkpoint of `model` under the settings of a configuration."""
+        known = model.pretraining or model.table_1 or {}
+        batch_size = settings["forward"]["batch_size"]
+        return cls(
+            layers=model.layers,
+            hidden_size=model.hidden_size,
+            windows=settings["sampling"]["windows"],
+            window_characters=settings["sampling"]["window_characters"],
+            batch_size=cls.batch_size if batch_size == "auto" else batch_size,
+            batch_vectors=settings["measurement"]["batch_vectors"],
+            vocabulary=known.get("vocabulary", LARGEST_VOCABULARY),
+            precision=model.precision or settings["forward"]["precision"],
+        )
 
     @property
     def weights(self) -> int:

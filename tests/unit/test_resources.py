@@ -1,0 +1,103 @@
+"""What is asked of a scheduler covers what jobs take, and the page says what is asked."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
+from shape_of_learning.plan import resources as needs
+
+REPOSITORY = Path(__file__).parents[2]
+SCRIPTS = REPOSITORY / "workflow/scripts"
+LLAMA_2_7B = needs.Work(
+    layers=32, hidden_size=4096, windows=128, window_characters=512, vocabulary=32_000
+)
+
+
+def test_the_page_shows_what_the_rules_ask():
+    written = subprocess.run(
+        [sys.executable, REPOSITORY / "docs/write_resources.py"],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "workflow")},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    page = (REPOSITORY / "docs/resources.md").read_text()
+    assert page == written, "run `make docs/resources.md`"
+
+
+def test_a_known_model_has_about_its_number_of_weights():
+    # Llama-2-7B has 6.74e9, of which the output's 131 million are not shared with the input.
+    assert LLAMA_2_7B.weights == pytest.approx(6.74e9, rel=0.04)
+
+
+def test_more_is_asked_for_at_each_attempt():
+    for ask in (needs.asked_mb, needs.asked_minutes, needs.asked_minutes_in_group):
+        assert [ask(3000, attempt) for attempt in (1, 2, 3)] == [ask(3000) * n for n in (1, 2, 3)]
+
+
+def test_needs_grow_with_the_model_and_with_the_sample():
+    bigger = (
+        replace(LLAMA_2_7B, layers=64),
+        replace(LLAMA_2_7B, hidden_size=8192),
+        replace(LLAMA_2_7B, windows=512),
+    )
+    for work in bigger:
+        assert needs.dump_mb(work) > 1.9 * needs.dump_mb(LLAMA_2_7B)
+        assert needs.forward_minutes(work, on_gpu=True) > needs.forward_minutes(
+            LLAMA_2_7B, on_gpu=True
+        )
+
+
+def test_a_model_that_no_card_holds_asks_for_several():
+    assert needs.gpus(LLAMA_2_7B) == 1
+    assert needs.gpus(replace(LLAMA_2_7B, layers=80, hidden_size=8192)) > 3
+    assert needs.gpus(replace(LLAMA_2_7B, layers=80, hidden_size=8192, precision="bfloat16")) > 1
+
+
+def peak_megabytes(*command: object) -> float:
+    """Largest resident memory of a job; raises if it fails."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "workflow")}
+    for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        environment[threads] = "1"
+    run = subprocess.run(
+        [sys.executable, "-c", code, sys.executable, *map(str, command)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return int(run.stdout.split()[-1]) * 1024 / 1e6
+
+
+@pytest.mark.parametrize(("tokens", "hidden_size"), [(9_000, 1024), (20_000, 256)])
+def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hidden_size):
+    folder = tmp_path / "embeddings"
+    folder.mkdir()
+    numbers = np.arange(tokens)
+    writer = HiddenStateWriter(folder, [hidden_size], numbers, numbers, {})
+    writer.write(0, slice(None), np.random.default_rng(0).standard_normal((tokens, hidden_size)))
+    writer.close()
+    work = needs.Work(
+        layers=1, hidden_size=hidden_size, windows=128, window_characters=tokens * 3 // 128
+    )
+    common = ("--embeddings", folder, "--layer", 0, "--batch-vectors", 4096)
+    isotropy = peak_megabytes(
+        SCRIPTS / "measure_isotropy.py", *common, "--estimator", "anisotropy",
+        "--output", tmp_path / "a.csv", "--log", tmp_path / "a.log",
+    )  # fmt: skip
+    neighbours = peak_megabytes(
+        SCRIPTS / "find_neighbours.py", *common, "--model", "m", "--revision", "main",
+        "--neighbours", 100, "--seed", 0, "--output", tmp_path / "n.h5", "--log", tmp_path / "n.log",
+    )  # fmt: skip
+    assert isotropy < needs.isotropy_memory_mb(work) * needs.MARGIN
+    assert neighbours < needs.neighbours_memory_mb(work) * needs.MARGIN
