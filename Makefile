@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test torture test-conda slurm lint lock clean docs/resources.md
+.PHONY: demo test test-conda test-slurm torture slurm lint lock clean docs/resources.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -22,9 +22,11 @@ torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture/test_torture.py
 
 # An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
-slurm:
-	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
-	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check -r requirements-slurm.txt
+slurm: $(ENVIRONMENT)-slurm/complete
+
+# Through the cluster's profile, on a SLURM that the tests start on this host: Debian's packages and root.
+test-slurm: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test slurm
+	pytest tests/slurm
 
 # The whole demo again with each rule in its own environment, by a stand-in for conda; no number may change.
 # `pytest` does as much with less; `make test-conda` is for the eve of a release.
@@ -77,6 +79,11 @@ $(ENVIRONMENT)/bin/pip:
 $(ENVIRONMENT)/workflow: requirements.txt $(ENVIRONMENT)/bin/pip
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(ENVIRONMENT)-slurm/complete: requirements-slurm.txt requirements.txt
+	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
+	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check -r requirements-slurm.txt
 	touch $@
 
 $(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/bin/pip

@@ -11,7 +11,7 @@ from checkouts import REPOSITORY, Checkout, check_out
 from on_slurm import SlurmCheckout
 from one_host_slurm import OneHostSlurm, UnavailableError
 
-# As small as a model can be, with three steps each: what is tested is how jobs travel.
+# As small as a model can be, with two steps each: what is tested is how jobs travel.
 RECIPE = {
     "attention_heads": 2,
     "vocabulary": 512,
@@ -19,7 +19,7 @@ RECIPE = {
     "batch_size": 4,
     "learning_rate": 0.003,
     "warmup_steps": 1,
-    "last_step": 2,
+    "last_step": 1,
     "threads": 1,
 }
 ENTRIES = {

@@ -14,7 +14,7 @@ from one_host_slurm import OneHostSlurm, Submitted
 PROFILE = ("--profile", "workflow/profiles/slurm", "--configfile", "small.yaml")
 # A cluster's pace would make every test a minute longer.
 PACE = ("--slurm-init-seconds-before-status-checks", "3")
-PATIENCE = 240
+PATIENCE = 480
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import pytest
 
 pytestmark = pytest.mark.slurm
 
-# The profile of one estimator: three forward passes, then three groups of two measurements each.
+# The profile of one estimator: two forward passes, then two groups of two measurements each.
 TABLE = "results/tables/every_checkpoint/small-decoder/anisotropy.csv"
-DUMPS_AND_GROUPS = 6
+DUMPS_AND_GROUPS = 4
 
 
 def same_table(checkout, local_run) -> bool:
