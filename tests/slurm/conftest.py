@@ -18,7 +18,7 @@ RECIPE = {
     "context": 400,
     "batch_size": 4,
     "learning_rate": 0.003,
-    "warmup_steps": 1,
+    "warmup_steps": 0,
     "last_step": 1,
     "threads": 1,
 }
