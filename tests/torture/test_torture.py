@@ -1,156 +1,66 @@
-"""Runs that are killed at random moments, and what they leave: a small chain, or the whole demo.
+"""Runs that are ended at random moments, again and again, and what they leave.
 
-Unfinished: it has not yet been seen to end.
+The environment chooses: TORTURE_MOMENTS, how many; TORTURE_DEMO, the whole demo and not the small chain;
+TORTURE_SEED, the moments, to repeat a failure (it is printed).
 """
 
 import filecmp
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
-from checkouts import Checkout, check_out
+from checkouts import Checkout
+from runs import WAYS, Run, Undisturbed, results
 
 MOMENTS = int(os.environ.get("TORTURE_MOMENTS", "3"))
-WHOLE_DEMO = "TORTURE_WHOLE_DEMO" in os.environ
-# Made anew at each run, with times or paths in it.
-UNCOMPARED = ("logs", "benchmarks")
-RECIPE = {
-    "attention_heads": 2,
-    "vocabulary": 400,
-    "context": 96,
-    "batch_size": 4,
-    "learning_rate": 0.003,
-    "warmup_steps": 1,
-    "last_step": 2,
-    "threads": 1,
-}
+SEED = int(os.environ.get("TORTURE_SEED", time.time_ns() % 1_000_000))
+# Removed as soon as they are measured, unless a run is ended before that.
+TEMPORARY = [("results", "embeddings"), ("results", "neighbours"), ("resources", "checkpoints")]
 
 
-def prepare(checkout: Checkout) -> list[str]:
-    """Write the configuration and return the arguments that a run takes."""
-    if WHOLE_DEMO:
-        return ["--configfile", "config/demo.yaml", "--cores", "2"]
-    shape = {"layers": 2, "hidden_size": 32}
-    small = {
-        "small-decoder": {
-            "role": "decoder",
-            **shape,
-            "pretraining": {**RECIPE, "architecture": "gpt_neox"},
-        },
-        "small-encoder": {
-            "role": "encoder",
-            **shape,
-            "pretraining": {**RECIPE, "architecture": "bert"},
-        },
-    }
-    checkout.write("config/models/small.yaml", small)
-    settings = {
-        "models": list(small),
-        "sampling": {"windows": 32, "window_characters": 96},
-        "measurement": {"batch_vectors": 600},
-        "figures": {"figure_2": ["small-decoder"], "figure_3": ["small-encoder"]},
-    }
-    checkout.write("changes.yaml", settings)
-    return ["--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"]
+def lasting(found: dict[Path, Path]) -> set[Path]:
+    return {path for path in found if path.parts[:2] not in TEMPORARY}
 
 
-def results(folder: Path) -> dict[Path, Path]:
-    """Everything under a final name: path within the run -> file."""
-    found = {}
-    for top in ("results", "resources"):
-        for path in (folder / top).rglob("*"):
-            inside = path.relative_to(folder)
-            hidden = any(part.startswith(".") for part in inside.parts)
-            if path.is_file() and not hidden and inside.parts[1] not in UNCOMPARED:
-                found[inside] = path
-    return found
+def assert_whole(checkout: Checkout, expected: dict[Path, Path]) -> None:
+    for inside, path in results(checkout.folder).items():
+        with suppress(FileNotFoundError):  # a job that outlives its run has just replaced it
+            assert filecmp.cmp(path, expected[inside], shallow=False), f"{inside} is not whole"
 
 
-class Run:
-    """A run of Snakemake, in a process group of its own, with all its jobs."""
-
-    def __init__(self, checkout: Checkout, arguments: list[str]):
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *arguments],
-            cwd=checkout.folder,
-            env={**os.environ, "PATH": path},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def end(self, how: str) -> None:
-        """End it the way `how` says, or find that it has ended."""
-        if how == "SIGKILL to all":  # the power fails
-            self._signal_all(signal.SIGKILL)
-        elif how == "SIGKILL":  # its jobs go on
-            self.process.kill()
-        elif how == "SIGTERM":
-            self.process.terminate()
-        elif how == "Ctrl-C":
-            self._signal_all(signal.SIGINT)
-        self.process.wait(timeout=300)
-
-    def outlived(self, seconds: float = 300) -> None:
-        """Wait until the jobs that it has left are gone, too."""
-        for _ in range(int(seconds * 10)):
-            try:
-                os.killpg(self.process.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.1)
-        raise TimeoutError("a job outlives its run")
-
-    def _signal_all(self, number: int) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, number)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, float]:
-    """A run that nobody disturbs, with all temporary files kept, and how long it took."""
-    checkout = check_out(tmp_path_factory.mktemp("undisturbed") / "checkout")
-    arguments = prepare(checkout)
-    began = time.monotonic()
-    checkout.snakemake(*arguments, "--notemp")
-    return checkout, time.monotonic() - began
-
-
-def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_happened(
-    checkout: Checkout, undisturbed
+def test_a_run_that_is_ended_again_and_again_comes_to_the_same_end(
+    reference: Undisturbed, tmp_path: Path
 ):
-    reference, duration = undisturbed
-    expected = results(reference.folder)
-    arguments = prepare(checkout)
-    moments = random.Random(MOMENTS)
-    ways = ["SIGKILL to all", "SIGKILL", "SIGTERM", "Ctrl-C"]
+    chosen = random.Random(SEED)
+    print(f"TORTURE_SEED={SEED}: {MOMENTS} moments in a run of {reference.seconds:.0f} s")
+    expected = results(reference.checkout.folder)
+    checkout, arguments = reference.pristine, reference.arguments
+    ways = [WAYS[number % len(WAYS)] for number in range(MOMENTS)]
+    chosen.shuffle(ways)
     runs = []
-    for number in range(MOMENTS):
-        checkout.snakemake(*arguments, "--unlock")
-        run = Run(checkout, arguments)
-        runs.append(run)
-        # On the whole they go through the run once, each a little farther than the one before.
-        time.sleep(2 + moments.uniform(0.5, 2) * duration / MOMENTS)
-        run.end(ways[number % len(ways)])
-        if ways[number % len(ways)] != "SIGKILL":
-            for inside, path in results(checkout.folder).items():
-                assert filecmp.cmp(path, expected[inside], shallow=False), f"{inside} is not whole"
+    for number, (way, moment) in enumerate(
+        zip(ways, reference.moments(MOMENTS, chosen), strict=True), 1
+    ):
+        checkout.snakemake("--unlock", *arguments)
+        runs.append(run := Run(checkout, arguments, tmp_path / f"{number}.log"))
+        reached = run.reaches(moment)
+        print(f"{number}. {way} {moment} after {time.monotonic() - run.began:.0f} s: ", end="")
+        if not reached:  # what it had to do again took less time than before
+            assert run.process.returncode == 0, run.log.read_text()[-5000:]
+            print("it had ended", flush=True)
+            break
+        run.end(way)
+        print(f"{run.process.returncode}, {len(results(checkout.folder))} files", flush=True)
+        if way != "SIGKILL":  # else its jobs are still at work
+            assert_whole(checkout, expected)
+    assert sum(run.process.returncode != 0 for run in runs) > MOMENTS / 2
     for run in runs:
-        run.outlived()
-    checkout.snakemake(*arguments, "--unlock")
+        run.outlived(300)
+    assert_whole(checkout, expected)
+    checkout.snakemake("--unlock", *arguments)
     checkout.snakemake(*arguments)
-    found = results(checkout.folder)
-    temporary = ("embeddings", "neighbours")
-    assert {p for p in expected if p.parts[1] not in temporary} == {
-        p for p in found if p.parts[1] not in temporary
-    }
-    for inside, path in found.items():
-        assert filecmp.cmp(path, expected[inside], shallow=False), inside
+    assert_whole(checkout, expected)
+    assert lasting(results(checkout.folder)) == lasting(expected)
     assert not checkout.partial_files()

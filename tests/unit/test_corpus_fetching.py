@@ -229,11 +229,11 @@ def test_an_earlier_good_file_survives_a_bad_download(tmp_path):
 @pytest.mark.parametrize("as_url", [False, True], ids=["path", "file URL"])
 def test_a_local_file_is_unpacked_and_left_alone(tmp_path, pack, as_url):
     local = tmp_path / "a corpus with spaces"
-    local.write_bytes(pack(CONTENT))
+    local.write_bytes(packed := pack(CONTENT))
     found = get(tmp_path / "out", local.as_uri() if as_url else str(local))
     assert (tmp_path / "out").read_bytes() == CONTENT
     assert (found.size, found.sha256, found.distinct_bytes) == (len(CONTENT), SHA256, 256)
-    assert local.read_bytes() == pack(CONTENT)
+    assert local.read_bytes() == packed
 
 
 @pytest.mark.parametrize(

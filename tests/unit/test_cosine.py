@@ -6,26 +6,19 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from clouds import gaussian, hidden_states, rotation
-from shape_of_learning import average_cosine, cosine
+from hard_clouds import over_all_pairs
+from shape_of_learning import average_cosine, moments
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def over_all_pairs(X):
-    units = X / np.linalg.norm(X, axis=1, keepdims=True)
-    cosines = units @ units.T
-    np.fill_diagonal(cosines, 0)
-    return math.fsum(cosines.ravel()) / (len(X) * (len(X) - 1))
-
-
 @pytest.mark.parametrize("rows_per_block", [1, 7, 1024])
 def test_the_closed_form_is_the_mean_over_all_pairs(rows_per_block, monkeypatch):
-    monkeypatch.setattr(cosine, "ROWS_PER_BLOCK", rows_per_block)
     X = hidden_states()
+    monkeypatch.setattr(moments, "BLOCK_BYTES", rows_per_block * 8 * X.shape[1])
     # Cosines lie in [-1, 1], and so do the errors of their mean in units of the last place.
     assert average_cosine(X) == pytest.approx(over_all_pairs(X), abs=1e-14)
-    centred = X - X.mean(axis=0)
-    assert average_cosine(X, center=True) == pytest.approx(over_all_pairs(centred), abs=1e-14)
+    assert average_cosine(X, center=True) == pytest.approx(over_all_pairs(X, True), abs=1e-14)
 
 
 def test_a_sample_estimates_the_whole():

@@ -115,3 +115,24 @@ def test_a_folder_is_whole_or_absent_whenever_its_writer_is_killed(tmp_path):
     subprocess.run([sys.executable, "-c", WRITER, str(final)], env=ENVIRONMENT, check=True)
     assert list(tmp_path.iterdir()) == [final]
     assert len(list(final.iterdir())) == 200
+
+
+REPLACERS = """
+import sys
+from pathlib import Path
+from shape_of_learning.files import written_beside
+for _ in range(100):
+    with written_beside(Path(sys.argv[1])) as partial:
+        partial.mkdir()
+        (partial / "inside").touch()
+"""
+
+
+def test_processes_that_replace_the_same_folder_do_not_make_each_other_fail(tmp_path):
+    """As a job that outlives its run, and the one that a new run starts."""
+    final = tmp_path / "folder"
+    command = [sys.executable, "-c", REPLACERS, str(final)]
+    processes = [subprocess.Popen(command, env=ENVIRONMENT) for _ in range(4)]
+    assert [process.wait(60) for process in processes] == [0] * 4
+    assert list(tmp_path.iterdir()) == [final]
+    assert [path.name for path in final.iterdir()] == ["inside"]

@@ -31,21 +31,25 @@ class Checkout:
         self, *arguments: str, succeeds: bool = True, environment: Mapping[str, str] = EMPTY
     ) -> str:
         """Run Snakemake and return all that it prints."""
-        own = {"HF_HOME": str(self.folder / "hf"), "HF_HUB_OFFLINE": "1", **environment}
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-        environment = {**inherited, **own}
-        # Jobs call `python`; it must be the one that has the dependencies.
-        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         run = subprocess.run(
             [sys.executable, "-m", "snakemake", *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         assert (run.returncode == 0) == succeeds, run.stdout[-5000:]
         return run.stdout
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The variables that Snakemake sees: nothing of the user's own Hugging Face settings."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+        own = {"HF_HOME": str(self.folder / "hf"), "HF_HUB_OFFLINE": "1"}
+        variables = {**inherited, **own, **more}
+        # Jobs call `python`; it must be the one that has the dependencies.
+        variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+        return variables
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """Jobs that a dry-run plans, by rule."""

@@ -1,10 +1,15 @@
 """Arrays as they come, turned into float64 matrices that the estimators can trust."""
 
+import hashlib
 import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+
+class NotFiniteError(ValueError):
+    """NaN or infinity, such as the hidden states of a broken checkpoint hold."""
 
 
 def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarray:
@@ -28,7 +33,8 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
     Raises
     ------
     ValueError
-        If `X` is not numeric, not two-dimensional, empty, or holds NaN or infinity.
+        If `X` is not numeric, not two-dimensional or empty; if it holds NaN or infinity,
+        :class:`NotFiniteError`.
     """
     array = _as_array(X, name)
     if array.ndim != 2:
@@ -43,7 +49,7 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
         sound = np.isfinite(matrix)
         if not sound.all():
             row = int(np.argmin(sound.all(axis=1)))
-            raise ValueError(f"{name} holds NaN or infinity, first in row {row}")
+            raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
     return matrix
 
 
@@ -92,6 +98,25 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     row_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
     _, first = np.unique(row_bytes, return_index=True)
     return np.sort(first)
+
+
+class DistinctRowCount:
+    """Count distinct rows, as :func:`distinct_rows` tells them apart, of a cloud that comes in blocks.
+
+    Of each row its SHA-256 digest is kept, not the row. All blocks must have one dtype.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(self, X: np.ndarray) -> None:
+        """Take in rows, shape (n, d), of a real dtype."""
+        # Adding zero turns -0.0 into 0.0 and leaves the dtype.
+        for row in np.ascontiguousarray(X + X.dtype.type(0)):
+            self._seen.add(hashlib.sha256(row).digest())
 
 
 def scaled_to_unit(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

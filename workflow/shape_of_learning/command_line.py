@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import disk_is_full_or_read_only
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -36,15 +37,16 @@ def run(
     arguments = vars(parser.parse_args())
     # As an exception, a request to end removes what is half-written on its way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    _configure_logging(arguments.pop("log"), console)
     try:
+        _configure_logging(arguments.pop("log"), console)
         main(**arguments)
     except InputError as error:
         logger.error("%s", error)
         sys.exit(1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        logger.error("%s%s", where, error.strerror or " ".join(str(error).split()))
+        reason = f"{where}{error.strerror or ' '.join(str(error).split())}"
+        logger.error("%s", disk_is_full_or_read_only(error, error.filename or "a file") or reason)
         logger.debug("where it happened", exc_info=True)
         sys.exit(1)
     except KeyboardInterrupt:
@@ -57,6 +59,7 @@ def run(
 def _configure_logging(log: Path | None, console: int) -> None:
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
+    logging.raiseExceptions = False  # a log that a full disk cuts short is no reason to print pages
     shown = logging.StreamHandler(sys.stderr)
     shown.setLevel(console)
     shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))

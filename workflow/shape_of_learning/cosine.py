@@ -2,26 +2,24 @@
 
 import math
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_matrix, centred
-
-# Rows normalised at a time: 1024 rows of 4096 numbers are 32 MiB.
-ROWS_PER_BLOCK = 1024
+from shape_of_learning.arrays import as_matrix
+from shape_of_learning.moments import Moments
 
 
-def average_cosine(X: ArrayLike, center: bool = False) -> float:
+def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
     r"""Mean cosine of the angle between two different rows, over all pairs.
 
     .. math:: \frac{1}{n (n - 1)} \sum_{i \ne j} u_i \cdot u_j
-              = \frac{\|\sum_i u_i\|^2 - \sum_i \|u_i\|^2}{n (n - 1)},
+              = \frac{\|\sum_i u_i\|^2 - n}{n (n - 1)},
               \qquad u_i = x_i / \|x_i\|
 
     Parameters
     ----------
-    X : array_like or torch.Tensor, shape (n, d)
-        Vectors, n >= 2. Any real dtype; computed in float64.
+    X : array_like or torch.Tensor, shape (n, d), or Moments
+        Vectors, n >= 2, of any real dtype; computed in float64. Or what a pass over them left, with
+        the part ``"directions"``, or ``"centred_directions"`` if they are centred.
     center : bool
         Whether to subtract the mean vector first.
 
@@ -34,7 +32,8 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, has fewer than two rows, or holds NaN or infinity.
+        If `X` is not two-dimensional, has fewer than two rows, or holds NaN or infinity; if moments
+        lack the part.
 
     Notes
     -----
@@ -51,29 +50,19 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
-    X = as_matrix(X)
-    if len(X) < 2:
-        raise ValueError(f"X has {len(X)} row, but a pair takes at least 2")
-    noise = 0.0
-    if center:
-        X = centred(X)
-        # A row equal to the mean keeps the rounding of the mean, whose direction says nothing.
-        noise = 8 * np.finfo(float).eps * float(np.linalg.norm(np.abs(X).max(axis=0)))
-
-    total = np.zeros(X.shape[1])
-    squares, directed = 0.0, 0
-    for start in range(0, len(X), ROWS_PER_BLOCK):
-        block = X[start : start + ROWS_PER_BLOCK]
-        largest = np.abs(block).max(axis=1, keepdims=True)
-        nonzero = largest[:, 0] > 0
-        # Divided by its largest entry first, no row is too large or too small to be squared.
-        units = block[nonzero] / largest[nonzero]
-        norms = np.sqrt(np.einsum("ij,ij->i", units, units))
-        heard = norms * largest[nonzero, 0] > noise
-        units = units[heard] / norms[heard, None]
-        total += units.sum(axis=0)
-        squares += float(np.einsum("ij,ij->i", units, units).sum())
-        directed += len(units)
-    if directed < 2:
+    if isinstance(X, Moments):
+        moments = X
+    else:
+        X = as_matrix(X)
+        moments = Moments(X.shape[1], () if center else ("directions",))
+        moments.add(X)
+        if center:
+            moments.add_directions(X)
+    if moments.n < 2:
+        raise ValueError(f"X has {moments.n} row, but a pair takes at least 2")
+    if center and moments.is_constant:
         return math.nan
-    return min((float(np.square(total).sum()) - squares) / (directed * (directed - 1)), 1.0)
+    directions = moments.centred_directions if center else moments.directions
+    if directions is None:
+        raise ValueError("X are moments without the directions that this cosine takes")
+    return directions.average_cosine()

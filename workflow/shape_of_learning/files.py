@@ -1,5 +1,6 @@
 """Files appear under their final name only when they are whole."""
 
+import errno
 import os
 import platform
 import re
@@ -13,6 +14,7 @@ from shape_of_learning.errors import InputError
 
 HOST = platform.node().partition(".")[0] or "host"
 ABANDONED_SECONDS = 24 * 3600
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -31,24 +33,43 @@ def written_beside(final: Path) -> Iterator[Path]:
         rename is atomic. It does not exist yet: the block creates the file or the folder. If the block
         raises, what it wrote is removed. No other process writes to it, even if a killed run has left its
         jobs running; what such processes leave behind is removed once they are gone.
+
+    Raises
+    ------
+    InputError
+        If the disk is full or read-only.
     """
     final = Path(final)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    for abandoned in filter(_is_abandoned, _partials(final)):
-        remove(abandoned)
     partial = final.with_name(f".{final.name}.{HOST}-{os.getpid()}.partial")
     try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        for abandoned in filter(_is_abandoned, _partials(final)):
+            remove(abandoned)
         yield partial
-        if final.is_dir():  # a folder, unlike a file, cannot be renamed over
-            with suppress(FileNotFoundError):
-                final.rename(aside := partial.with_suffix(".old.partial"))
-            partial.rename(final)
-            remove(aside)
-        else:
-            partial.rename(final)
-    except BaseException:
-        remove(partial)
+        _give_name(partial, final)
+    except BaseException as error:
+        with suppress(OSError):  # which would hide the reason
+            remove(partial)
+        if isinstance(error, OSError) and (said := disk_is_full_or_read_only(error, final)):
+            raise InputError(said) from error
         raise
+
+
+def _give_name(partial: Path, final: Path) -> None:
+    """Rename; what has the name already, perhaps since a moment ago, goes."""
+    aside = partial.with_suffix(".old.partial")
+    while True:
+        try:
+            partial.rename(final)
+            break
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        # Onto a folder that holds anything, unlike onto a file, nothing can be renamed.
+        remove(aside)
+        with suppress(FileNotFoundError):  # another process has moved it away
+            final.rename(aside)
+    remove(aside)
 
 
 def _partials(final: Path) -> list[Path]:
@@ -75,6 +96,48 @@ def _is_abandoned(partial: Path) -> bool:
     return False
 
 
+def disk_is_full_or_read_only(error: OSError, path: Path | str) -> str | None:
+    """Say in one sentence why `path` could not be written; None if `error` is of another kind."""
+    if error.errno in DISK_FULL:
+        return (
+            f"the disk is full: {path} could not be written; free some space and run again, or run in "
+            "another folder with `--directory`"
+        )
+    if error.errno == errno.EROFS:
+        return _not_writable(path, error.strerror)
+    return None
+
+
+def _not_writable(path: Path | str, reason: str) -> str:
+    return (
+        f"{path} cannot be written to ({reason}); make its folder writable, or run in another with "
+        "`--directory`"
+    )
+
+
+def require_writable(*folders: Path) -> None:
+    """Refuse to start where nothing could be written.
+
+    Parameters
+    ----------
+    *folders : Path
+        Need not exist yet.
+
+    Raises
+    ------
+    InputError
+        If something may not be written into one of them, or the folder that it would be made in.
+    """
+    for folder in folders:
+        existing = _existing(folder)
+        if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+            raise InputError(_not_writable(existing.absolute(), "read-only, or no folder"))
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+
+
 def require_space(folder: Path, needed: int) -> None:
     """Refuse to start what would fill the disk.
 
@@ -90,8 +153,7 @@ def require_space(folder: Path, needed: int) -> None:
     InputError
         If fewer are free; the message says how many.
     """
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
+    free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
         raise InputError(
             f"{folder} needs {needed / 1e6:,.1f} MB, but {free / 1e6:,.1f} MB are free there; free some, "
@@ -102,6 +164,7 @@ def require_space(folder: Path, needed: int) -> None:
 def remove(path: Path) -> None:
     """Remove a file or a folder with all it holds; nothing happens if there is none."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        with suppress(FileNotFoundError):  # another process removes it, too
+            shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

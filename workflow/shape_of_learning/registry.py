@@ -21,12 +21,16 @@ class Estimator:
         How many nearest distances it needs; 0 for those that read the hidden states themselves.
     arguments : mapping
         Keyword arguments that make the variant.
+    parts : tuple of str
+        Parts of the `Moments` of a batch that it takes instead of the batch, which then need not fit
+        into memory; empty if it takes the matrix or neighbour distances.
     """
 
     module: str
     function: str
     neighbours: int = 0
     arguments: Mapping[str, bool | float | int | str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     @property
     def needs_neighbours(self) -> bool:
@@ -39,10 +43,14 @@ class Estimator:
 
 
 ESTIMATORS: dict[str, Estimator] = {
-    "anisotropy": Estimator("spectrum", "anisotropy", 0, {"center": True}),
-    "anisotropy_uncentered": Estimator("spectrum", "anisotropy", 0, {"center": False}),
-    "average_cosine": Estimator("cosine", "average_cosine", 0, {"center": False}),
-    "average_cosine_centered": Estimator("cosine", "average_cosine", 0, {"center": True}),
+    "anisotropy": Estimator("spectrum", "anisotropy", 0, {"center": True}, ("scatter",)),
+    "anisotropy_uncentered": Estimator(
+        "spectrum", "anisotropy", 0, {"center": False}, ("scatter",)
+    ),
+    "average_cosine": Estimator("cosine", "average_cosine", 0, {"center": False}, ("directions",)),
+    "average_cosine_centered": Estimator(
+        "cosine", "average_cosine", 0, {"center": True}, ("centred_directions",)
+    ),
     "two_nn": Estimator("intrinsic_dimension", "two_nn", 2, {"kept": 0.9}),
     "two_nn_authors": Estimator("intrinsic_dimension", "two_nn", 2, {"kept": 0.2}),
     "mada": Estimator("intrinsic_dimension", "mada", 20, {"k": 20, "combine": "mean"}),

@@ -27,6 +27,19 @@ def write_record(folder: Path, files: Mapping[str, Mapping[str, Any]], **provena
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
+def is_recorded(folder: Path, provenance: Mapping[str, Any]) -> bool:
+    """Tell whether a folder holds a whole checkpoint of this provenance, by its record and sizes."""
+    try:
+        content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        files = content.pop("files")
+        sizes = {name: (folder / name).stat().st_size for name in files}
+    except (OSError, ValueError, AttributeError, KeyError):
+        return False
+    return content == dict(provenance) and all(
+        sizes[name] == entry["bytes"] for name, entry in files.items()
+    )
+
+
 def file_entry(path: Path) -> dict[str, int | str]:
     """Size in bytes and hexadecimal SHA-256 of a file, which is read in blocks."""
     with path.open("rb") as stream:

@@ -1,6 +1,8 @@
 """Checkpoints from the Hugging Face Hub: pinned to a commit, only the files that are needed."""
 
+import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from shape_of_learning.checkpoints.checkpoint_files import (
@@ -8,15 +10,21 @@ from shape_of_learning.checkpoints.checkpoint_files import (
     tokenizer_files,
     weight_files,
 )
-from shape_of_learning.checkpoints.checkpoint_record import write_record
-from shape_of_learning.checkpoints.model_entry import check_against_entry
+from shape_of_learning.checkpoints.checkpoint_record import is_recorded, write_record
+from shape_of_learning.checkpoints.model_entry import (
+    check_against_entry,
+    read_configuration_file,
+)
 from shape_of_learning.errors import InputError
+from shape_of_learning.file_lock import made_by_one_process
 from shape_of_learning.files import remove, written_beside
 from shape_of_learning.hub.downloads import Downloads
 from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
 from shape_of_learning.hub.listing import inside, resolve_and_list
 from shape_of_learning.hub.remote_revision import RemoteRevision
 from shape_of_learning.hub.retrying import FIRST_PAUSE, patiently
+
+logger = logging.getLogger(__name__)
 
 
 def fetch(
@@ -47,7 +55,8 @@ def fetch(
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. Until then
         they gather in ``.{name}.download``, where a killed process leaves them, the torn ones too,
-        for the next run to go on with.
+        for the next run to go on with. Where another process fetches the same, this one waits for it
+        and takes what it has made.
     layers, hidden_size, role, last_hidden_size
         What the entry says, as :func:`.check_against_entry` takes it. Compared before the weights
         are downloaded.
@@ -75,47 +84,52 @@ def fetch(
             key="tokenizer",
             first_pause=first_pause,
         )
-    downloads = Downloads(
-        destination.with_name(f".{destination.name}.download"), where, first_pause
-    )
-    configuration = downloads.json(source, inside(subfolder, CONFIGURATION))
-    check_against_entry(
-        configuration,
+    provenance = {
+        "source": "hub",
+        "model": model,
+        "repository": repository,
+        "revision": revision,
+        "commit": source.commit,
+        "subfolder": subfolder,
+        "tokenizer": {
+            "repository": words.repository,
+            "revision": words.revision,
+            "commit": words.commit,
+        },
+    }
+    check = partial(
+        check_against_entry,
         layers=layers,
         hidden_size=hidden_size,
         last_hidden_size=last_hidden_size,
         role=role,
         where=where,
     )
-    tokenizer_paths = _tokenizer_paths(words, subfolder, where)
-    weight_paths = _weight_paths(source, subfolder, downloads)
-    paths = downloads.files(
-        [
-            (source, inside(subfolder, CONFIGURATION)),
-            *((words, path) for path in tokenizer_paths),
-            *((source, path) for path in weight_paths),
-        ]
-    )
-    with written_beside(destination) as folder:
-        folder.mkdir()
-        for path in paths:
-            _link_or_move(path, folder / path.name)
-        write_record(
-            folder,
-            {path.name: downloads.entries[path] for path in paths},
-            source="hub",
-            model=model,
-            repository=repository,
-            revision=revision,
-            commit=source.commit,
-            subfolder=subfolder,
-            tokenizer={
-                "repository": words.repository,
-                "revision": words.revision,
-                "commit": words.commit,
-            },
+    with made_by_one_process(destination):
+        if is_recorded(destination, provenance):
+            check(read_configuration_file(destination))
+            logger.info("%s: another run has fetched %s", where, destination)
+            return
+        downloads = Downloads(
+            destination.with_name(f".{destination.name}.download"), where, first_pause
         )
-    remove(downloads.folder)
+        check(downloads.json(source, inside(subfolder, CONFIGURATION)))
+        tokenizer_paths = _tokenizer_paths(words, subfolder, where)
+        weight_paths = _weight_paths(source, subfolder, downloads)
+        paths = downloads.files(
+            [
+                (source, inside(subfolder, CONFIGURATION)),
+                *((words, path) for path in tokenizer_paths),
+                *((source, path) for path in weight_paths),
+            ]
+        )
+        with written_beside(destination) as folder:
+            folder.mkdir()
+            for path in paths:
+                _link_or_move(path, folder / path.name)
+            files = {path.name: downloads.entries[path] for path in paths}
+            write_record(folder, files, **provenance)
+        remove(downloads.folder)
 
 
 def _resolve(

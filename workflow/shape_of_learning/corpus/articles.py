@@ -1,10 +1,12 @@
 """Articles of an export, cleaned by several processes, in the order of the file."""
 
+import os
+import threading
 from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 from shape_of_learning.corpus.export import Export
 from shape_of_learning.corpus.wikitext import clean_page, is_redirect
@@ -127,7 +129,8 @@ def _in_order(batches: Iterator[list[str]], processes: int) -> Iterator[CleanedB
         yield from map(_clean_batch, batches)
         return
     # Spawned, since a fork of a process with threads (a progress bar's) may deadlock.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(processes, spawn, initializer=_end_with_parent) as pool:
         waiting: deque[Future[CleanedBatch]] = deque()
         for batch in batches:
             waiting.append(pool.submit(_clean_batch, batch))
@@ -135,3 +138,13 @@ def _in_order(batches: Iterator[list[str]], processes: int) -> Iterator[CleanedB
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _end_with_parent() -> None:
+    """Let this worker end with the process that it works for; if that is killed it would wait for ever."""
+
+    def end() -> None:
+        parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()

@@ -6,13 +6,15 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from shape_of_learning.corpus.download import Partial, Unavailable, download
 from shape_of_learning.corpus.unpacking import unpacked
-from shape_of_learning.corpus.verification import Expected, Found, Unusable, copy_verified
+from shape_of_learning.corpus.verification import Expected, Found, Unusable, copy_verified, verified
 from shape_of_learning.errors import InputError
+from shape_of_learning.file_lock import made_by_one_process
 from shape_of_learning.files import written_beside
 
 logger = logging.getLogger(__name__)
@@ -51,7 +53,8 @@ def fetch(source: CorpusSource, output: Path, *, pause: float = 1.0) -> Found:
         Where from and what.
     output : Path
         Final name. A download is kept beside it as ``.NAME.MIRROR.partial`` until it is complete
-        and judged; a later call, also of another process, goes on from there.
+        and judged; a later call, also of another process, goes on from there. Where another process is
+        at it, this one waits and, if there is a digest to know it by, takes what it has made.
     pause : float
         Seconds before a broken connection is taken up again, and before the second round through
         the mirrors; doubled before each round that follows.
@@ -66,6 +69,22 @@ def fetch(source: CorpusSource, output: Path, *, pause: float = 1.0) -> Found:
     InputError
         Where no mirror has the file. The message has one reason for each.
     """
+    with made_by_one_process(output):
+        if (found := _made_meanwhile(source, output)) is not None:
+            logger.info("%s: another run has made %s", source.name, output)
+            return found
+        return _fetch_from_any(source, output, pause)
+
+
+def _made_meanwhile(source: CorpusSource, output: Path) -> Found | None:
+    """What another process has put under the final name, if a digest says that it is the right file."""
+    if source.expected.has_digest() and output.exists():
+        with suppress(Unusable):
+            return verified(output, source.expected)
+    return None
+
+
+def _fetch_from_any(source: CorpusSource, output: Path, pause: float) -> Found:
     failures: dict[str, Unavailable | Unusable] = {}
     hopeless: set[str] = set()
     for turn in range(ROUNDS):

@@ -83,20 +83,34 @@ def copy_verified(stream: BinaryIO, copy: Path, expected: Expected) -> Found:
         At the first property that differs. Of a stream longer than expected, no more is written
         than shows it.
     """
+    with copy.open("wb") as target:
+        sha256, size, distinct = _read(stream, expected, target)
+    return _judged(Found(size, sha256, git_blob_name(copy), distinct), expected)
+
+
+def verified(path: Path, expected: Expected) -> Found:
+    """Check a file that is there already, as :func:`copy_verified` does."""
+    with path.open("rb") as stream:
+        sha256, size, distinct = _read(stream, expected)
+    return _judged(Found(size, sha256, git_blob_name(path), distinct), expected)
+
+
+def _read(
+    stream: BinaryIO, expected: Expected, target: BinaryIO | None = None
+) -> tuple[str, int, int]:
+    """SHA-256, bytes and number of distinct byte values of a stream, written to `target`."""
     sha256 = hashlib.sha256()
     missing = set(range(256))
     size = 0
-    with copy.open("wb") as target:
-        while chunk := stream.read(CHUNK_BYTES):
-            size += len(chunk)
-            if expected.size is not None and size > expected.size:
-                raise Unusable(f"it has more than the expected {expected.size:,} bytes", "bytes")
-            sha256.update(chunk)
-            missing = {value for value in missing if value not in chunk}
+    while chunk := stream.read(CHUNK_BYTES):
+        size += len(chunk)
+        if expected.size is not None and size > expected.size:
+            raise Unusable(f"it has more than the expected {expected.size:,} bytes", "bytes")
+        sha256.update(chunk)
+        missing = {value for value in missing if value not in chunk}
+        if target is not None:
             target.write(chunk)
-    found = Found(size, sha256.hexdigest(), git_blob_name(copy), 256 - len(missing))
-    _compare(found, expected)
-    return found
+    return sha256.hexdigest(), size, 256 - len(missing)
 
 
 def git_blob_name(path: Path) -> str:
@@ -109,7 +123,7 @@ def git_blob_name(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _compare(found: Found, expected: Expected) -> None:
+def _judged(found: Found, expected: Expected) -> Found:
     for quality, entry, has, wanted in (
         ("its size in bytes", "bytes", found.size, expected.size),
         ("its SHA-256", "sha256", found.sha256, expected.sha256),
@@ -123,3 +137,4 @@ def _compare(found: Found, expected: Expected) -> None:
     ):
         if wanted is not None and has != wanted:
             raise Unusable(f"{quality} is {has} where {wanted} is expected", entry)
+    return found

@@ -17,7 +17,7 @@ from shape_of_learning.embeddings.cross_entropy import (
     next_tokens,
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.embeddings.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
@@ -125,9 +125,8 @@ def dump_embeddings(
     predicted = _predicted(forward, role, tokenised, tokenizer.mask_token_id, masking)
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     run = BatchRun(forward, str(checkpoint), tokenised, predicted, padding, widths, threads)
-    # HDF5 can crash on a full disk. Each row is its values, its token and its position.
-    row_bytes = sum(np.dtype(protocol.dtype).itemsize * width + 16 for width in widths)
-    require_space(destination, run.tokens * row_bytes)
+    dtype = np.dtype(protocol.dtype)
+    require_space(destination, sum(file_bytes(run.tokens, width, dtype) for width in widths))
     with written_beside(destination) as folder:
         folder.mkdir()
         writer = HiddenStateWriter(

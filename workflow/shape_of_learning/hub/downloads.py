@@ -1,6 +1,5 @@
 """Files of a checkpoint on their way from the Hub to a folder."""
 
-import errno
 import json
 import logging
 import threading
@@ -12,7 +11,7 @@ from typing import Any
 from huggingface_hub import constants, hf_hub_url
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import require_space
+from shape_of_learning.files import DISK_FULL, require_space
 from shape_of_learning.hub.fingerprint import Fingerprint
 from shape_of_learning.hub.hub_cache import adopt, cached_file, can_be_linked
 from shape_of_learning.hub.hub_errors import explained, lacking
@@ -25,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 PARALLEL_FILES = 4  # one connection rarely fills a line; more would only crowd out other jobs
 PROGRESS_SECONDS = 30.0  # between two lines of the log
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Downloads:

@@ -5,8 +5,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.files import written_beside
+from shape_of_learning.hdf5_files import UNREADABLE, unreadable
 
 
 def write_neighbours(path: Path, batches: list[tuple[int, np.ndarray]], left_over: int) -> None:
@@ -22,11 +22,16 @@ def write_neighbours(path: Path, batches: list[tuple[int, np.ndarray]], left_ove
     left_over : int
         Vectors of the layer that fill no batch.
     """
-    with written_beside(path) as partial, h5py.File(partial, "w") as file:
+    # In memory, where they are anyhow: HDF5 itself crashes on a full disk.
+    with h5py.File(path.name, "w", driver="core", backing_store=False) as file:
         file.attrs["left_over"] = left_over
         for number, (vectors, distances) in enumerate(batches):
             dataset = file.create_dataset(f"batch_{number}", data=distances)
             dataset.attrs["n"] = vectors
+        file.flush()
+        content = file.id.get_file_image()
+    with written_beside(path) as partial:
+        partial.write_bytes(content)
 
 
 def read_neighbours(path: Path) -> list[tuple[int, np.ndarray]]:
@@ -35,7 +40,7 @@ def read_neighbours(path: Path) -> list[tuple[int, np.ndarray]]:
     Raises
     ------
     InputError
-        If the file is missing or truncated.
+        If the file is missing, truncated or unreadable.
     """
     try:
         with h5py.File(path, "r") as file:
@@ -43,6 +48,5 @@ def read_neighbours(path: Path) -> list[tuple[int, np.ndarray]]:
             if not datasets:
                 raise KeyError("batch_0")
             return [(int(dataset.attrs["n"]), dataset[()]) for dataset in datasets]
-    except (OSError, KeyError) as error:
-        reason = "is missing" if not path.exists() else "cannot be read (truncated?)"
-        raise InputError(f"{path} {reason}; delete it and run again") from error
+    except UNREADABLE as error:
+        raise unreadable(path, error, "delete it and run again") from error

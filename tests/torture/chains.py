@@ -1,0 +1,85 @@
+"""The chains that are disturbed: a small one that has every kind of rule, and the demo."""
+
+import hashlib
+import os
+from itertools import islice
+from pathlib import Path
+
+from checkouts import Checkout
+from shape_of_learning.corpus.python_topics import pages, write_export
+from tiny_models import save_tiny_model
+
+# Of the demo's own corpus, which the small chain does not need, so that this rule is there, too.
+WRAPPED = "resources/corpus/python_topics.raw"
+
+
+def demo(_: Checkout) -> list[str]:
+    """Return the arguments that a run of the demo takes."""
+    return ["--configfile", "config/demo.yaml", "--cores", "2"]
+
+
+def small(checkout: Checkout) -> list[str]:
+    """Write a configuration of two small models and return the arguments that a run takes.
+
+    One is pretrained, the other fetched from a Hugging Face cache, as without a network.
+    """
+    corpus = checkout.folder / "export.xml"
+    write_export(corpus, dict(islice(pages(), 40)))
+    fill_cache(checkout.folder / "hf", "org/model")
+    models = {
+        "pretrained": {
+            "role": "encoder",
+            "layers": 2,
+            "hidden_size": 16,
+            "pretraining": {
+                "architecture": "bert",
+                "attention_heads": 2,
+                "vocabulary": 300,
+                "context": 96,
+                "batch_size": 2,
+                "learning_rate": 0.003,
+                "warmup_steps": 0,
+                "last_step": 1,
+                "threads": 1,
+            },
+        },
+        "fetched": {
+            "role": "decoder",
+            "layers": 3,
+            "hidden_size": 32,
+            "repository": "org/model",
+        },
+    }
+    checkout.write("config/models/small.yaml", models)
+    source = {"urls": [corpus.name], "format": "mediawiki"}
+    settings = {
+        "models": list(models),
+        "corpus": {"source": "export", "sources": {"export": source}},
+        "sampling": {"windows": 24, "window_characters": 64},
+        "measurement": {"batch_vectors": 600, "estimators": ["anisotropy", "mom"]},
+        "figures": {
+            **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
+            "anisotropy_measures": [],
+            "figure_1": list(models),
+            "loss_by_step": ["pretrained"],
+            "table_1": ["pretrained"],
+        },
+    }
+    checkout.write("small.yaml", settings)
+    return ["--configfile", "config/demo.yaml", "small.yaml", "--cores", "2", "--", "all", WRAPPED]
+
+
+def fill_cache(home: Path, repository: str) -> None:
+    """Put a tiny model into a Hugging Face cache, laid out as the client does it."""
+    cache = home / "hub" / f"models--{repository.replace('/', '--')}"
+    commit = hashlib.sha1(repository.encode(), usedforsecurity=False).hexdigest()
+    for folder in ("refs", "blobs", f"snapshots/{commit}"):
+        (cache / folder).mkdir(parents=True)
+    (cache / "refs" / "main").write_text(commit)
+    source = save_tiny_model(home / "source", "gpt_neox", head=True)
+    for file in source.iterdir():
+        blob = cache / "blobs" / hashlib.sha256(file.read_bytes()).hexdigest()
+        file.rename(blob)
+        link = cache / "snapshots" / commit / file.name
+        link.symlink_to(os.path.relpath(blob, link.parent))
+    source.rmdir()

@@ -1,0 +1,101 @@
+"""Every kind of rule, ended at its worst moments."""
+
+import filecmp
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from jobs import (
+    AS_ALL_IS_WRITTEN,
+    AS_IT_BEGINS,
+    Job,
+    one_of_each_script,
+    start,
+    wait_until_it_waits,
+)
+from runs import Undisturbed
+
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
+# They differ from plot_figure_1 in what they draw; all save it by the same function.
+OTHER_FIGURES = {
+    "plot_anisotropy_measures",
+    "plot_dimension_by_step",
+    "plot_dimension_estimators",
+    "plot_training_profile",
+}
+KINDS = sorted({path.stem for path in SCRIPTS.glob("*.py")} - OTHER_FIGURES)
+
+
+@pytest.fixture(scope="module")
+def jobs(reference: Undisturbed) -> dict[str, Job]:
+    return one_of_each_script(reference.checkout, reference.arguments)
+
+
+@pytest.fixture(scope="module")
+def folder(reference: Undisturbed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the undisturbed run has made."""
+    copy = tmp_path_factory.mktemp("jobs") / "it's a copy"
+    skipped = shutil.ignore_patterns(".snakemake", "workflow")
+    shutil.copytree(reference.checkout.folder, copy, symlinks=True, ignore=skipped)
+    return copy
+
+
+@pytest.fixture(autouse=True)
+def environment(reference: Undisturbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in reference.checkout.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", str(SCRIPTS.parent))
+
+
+def files(path: Path) -> list[Path]:
+    """A file, or the files of a folder but for what Snakemake adds."""
+    inside = path.rglob("*") if path.is_dir() else [path]
+    return sorted(file for file in inside if file.is_file() and ".snakemake" not in file.name)
+
+
+def assert_equal(made: Path, expected: Path) -> None:
+    assert [f.relative_to(made) for f in files(made)] == [
+        f.relative_to(expected) for f in files(expected)
+    ]
+    for one, other in zip(files(made), files(expected), strict=True):
+        assert filecmp.cmp(one, other, shallow=False), f"{one} has other bytes"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_that_is_ended_leaves_nothing_half_written_and_its_rerun_is_whole(
+    kind: str, jobs: dict[str, Job], folder: Path, reference: Undisturbed
+):
+    job = jobs[kind]
+    whole = reference.checkout.folder
+
+    def remove_outputs() -> None:
+        for output in job.outputs:
+            path = folder / output
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def unfinished() -> list[Path]:
+        return [path for o in job.outputs for path in (folder / o).parent.glob(".*.partial")]
+
+    for moment in (AS_IT_BEGINS, AS_ALL_IS_WRITTEN):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+            remove_outputs()
+            process = start(job, folder, waits_at=moment)
+            wait_until_it_waits(process, folder)
+            os.kill(process.pid, number)
+            process.join(60)
+            assert process.exitcode in (-number, 128 + number)
+            for output in job.outputs:
+                if (folder / output).exists():  # one of several that a job makes
+                    assert_equal(folder / output, whole / output)
+            if number != signal.SIGKILL:
+                assert unfinished() == []
+    remove_outputs()
+    process = start(job, folder)
+    process.join(120)
+    assert process.exitcode == 0
+    for output in job.outputs:
+        assert_equal(folder / output, whole / output)
+    assert unfinished() == []

@@ -1,0 +1,67 @@
+"""Clouds on which float64 is easily lost, and what isotropy measures of them are."""
+
+import math
+
+import numpy as np
+
+from clouds import gaussian, hidden_states
+from shape_of_learning.random_streams import random_stream
+
+
+def exactly_centred(X):
+    """Rows less their mean, in extended precision, which also has the range for any square."""
+    X = np.asarray(X, dtype=np.longdouble)
+    X = X[:, np.ptp(X, axis=0) > 0]
+    X = X - X.mean(axis=0)
+    return X - X.mean(axis=0)  # what the rounding of the first mean left over
+
+
+def by_singular_values(X, center=True):
+    """Full decomposition of the matrix, centred in extended precision."""
+    X = exactly_centred(X) if center else np.asarray(X, dtype=np.longdouble)
+    squares = np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
+    return squares[0] / squares.sum()
+
+
+def with_huge_coordinate():
+    X = hidden_states()
+    X[17, 5] = 1e30
+    return X
+
+
+CLOUDS = {
+    "tall": hidden_states,
+    "wide": lambda: hidden_states(n=40, d=300),
+    "square": lambda: hidden_states(n=60, d=60),
+    "two rows": lambda: gaussian(2, 5),
+    "one column": lambda: gaussian(50, 1),
+    "isotropic": lambda: gaussian(200, 50),
+    "offset 1000": lambda: hidden_states() + 1000,
+    "offset 5000 times the signal": lambda: gaussian(300, 40) + 5000 * gaussian(1, 40, seed=1),
+    "offset 1e13 times the signal": lambda: gaussian(300, 40) + 1e13 * gaussian(1, 40, seed=1),
+    "one constant coordinate": lambda: np.insert(hidden_states(), 3, 1e200 / 3, axis=1),
+    "one huge coordinate": with_huge_coordinate,
+    "two directions alike": lambda: gaussian(300, 40) * np.where(np.arange(40) < 2, 50, 1),
+    "one coordinate 3000 away": lambda: hidden_states() + 3000 * (np.arange(48) == 7),
+    "first row 3000 away": lambda: np.insert(hidden_states(), 0, 3000.0, axis=0),
+    "float32": lambda: (hidden_states() + 50).astype(np.float32),
+    "lengths from 1e-200 to 1e200": lambda: (
+        hidden_states() * 10.0 ** random_stream(0, "lengths").uniform(-200, 200, (400, 1))
+    ),
+    "lengths falling": lambda: hidden_states() * np.logspace(200, -200, 400)[:, None],
+    "lengths rising": lambda: hidden_states() * np.logspace(-200, 200, 400)[:, None],
+    "scale 1e30": lambda: 1e30 * hidden_states(),
+    "scale 1e-30": lambda: 1e-30 * hidden_states(),
+    "scale 1e300": lambda: 1e300 * hidden_states() / 100,
+    "scale 1e-300": lambda: 1e-300 * hidden_states(),
+}
+
+
+def over_all_pairs(X, center=False):
+    """Mean cosine by the matrix of all cosines, from extended precision."""
+    X = exactly_centred(X) if center else np.asarray(X, dtype=np.longdouble)
+    units = X / np.abs(X).max(axis=1, keepdims=True)
+    units = (units / np.sqrt(np.square(units).sum(axis=1, keepdims=True))).astype(float)
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, 0)
+    return math.fsum(cosines.ravel()) / (len(X) * (len(X) - 1))

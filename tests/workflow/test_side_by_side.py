@@ -1,0 +1,100 @@
+"""Runs side by side: in one checkout, and in two folders that share their downloads."""
+
+import hashlib
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from checkouts import Checkout
+from mirrors import Mirror, served
+
+TEXT = "".join(f"the shape of learning, line {number}\n" for number in range(20_000)).encode()
+HALF = len(TEXT) // 2
+TARGET = "results/corpus/mine/text.txt"
+
+
+class Running:
+    """A run of Snakemake in the background."""
+
+    def __init__(self, checkout: Checkout, folder: Path, url: str):
+        folder.mkdir(exist_ok=True)
+        source = {
+            "urls": [url],
+            "format": "text",
+            "sha256": hashlib.sha256(TEXT).hexdigest(),
+        }
+        changes = checkout.write(
+            "changes.yaml", {"corpus": {"source": "mine", "sources": {"mine": source}}}
+        )
+        self.log = folder / "run.log"
+        with self.log.open("w") as stream:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "snakemake", "--cores", "1", "--directory", folder),
+                    *("--configfile", "config/demo.yaml", changes, "--", TARGET),
+                ],
+                cwd=checkout.folder,
+                env=checkout.environment(NO_PROXY="127.0.0.1"),
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait_for(self, what) -> None:
+        deadline = time.monotonic() + 60
+        while not what():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.05)
+
+    def end(self) -> str:
+        """Wait for its end and return what it has said."""
+        self.process.wait(60)
+        return self.log.read_text()
+
+
+@pytest.fixture
+def mirror() -> Mirror:
+    """Hangs half-way through the first download, until `stall` is set."""
+    return Mirror(TEXT, cuts=[HALF], stall=threading.Event())
+
+
+def test_a_second_run_in_one_checkout_ends_at_once_and_does_the_first_no_harm(checkout, mirror):
+    with served(mirror) as url:
+        first = Running(checkout, checkout.folder, url)
+        first.wait_for(lambda: mirror.asked)
+        said = checkout.snakemake(
+            *("--configfile", "config/demo.yaml", "changes.yaml", "--cores", "1", "--", TARGET),
+            succeeds=False,
+        )
+        assert "LockException" in said
+        assert "no other Snakemake process is trying to create the same files" in said
+        assert "Traceback" not in said
+        assert first.process.poll() is None, "the first has ended, too"
+        mirror.stall.set()
+        said = first.end()
+    assert first.process.returncode == 0, said
+    assert (checkout.folder / TARGET).read_bytes() == TEXT
+
+
+def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror, tmp_path):
+    shared, folders = tmp_path / "shared", (tmp_path / "one", tmp_path / "other")
+    shared.mkdir()
+    for folder in folders:
+        folder.mkdir()
+        (folder / "resources").symlink_to(shared)
+    with served(mirror) as url:
+        first = Running(checkout, folders[0], url)
+        first.wait_for(lambda: mirror.asked)
+        second = Running(checkout, folders[1], url)
+        second.wait_for(lambda: "waiting for process" in second.log.read_text())
+        mirror.stall.set()
+        said = first.end() + second.end()
+    assert (first.process.returncode, second.process.returncode) == (0, 0), said
+    assert mirror.asked == [None, f"bytes={HALF}-"], "bytes were downloaded twice"
+    for folder in folders:
+        assert (folder / TARGET).read_bytes() == TEXT
+    assert [path.name for path in (shared / "corpus").iterdir()] == ["mine.raw"]

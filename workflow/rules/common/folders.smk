@@ -1,0 +1,16 @@
+"""Whether there is anywhere to write to, before Snakemake finds out with a traceback."""
+
+from pathlib import Path
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import require_writable
+
+
+def stop_unless_writable(folder):
+    try:
+        require_writable(Path(folder))
+    except InputError as error:
+        raise SystemExit(f"ERROR: {error}") from None
+
+
+stop_unless_writable(".snakemake")
