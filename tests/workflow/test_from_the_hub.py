@@ -81,6 +81,17 @@ def test_revisions_are_fetched_pinned_measured_and_drawn(checkout, endpoint):
     assert not checkout.partial_files()
 
 
+def test_a_kept_checkpoint_is_taken_as_another_run_has_left_it(checkout, endpoint):
+    """Two runs that share downloads may both have planned to make it."""
+    record = "resources/checkpoints/mine/step0/checkpoint.json"
+    run(checkout, endpoint, record)
+    weights = (checkout.folder / record).with_name("pytorch_model.bin")
+    inode = weights.stat().st_ino
+    said = run(checkout, endpoint, record, "--forcerun", "fetch_checkpoint")
+    assert "Fetching mine at step0" in said
+    assert weights.stat().st_ino == inode
+
+
 def test_a_missing_revision_is_one_sentence(checkout, endpoint):
     training = {**ENTRY["training"], "steps": [7, 8]}
     said = run(checkout, endpoint, "figure_2", succeeds=False, training=training)

@@ -20,7 +20,7 @@ TARGET = "results/corpus/mine/text.txt"
 class Running:
     """A run of Snakemake in the background."""
 
-    def __init__(self, checkout: Checkout, folder: Path, url: str):
+    def __init__(self, checkout: Checkout, folder: Path, url: str, *arguments: str):
         folder.mkdir(exist_ok=True)
         source = {
             "urls": [url],
@@ -35,6 +35,7 @@ class Running:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "snakemake", "--cores", "1", "--directory", folder),
+                    *arguments,
                     *("--configfile", "config/demo.yaml", changes, "--", TARGET),
                 ],
                 cwd=checkout.folder,
@@ -98,3 +99,14 @@ def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror
     for folder in folders:
         assert (folder / TARGET).read_bytes() == TEXT
     assert [path.name for path in (shared / "corpus").iterdir()] == ["mine.raw"]
+
+
+def test_a_run_keeps_what_another_has_downloaded_since_it_was_planned(checkout, mirror):
+    mirror.stall.set()
+    mirror.cuts.clear()
+    with served(mirror) as url:
+        for more in ((), ("--forcerun", "fetch_corpus")):
+            run = Running(checkout, checkout.folder, url, *more)
+            assert "Fetching the corpus mine" in run.end()
+            assert run.process.returncode == 0
+    assert mirror.asked == [None], "it was downloaded twice"

@@ -48,7 +48,7 @@ rule fetch_checkpoint:
         script=script("fetch_checkpoint"),
         library=library("fetch_checkpoint"),
     output:
-        unless_checkpoints_are_kept(directory("<resources>/checkpoints/{model}/{revision}")),
+        as_download(fetched("<resources>/checkpoints/{model}/{revision}")),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
@@ -66,11 +66,12 @@ rule fetch_checkpoint:
         runtime=download_minutes,
     params:
         arguments=hub_arguments,
+        folder=lambda wildcards, output: fetched_folder(output[0]),
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     shell:
         "python {input.script:q} --model {wildcards.model} {params.arguments:q}"
-        " --output {output:q} --log {log:q}"
+        " --output {params.folder:q} --log {log:q}"
 
 
 rule pretrain_model:

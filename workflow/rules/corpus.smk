@@ -16,7 +16,8 @@ rule fetch_corpus:
         script=script("fetch_corpus"),
         library=library("fetch_corpus"),
     output:
-        "<resources>/corpus/{source}.raw",
+        # Kept if another run that shares <resources> has finished it since this one was planned.
+        update("<resources>/corpus/{source}.raw"),
     log:
         "<logs>/corpus/fetch_{source}.log",
     benchmark:
@@ -41,7 +42,8 @@ rule wrap_python_topics:
         script=script("wrap_python_topics"),
         library=library("wrap_python_topics"),
     output:
-        "<resources>/corpus/{source}.raw",
+        # Kept if another run that shares <resources> has finished it since this one was planned.
+        update("<resources>/corpus/{source}.raw"),
     log:
         "<logs>/corpus/wrap_{source}.log",
     benchmark:

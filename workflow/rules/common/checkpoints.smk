@@ -112,9 +112,24 @@ def hub_arguments(wildcards):
     return [f"--{name}={value}" for name, value in arguments.items() if value != ""]
 
 
-def unless_checkpoints_are_kept(path):
-    """Mark a download as temporary unless the configuration keeps checkpoints."""
-    return path if CONFIGURATION.settings["keep_checkpoints"] else temp(path)
+def fetched(folder):
+    """What stands for a download: the folder, or its record where it is kept."""
+    return f"{folder}/checkpoint.json" if CONFIGURATION.settings["keep_checkpoints"] else folder
+
+
+def as_download(path):
+    """Mark a download as temporary, or else as something that its job may find there already.
+
+    What is kept may be shared with other runs, one of which may have finished it since this one was
+    planned. Snakemake removes a job's output before the job starts, except what the job updates.
+    """
+    is_kept = CONFIGURATION.settings["keep_checkpoints"]
+    return update(path) if is_kept else temp(directory(path))
+
+
+def fetched_folder(path):
+    """The folder that `fetched` stands for."""
+    return str(Path(path).parent) if CONFIGURATION.settings["keep_checkpoints"] else path
 
 
 def forward_threads(wildcards):

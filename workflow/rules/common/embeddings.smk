@@ -8,7 +8,7 @@ def checkpoint_inputs(wildcards):
     """The folder or files that a checkpoint's job waits for."""
     model = MODELS[wildcards.model]
     if model.source == "hub":
-        return f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}"
+        return fetched(f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}")
     if model.source == "pretraining":
         return f"<results>/pretrained/{wildcards.model}"
     files = (file for file in Path(model.path).iterdir() if file.is_file())
@@ -20,7 +20,9 @@ def checkpoint_folder(wildcards, input):
     model = MODELS[wildcards.model]
     if model.source == "path":
         return model.path
-    return f"{input.checkpoint}/{wildcards.revision}" if model.pretraining else input.checkpoint
+    if model.source == "pretraining":
+        return f"{input.checkpoint}/{wildcards.revision}"
+    return fetched_folder(input.checkpoint)
 
 
 def dump_library():
