@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.model_entry import role_of
-from shape_of_learning.embeddings.dump import DumpProtocol, dump_embeddings
+from shape_of_learning.embeddings.dump import dump_embeddings
+from shape_of_learning.embeddings.sample_run import SampleProtocol, SampleRun
 from tiny_models import WIDTHS
 
 WINDOWS = [
@@ -33,18 +34,17 @@ def dump(
     configuration = checkpoint / "config.json"
     if role is None and configuration.exists():
         role = role_of(json.loads(configuration.read_text()))
-    return dump_embeddings(
+    sample = SampleRun.load(
         checkpoint,
         windows,
-        destination,
         role=role or "decoder",
         widths=widths,
-        protocol=DumpProtocol(**protocol),
+        protocol=SampleProtocol(**protocol),
         masking=np.random.default_rng(0),
-        attributes={"model": "tiny"},
         threads=threads,
         device=torch.device(device),
     )
+    return sample.batches.tokens, dump_embeddings(sample, destination, {"model": "tiny"})
 
 
 def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):

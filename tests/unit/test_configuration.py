@@ -103,6 +103,12 @@ def test_a_wrong_key_or_value_is_one_sentence(section, key, value, sentence):
     assert sentence in refusal(settings)
 
 
+def test_what_is_not_written_cannot_be_kept():
+    settings = deepcopy(paper())
+    settings["embeddings"] |= {"dump": False, "keep": True}
+    assert "`embeddings.keep` is true, but with `embeddings.dump: false`" in refusal(settings)
+
+
 def test_a_missing_key_is_one_sentence():
     settings = deepcopy(paper())
     del settings["sampling"]["windows"]

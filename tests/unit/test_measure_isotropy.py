@@ -40,7 +40,7 @@ def measured(folder, names, batch_vectors):
 @pytest.mark.parametrize("is_streamed", [False, True])
 def test_each_batch_has_the_measures_of_its_vectors(tmp_path, monkeypatch, dtype, is_streamed):
     if is_streamed:
-        monkeypatch.setattr("measure_isotropy.MATRIX_BYTES", 0)
+        monkeypatch.setattr("shape_of_learning.metrics.isotropy.MATRIX_BYTES", 0)
     X = hidden_states(1000).astype(dtype)
     X[400:420] = X[380:400]
     tables = measured(dump(tmp_path / "dump", X, dtype), ISOTROPY, 300)
@@ -68,7 +68,7 @@ def test_an_estimator_that_takes_the_matrix_gets_it(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("matrix_bytes", [0, 1 << 28])
 def test_one_measure_alone_is_what_it_is_among_others(tmp_path, monkeypatch, matrix_bytes):
-    monkeypatch.setattr("measure_isotropy.MATRIX_BYTES", matrix_bytes)
+    monkeypatch.setattr("shape_of_learning.metrics.isotropy.MATRIX_BYTES", matrix_bytes)
     folder = dump(tmp_path / "dump", hidden_states(500))
     together = measured(folder, ISOTROPY, 200)
     for name in ISOTROPY:

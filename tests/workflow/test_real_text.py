@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import math
+import shutil
 from collections import defaultdict
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def encoder_folder() -> Path:
     return Path(package.origin).parent / "model"
 
 
-def set_up(folder: Path, text: Path, *, keep: bool) -> Checkout:
+def set_up(folder: Path, text: Path, **embeddings: bool) -> Checkout:
     checkout = check_out(folder)
     pretraining = {**RECIPE, "architecture": "gpt_neox"}, {**RECIPE, "architecture": "bert"}
     models = {
@@ -57,7 +58,7 @@ def set_up(folder: Path, text: Path, *, keep: bool) -> Checkout:
     settings = {
         "models": list(models),
         "corpus": {"source": "enwik6", "sources": {"enwik6": {**source, "sha256": ENWIK6_SHA256}}},
-        "embeddings": {"keep": keep},
+        "embeddings": embeddings,
         "figures": {**figures, "figure_2": ["small-decoder"], "figure_3": ["small-encoder"]},
     }
     checkout.write("real.yaml", settings)
@@ -78,6 +79,16 @@ def two_cores(tmp_path_factory, real_text) -> Checkout:
     return checkout
 
 
+@pytest.fixture(scope="module")
+def in_memory(tmp_path_factory, real_text, two_cores) -> Checkout:
+    """The same without a dump, from the same corpus and weights."""
+    checkout = set_up(tmp_path_factory.mktemp("in_memory"), real_text, dump=False)
+    for made in ("resources", "results/corpus", "results/pretrained"):
+        shutil.copytree(two_cores.folder / made, checkout.folder / made)
+    checkout.snakemake("--configfile", "real.yaml", "--cores", "2", "--quiet", "rules")
+    return checkout
+
+
 def measurements(checkout: Checkout) -> list[dict[str, str]]:
     with (checkout.folder / "results/tables/measurements.csv").open(newline="") as file:
         return list(csv.DictReader(file))
@@ -88,6 +99,27 @@ def test_one_core_and_two_give_the_same_bytes(one_core, two_cores):
         return (checkout.folder / "results/tables/measurements.csv").read_bytes()
 
     assert table(one_core) == table(two_cores)
+
+
+def test_without_a_dump_the_numbers_are_the_same_and_nothing_else_is_written(two_cores, in_memory):
+    tables = sorted(p.relative_to(two_cores.folder) for p in tables_of(two_cores))
+    assert tables == sorted(p.relative_to(in_memory.folder) for p in tables_of(in_memory))
+    for table in tables:
+        if table.name != "protocol.yaml":
+            mine, other = in_memory.folder / table, two_cores.folder / table
+            assert mine.read_bytes() == other.read_bytes(), table
+    assert not (in_memory.folder / "results/embeddings").exists()
+    assert not (in_memory.folder / "results/neighbours").exists()
+    size = sum(p.stat().st_size for p in (in_memory.folder / "results/measurements").rglob("*"))
+    # Nine checkpoints' hidden states take 300 MB.
+    assert size < 2e6
+    assert in_memory.planned("--configfile", "real.yaml") == {}
+
+
+def tables_of(checkout: Checkout) -> list[Path]:
+    return [
+        path for path in (checkout.folder / "results").rglob("*.csv") if "logs" not in path.parts
+    ]
 
 
 def test_the_table_holds_every_model_layer_and_estimator(two_cores):

@@ -32,26 +32,8 @@ rule dump_embeddings:
         runtime=forward_minutes,
         gpu=forward_gpus,
     params:
-        checkpoint=checkpoint_folder,
-        role=model_role,
-        widths=hidden_state_widths,
-        precision=forward_precision,
-        last_layer=setting("forward", "last_layer"),
-        batch_size=setting("forward", "batch_size"),
-        dtype=setting("embeddings", "dtype"),
-        windows=setting("sampling", "windows"),
-        window_characters=setting("sampling", "window_characters"),
-        special_tokens=setting("sampling", "special_tokens"),
-        first_token=setting("sampling", "first_token"),
-        seed=CONFIGURATION.settings["seed"],
+        **SAMPLE_PARAMETERS,
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
     shell:
-        "python {input.script:q} --checkpoint {params.checkpoint:q} --text {input.text:q}"
-        " --model {wildcards.model} --revision {wildcards.revision} --role {params.role} --widths {params.widths}"
-        " --windows {params.windows} --window-characters {params.window_characters}"
-        " --special-tokens {params.special_tokens} --first-token {params.first_token}"
-        " --precision {params.precision} --last-layer {params.last_layer}"
-        " --batch-size {params.batch_size} --dtype {params.dtype}"
-        " --seed {params.seed} --threads {threads} --output {output.embeddings:q}"
-        " --loss {output.loss:q} --log {log:q}"
+        SAMPLE_COMMAND + " --output {output.embeddings:q} --loss {output.loss:q} --log {log:q}"

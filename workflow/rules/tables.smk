@@ -31,7 +31,7 @@ rule gather_layers:
         "../../envs/metrics.yaml"
     params:
         # The script is given the folder: thousands of names would not fit into one command line.
-        folder=subpath(input[0], ancestor=3),
+        folder=subpath(input[0], ancestor=3 if setting("embeddings", "dump") else 1),
         layers=model_layers,
         role=model_role,
         checkpoints=checkpoint_arguments,

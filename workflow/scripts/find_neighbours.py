@@ -4,13 +4,10 @@ import argparse
 import logging
 from pathlib import Path
 
-import numpy as np
-
 from shape_of_learning.command_line import run
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
-from shape_of_learning.metrics.batches import shuffled_batches
 from shape_of_learning.metrics.neighbour_files import write_neighbours
-from shape_of_learning.neighbours import nearest_distances
+from shape_of_learning.metrics.neighbour_search import search_batches
 from shape_of_learning.random_streams import random_stream
 
 
@@ -27,25 +24,16 @@ def main(
     """Shuffle, divide into batches of exactly `batch_vectors` and search within each."""
     vectors = read_hidden_states(embeddings, layer)
     stream = random_stream(seed, "batches", model=model, revision=revision, layer=layer)
-    batches = shuffled_batches(len(vectors), batch_vectors, stream)
-    searched = [(len(rows), _searched(vectors[rows], neighbours)) for rows in batches]
-    left_over = len(vectors) - len(batches) * batch_vectors
+    searched, left_over = search_batches(vectors, neighbours, batch_vectors, stream)
     write_neighbours(output, searched, left_over)
     logging.getLogger("shape_of_learning").info(
         "%d vectors: %d batches of %d, %d left over; distinct: %s",
         len(vectors),
-        len(batches),
+        len(searched),
         batch_vectors,
         left_over,
         [len(distances) for _, distances in searched],
     )
-
-
-def _searched(batch: np.ndarray, neighbours: int) -> np.ndarray:
-    if np.isfinite(batch).all():
-        return nearest_distances(batch, neighbours)
-    # Of a broken checkpoint: as if all vectors were the same one, so that every estimate is undefined.
-    return np.full((1, neighbours), np.nan)
 
 
 if __name__ == "__main__":

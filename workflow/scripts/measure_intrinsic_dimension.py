@@ -5,22 +5,19 @@ from pathlib import Path
 
 from shape_of_learning.command_line import run
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
+from shape_of_learning.metrics.dimension import dimension_values
+from shape_of_learning.metrics.measurements import write_batch_values
 from shape_of_learning.metrics.neighbour_files import read_neighbours
 from shape_of_learning.registry import ESTIMATORS
 
 
 def main(neighbours: Path, estimator: str, output: Path) -> None:
     """Write one value per batch."""
-    entry = ESTIMATORS[estimator]
-    function = entry.load()
-    values = []
-    for number, (vectors, distances) in enumerate(read_neighbours(neighbours)):
-        try:
-            value = function(distances, **entry.arguments)
-        except ValueError as error:
-            raise InputError(f"{neighbours}: {error}; delete it and run again") from error
-        values.append(BatchValue(number, vectors, len(distances), value))
+    searched = read_neighbours(neighbours)
+    try:
+        values = dimension_values(searched, ESTIMATORS[estimator])
+    except ValueError as error:
+        raise InputError(f"{neighbours}: {error}; delete it and run again") from error
     write_batch_values(output, values)
 
 

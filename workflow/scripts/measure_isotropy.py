@@ -1,25 +1,14 @@
-"""Measure anisotropy and average cosine of one layer on contiguous batches of its vectors.
-
-Of a batch that is too large for memory, all measures that are asked for come from one pass over the file;
-centred cosines take a second one.
-"""
+"""Measure anisotropy and average cosine of one layer on contiguous batches of its vectors."""
 
 import argparse
-import math
 from pathlib import Path
 
-from shape_of_learning.arrays import DistinctRowCount, NotFiniteError
 from shape_of_learning.command_line import run
 from shape_of_learning.embeddings.hidden_state_rows import HiddenStateRows
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.batches import contiguous_batches
-from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
-from shape_of_learning.moments import Moments, rows_per_block
+from shape_of_learning.metrics.isotropy import isotropy_values
+from shape_of_learning.metrics.measurements import write_batch_values
 from shape_of_learning.registry import ESTIMATORS
-
-# Up to this size as float64, 8192 rows of 4096 numbers, a batch is held in memory: its spectrum then takes a
-# fraction of the operations of the moments that a pass over the file collects.
-MATRIX_BYTES = 1 << 28
 
 
 def main(
@@ -30,46 +19,11 @@ def main(
         raise InputError(
             f"--estimator names {len(estimator)} but --output {len(output)}; give one file for each"
         )
-    values: list[list[BatchValue]] = [[] for _ in estimator]
-    with HiddenStateRows(embeddings, layer) as layer_rows:
-        for number, rows in enumerate(contiguous_batches(len(layer_rows), batch_vectors)):
-            distinct, measured = measure(layer_rows, rows, estimator)
-            for column, value in zip(values, measured, strict=True):
-                column.append(BatchValue(number, rows.stop - rows.start, distinct, value))
-    for path, column in zip(output, values, strict=True):
-        write_batch_values(path, column)
-
-
-def measure(
-    layer_rows: HiddenStateRows, rows: slice, estimators: list[str]
-) -> tuple[int, list[float]]:
-    """Count the distinct vectors of one batch and estimate."""
-    entries = [ESTIMATORS[name] for name in estimators]
-    fits = 8 * layer_rows.width * (rows.stop - rows.start) <= MATRIX_BYTES
-    streamed = [entry for entry in entries if entry.parts and not fits]
-    try:
-        moments, distinct = collect(layer_rows, rows, {p for e in streamed for p in e.parts})
-    except NotFiniteError:
-        # A broken checkpoint's hidden states may be NaN or infinite; its measures are then undefined.
-        return 1, [math.nan] * len(entries)
-    # Estimators that moments do not serve get the batch itself, whatever its size.
-    matrix = layer_rows.read(rows) if len(streamed) < len(entries) else None
-    clouds = [moments if entry in streamed else matrix for entry in entries]
-    values = [e.load()(X, **e.arguments) for e, X in zip(entries, clouds, strict=True)]
-    return distinct, values
-
-
-def collect(layer_rows: HiddenStateRows, rows: slice, parts: set[str]) -> tuple[Moments, int]:
-    """Collect moments and count distinct vectors, in one pass, or two for centred directions."""
-    moments, distinct = Moments(layer_rows.width, parts), DistinctRowCount()
-    size = rows_per_block(layer_rows.width)
-    for block in layer_rows.blocks(rows, size):
-        moments.add(block)
-        distinct.add(block)
-    if "centred_directions" in parts:
-        for block in layer_rows.blocks(rows, size):
-            moments.add_directions(block)
-    return moments, len(distinct)
+    entries = {name: ESTIMATORS[name] for name in estimator}
+    with HiddenStateRows(embeddings, layer) as rows:
+        values = isotropy_values(rows, batch_vectors, entries)
+    for name, path in zip(estimator, output, strict=True):
+        write_batch_values(path, values[name])
 
 
 if __name__ == "__main__":

@@ -72,6 +72,11 @@ def library_of_estimator(name):
     return modules
 
 
+def library_of_all_estimators(name):
+    """The same for a script that loads all of them."""
+    return modules_used(SCRIPTS / f"{name}.py", *{e.module for e in ESTIMATORS.values()})
+
+
 def estimator_entry(wildcards):
     """How an estimator is called."""
     return str(ESTIMATORS[wildcards.estimator])

@@ -1,4 +1,4 @@
-"""What the rule of the embeddings asks of a model."""
+"""What the rules that run a checkpoint on sampled windows ask of it and of the configuration."""
 
 # What a local checkpoint consists of; a change of any of these files is a change of the model.
 CHECKPOINT_SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
@@ -47,3 +47,28 @@ def forward_precision(wildcards):
 def unless_kept(path):
     """Mark an output as temporary unless the configuration keeps embeddings."""
     return path if setting("embeddings", "keep") else temp(path)
+
+
+# Of both rules that run it: the one that dumps hidden states and the one that measures them in memory.
+SAMPLE_PARAMETERS = {
+    "checkpoint": checkpoint_folder,
+    "role": model_role,
+    "widths": hidden_state_widths,
+    "precision": forward_precision,
+    "last_layer": setting("forward", "last_layer"),
+    "batch_size": setting("forward", "batch_size"),
+    "dtype": setting("embeddings", "dtype"),
+    "windows": setting("sampling", "windows"),
+    "window_characters": setting("sampling", "window_characters"),
+    "special_tokens": setting("sampling", "special_tokens"),
+    "first_token": setting("sampling", "first_token"),
+    "seed": CONFIGURATION.settings["seed"],
+}
+SAMPLE_COMMAND = (
+    "python {input.script:q} --checkpoint {params.checkpoint:q} --text {input.text:q}"
+    " --model {wildcards.model} --revision {wildcards.revision} --role {params.role} --widths {params.widths}"
+    " --windows {params.windows} --window-characters {params.window_characters}"
+    " --special-tokens {params.special_tokens} --first-token {params.first_token}"
+    " --precision {params.precision} --last-layer {params.last_layer}"
+    " --batch-size {params.batch_size} --dtype {params.dtype} --seed {params.seed} --threads {threads}"
+)

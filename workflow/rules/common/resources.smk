@@ -69,6 +69,16 @@ def forward_minutes(wildcards, threads, attempt):
     return needs.asked_minutes(minutes, attempt)
 
 
+def checkpoint_memory(wildcards, threads, attempt):
+    return needs.asked_mb(needs.checkpoint_memory_mb(work_of(wildcards.model), threads), attempt)
+
+
+def checkpoint_minutes(wildcards, threads, attempt):
+    on_gpu = set_by_profile("measure_checkpoint", "gpu") != 0
+    minutes = needs.checkpoint_minutes(work_of(wildcards.model), threads=threads, on_gpu=on_gpu)
+    return needs.asked_minutes(minutes, attempt)
+
+
 def isotropy_memory(wildcards, attempt):
     return needs.asked_mb(needs.isotropy_memory_mb(work_of(wildcards.model)), attempt)
 

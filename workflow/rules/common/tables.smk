@@ -9,12 +9,13 @@ def selected_checkpoints(wildcards):
 
 
 def layer_measurements(wildcards):
-    model = wildcards.model
-    return [
-        f"<results>/measurements/{model}/{checkpoint.name}/layer_{layer}/{wildcards.estimator}.csv"
-        for checkpoint in selected_checkpoints(wildcards)
-        for layer in range(MODELS[model].layers + 1)
-    ]
+    """The tables of all layers, or the folders that hold them where one job makes all."""
+    model, name = wildcards.model, wildcards.estimator
+    folders = [f"<results>/measurements/{model}/{c.name}" for c in selected_checkpoints(wildcards)]
+    if not setting("embeddings", "dump"):
+        return folders
+    layers = range(MODELS[model].layers + 1)
+    return [f"{folder}/layer_{layer}/{name}.csv" for folder in folders for layer in layers]
 
 
 def checkpoint_arguments(wildcards):

@@ -2,11 +2,12 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,11 +21,22 @@ from shape_of_learning.embeddings.computed_batch import ComputedBatch
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.half_precision import HalfPrecision
-from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+
+class HiddenStateStore(Protocol):
+    """Takes hidden states, row by row of each layer: onto a disk or in memory."""
+
+    dtype: np.dtype
+
+    def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
+        """Take in `values`, shape (rows, width), of its type."""
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Take note of how they were computed."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +83,12 @@ class BatchRun:
         """Number of rows that each layer has."""
         return int(self._lengths.sum())
 
-    def write(self, writer: HiddenStateWriter, batch_size: int | None) -> np.ndarray:
+    def write(self, writer: HiddenStateStore, batch_size: int | None) -> np.ndarray:
         """Run all windows and write their hidden states, with the batch size that memory allows.
 
         Parameters
         ----------
-        writer : HiddenStateWriter
+        writer : HiddenStateStore
             Takes the rows; where its type is float16, they must survive the rounding. It is told
             the batch size and the device.
         batch_size : int or None
@@ -115,7 +127,7 @@ class BatchRun:
             "`precision: bfloat16` in the model's entry or lower `sampling.window_characters`"
         )
 
-    def _write_all(self, writer: HiddenStateWriter, size: int) -> np.ndarray:
+    def _write_all(self, writer: HiddenStateStore, size: int) -> np.ndarray:
         likelihoods = np.zeros(len(self.windows))
         half = writer.dtype == np.float16
         rounding = HalfPrecision(self.widths, self.tokens, self.name) if half else None
@@ -170,7 +182,7 @@ class BatchRun:
         self,
         batch: Batch,
         computed: ComputedBatch,
-        writer: HiddenStateWriter,
+        writer: HiddenStateStore,
         rounding: HalfPrecision | None,
     ) -> None:
         if len(computed.states) != len(self.widths):

@@ -97,6 +97,11 @@ def read_configuration(
             f"configuration key `measurement.batch_vectors` is {measurement['batch_vectors']}, but "
             f"the neighbour search looks for {NEIGHBOURS} others; set it to {NEIGHBOURS + 1} or more"
         )
+    if settings["embeddings"]["keep"] and not settings["embeddings"]["dump"]:
+        raise InputError(
+            "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "
+            "is written that could be kept; set one of them"
+        )
     entries = read_entries(model_folder)
     for figure, listed in settings["figures"].items():
         for name in listed if isinstance(listed, list) else ():

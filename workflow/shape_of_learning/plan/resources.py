@@ -202,6 +202,19 @@ def neighbours_minutes(work: Work) -> float:
     return 2 * 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
 
 
+def checkpoint_memory_mb(work: Work, threads: int) -> float:
+    """Memory of a forward pass whose hidden states stay in memory, and of the layers measured at a time."""
+    layers = (work.layers + 1) * work.layer_mb
+    return forward_memory_mb(work, threads) + layers + threads * neighbours_memory_mb(work)
+
+
+def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:
+    """Time of a forward pass and of all measurements, `threads` layers at a time."""
+    layer = 2 * isotropy_minutes(work) + neighbours_minutes(work) + DIMENSION_MINUTES
+    rounds = math.ceil((work.layers + 1) / threads)
+    return forward_minutes(work, threads=threads, on_gpu=on_gpu) + rounds * layer
+
+
 def pretraining_memory_mb(work: Work, batch_tokens: int) -> float:
     """Memory of a pretraining: weights, gradients, two moments and the saved copy; activations.
 

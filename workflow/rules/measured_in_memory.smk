@@ -1,0 +1,45 @@
+"""Everything that is measured of a checkpoint, in one job that writes no hidden states (`embeddings.dump: false`).
+
+REQUIRED INPUTS: the cleaned text and a checkpoint.
+OUTPUTS:
+    <results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv   the same tables as from a dump
+    <results>/losses/{model}/{revision}.csv
+STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk.
+"""
+
+
+rule measure_checkpoint:
+    """Run the sampled windows through one checkpoint and measure all layers with all estimators."""
+    input:
+        checkpoint=checkpoint_inputs,
+        text=CLEAN_TEXT,
+        script=script("measure_checkpoint"),
+        library=library_of_all_estimators("measure_checkpoint"),
+    output:
+        measurements=directory("<results>/measurements/{model}/{revision}"),
+        loss="<results>/losses/{model}/{revision}.csv",
+    log:
+        "<logs>/measurements/{model}/{revision}.log",
+    benchmark:
+        "<benchmarks>/measurements/{model}/{revision}.tsv"
+    wildcard_constraints:
+        model=any_of(MODELS),
+    conda:
+        "../../envs/models.yaml"
+    threads: forward_threads
+    resources:
+        mem_mb=checkpoint_memory,
+        runtime=checkpoint_minutes,
+        gpu=forward_gpus,
+    params:
+        **SAMPLE_PARAMETERS,
+        estimators=str(ESTIMATORS),
+        batch_vectors=setting("measurement", "batch_vectors"),
+    message:
+        "Measuring {wildcards.model} at {wildcards.revision}"
+    shell:
+        # Each layer is measured by one thread, which must not start others.
+        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
+        + SAMPLE_COMMAND
+        + " --batch-vectors {params.batch_vectors} --output {output.measurements:q}"
+        " --loss {output.loss:q} --log {log:q}"
