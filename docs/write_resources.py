@@ -27,8 +27,7 @@ a test compares the two. Sizes are in GB of 10^9 bytes.
 | dump | hidden states of all layers on the disk; with `embeddings.keep: false` only until measured |
 | GPU | memory of the forward pass, 16 windows at a time; `forward.batch_size: auto` uses what else is free |
 | GPUs | how many cards of 80 GB are asked for |
-| host | `mem_mb` of the forward pass, enough for the CPU as well |
-| minutes | `runtime` of the forward pass, on a GPU and on {threads} cores |
+| host, minutes | `mem_mb` and `runtime` of the forward pass on a GPU, and without one on {threads} cores |
 | measured | `mem_mb` and `runtime` of all measurements of one checkpoint, one group, {cores} jobs at a time |
 
 All of it is a bound on purpose: a vocabulary of {vocabulary:,} where the entry does not say which one it is,
@@ -36,13 +35,19 @@ tokens of {per_token} characters, weights of four bytes in a download, and times
 ({core:.0f} GFLOP/s), a card without tensor cores ({gpu:.0f} TFLOP/s) and a shared disk ({disk:.0f} MB/s).
 ALBERT, which uses one block again and again, takes far less. Each further try asks for as much again.
 {measured}
-| model | download | dump | GPU | GPUs | host | minutes: GPU | {threads} cores | measured: memory | minutes |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| model | download | dump | GPU | GPUs | host | minutes | no GPU: host | minutes | measured | minutes |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 {rows}
 """
-# Largest resident memory that Linux reports for the job alone (`results/benchmarks/`), CPU, float32, weights
-# random where the name is a shape. 'Asked' is `mem_mb`, in which Snakemake's own processes are included.
+# Largest resident memory of each job alone (`/usr/bin/time`), Linux, CPU, two threads, random weights of the
+# shapes, 128 windows of Wikipedia. What is asked for contains the margin and Snakemake's own processes.
 MEASURED = """
+Measured on two cores with random weights of these shapes, against what is asked for there (GB):
+
+| shape | forward pass | asked | dump | counted | anisotropy | asked | neighbours | asked |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+| Pythia-70M | 1.2 | 2.9 | 0.27 | 0.32 | 0.14 | 1.0 | 0.23 | 1.0 |
+| Pythia-410M | 3.8 | 9.4 | 1.9 | 2.3 | 0.19 | 1.0 | 0.38 | 1.0 |
 """
 
 
@@ -52,10 +57,9 @@ def group(work: needs.Work, cores: int) -> tuple[int, int]:
     neighbours = (needs.asked_mb(needs.neighbours_memory_mb(work)), needs.neighbours_minutes(work))
     dimension = (needs.asked_mb(needs.NUMPY_MB), needs.DIMENSION_MINUTES)
     per_layer = [e.needs_neighbours for e in ESTIMATORS.values()]
-    layers = work.layers + 1
     levels = (
-        [isotropy] * per_layer.count(False) * layers + [neighbours] * layers,
-        [dimension] * per_layer.count(True) * layers,
+        [isotropy] * per_layer.count(False) + [neighbours],
+        [dimension] * per_layer.count(True),
     )
     jobs = [
         [
@@ -64,9 +68,10 @@ def group(work: needs.Work, cores: int) -> tuple[int, int]:
                 resources={
                     "_cores": 1,
                     "mem_mb": memory,
-                    "runtime": needs.asked_minutes_in_group(minutes),
+                    "runtime": needs.asked_minutes_in_group(minutes, starts=layer == 0),
                 },
             )
+            for layer in range(work.layers + 1)
             for memory, minutes in level
         ]
         for level in levels
@@ -86,15 +91,16 @@ def row(model: Model, settings: dict, cores: int) -> str:
         needs.download_mb(work),
         needs.dump_mb(work),
         needs.gpu_memory_mb(work) * needs.MARGIN,
+        needs.asked_mb(needs.forward_memory_mb(work, threads, on_gpu=True)),
         needs.asked_mb(needs.forward_memory_mb(work, threads)),
         memory,
     ]
-    download, dump, gpu, host, measured = (f"{value / MB_PER_GB:.1f}" for value in gigabytes)
+    download, dump, gpu, host, alone, measured = (f"{value / MB_PER_GB:.1f}" for value in gigabytes)
     on_gpu = needs.asked_minutes(needs.forward_minutes(work, on_gpu=True))
     on_cpu = needs.asked_minutes(needs.forward_minutes(work, threads=threads, on_gpu=False))
     return (
-        f"| {model.name} | {download} | {dump} | {gpu} | {needs.gpus(work)} | {host} | {on_gpu} | {on_cpu} "
-        f"| {measured} | {minutes} |"
+        f"| {model.name} | {download} | {dump} | {gpu} | {needs.gpus(work)} | {host} | {on_gpu} "
+        f"| {alone} | {on_cpu} | {measured} | {minutes} |"
     )
 
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 SNAKEFILE = Path(__file__).parents[1] / "workflow" / "Snakefile"
 
@@ -28,21 +27,31 @@ class Rule:
 
 
 def workflow_rules() -> list[Rule]:
-    """Ask Snakemake, with the configuration of the paper."""
+    """Ask Snakemake, with the configuration of the paper, with and without a dump."""
     with tempfile.TemporaryDirectory() as folder:
+        without = Path(folder, "without.yaml")
+        without.write_text("embeddings: {dump: false}")
         said = subprocess.run(
-            [sys.executable, __file__], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__, without],
+            cwd=folder,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
         ).stdout
     return [Rule(**rule) for rule in json.loads(said)]
 
 
-def _read() -> list[Rule]:
+def _read(*more: Path) -> list[Rule]:
     from snakemake.api import SnakemakeApi
     from snakemake.settings.enums import Quietness
-    from snakemake.settings.types import OutputSettings, ResourceSettings
+    from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
 
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-        workflow = api.workflow(resource_settings=ResourceSettings(), snakefile=SNAKEFILE)
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(),
+            config_settings=ConfigSettings(configfiles=list(more)),
+            snakefile=SNAKEFILE,
+        )
         return [_rule(rule) for rule in workflow._workflow.rules if not rule.norun]
 
 
@@ -60,15 +69,19 @@ def _rule(rule) -> Rule:
 
 def _library(rule) -> tuple[str, ...]:
     listed = getattr(rule.input, "library", ())
-    if not callable(listed):
-        return tuple(map(str, [listed] if isinstance(listed, str) else listed))
-    from shape_of_learning.registry import ESTIMATORS  # on the path once the workflow has been read
+    modules = set(map(str, [listed] if isinstance(listed, str) else listed))
+    if constraint := rule.wildcard_constraints.get("estimator"):
+        # On the path once the workflow has been read.
+        from shape_of_learning.plan.source_files import modules_used
+        from shape_of_learning.registry import ESTIMATORS
 
-    admitted = re.compile(rule.wildcard_constraints["estimator"])
-    names = [name for name in ESTIMATORS if admitted.fullmatch(name)]
-    of_each = [listed(SimpleNamespace(estimator=name)) for name in names]
-    return tuple(sorted({module for modules in of_each for module in modules}))
+        names = [name for name in ESTIMATORS if re.fullmatch(constraint, name)]
+        modules.update(
+            modules_used(Path(str(rule.input.script)), *{ESTIMATORS[n].module for n in names})
+        )
+    return tuple(sorted(modules))
 
 
 if __name__ == "__main__":
-    print(json.dumps([asdict(rule) for rule in _read()]))
+    rules = {rule.name: asdict(rule) for rule in (*_read(), *_read(Path(sys.argv[1])))}
+    print(json.dumps(list(rules.values())))

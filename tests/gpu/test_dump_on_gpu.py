@@ -2,6 +2,7 @@
 
 import logging
 
+import accelerate
 import h5py
 import numpy as np
 import pytest
@@ -195,9 +196,6 @@ def test_the_states_of_a_batch_have_left_the_gpu_once_they_are_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "bert"])
 def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tmp_path):
-    accelerate = pytest.importorskip(
-        "accelerate", reason="accelerate spreads models; not installed"
-    )
     checkpoint = save_stirred_model(tmp_path / "model", name)
     windows = tokenise(
         load_tokenizer(checkpoint), WINDOWS, keep_special_tokens=True, keep_first_token=True
@@ -218,7 +216,6 @@ def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tm
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 def test_a_model_on_two_gpus_computes_what_it_does_on_one(tmp_path):
-    pytest.importorskip("accelerate", reason="accelerate spreads models; not installed")
     checkpoint = save_stirred_model(tmp_path / "model", "llama", WIDE["llama"]())
     places = {"model.embed_tokens": 0, "model.layers.0": 0, "model.layers.1": 0}
     places |= {"model.layers.2": 1, "model.layers.3": 1, "model.norm": 1}

@@ -83,6 +83,14 @@ class OneHostSlurm:
         command = ["scontrol", "update", f"nodename={node}", f"state={state}", "reason=test"]
         subprocess.run(command, check=True)
 
+    def suspend(self, number: int) -> None:
+        """Stop a job's processes where they are."""
+        subprocess.run(["scontrol", "suspend", str(number)], check=True)
+
+    def resume(self, number: int) -> None:
+        """Let a suspended job go on."""
+        subprocess.run(["scontrol", "resume", str(number)], check=True)
+
     def start_at_once(self, number: int) -> None:
         """Spare a job that went back into the queue the two minutes that SLURM makes it wait."""
         command = ["scontrol", "update", f"jobid={number}", "starttime=now"]

@@ -10,7 +10,7 @@ from shape_of_learning.corpus.python_topics import pages, write_export
 from tiny_models import save_tiny_model
 
 # Of the demo's own corpus, which the small chain does not need, so that this rule is there, too.
-WRAPPED = "resources/corpus/python_topics.raw"
+WRAPPED = "results/corpus/python_topics/source.json"
 
 
 def demo(_: Checkout) -> list[str]:

@@ -49,7 +49,7 @@ def imported(rule: Rule) -> set[str]:
 
 def test_every_rule_is_a_command_for_its_environments_python(rules):
     """A `script:` or `run:` would see the packages of the Python that runs Snakemake."""
-    command = re.compile(r"python \{(input|params)\.script:q\} ")
+    command = re.compile(r"(export [A-Z_]+=.+; )?python \{(input|params)\.script:q\} ")
     others = {
         rule.name: rule.action
         for rule in rules

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,14 @@ def test_a_known_model_has_about_its_number_of_weights():
 
 
 def test_more_is_asked_for_at_each_attempt():
-    for ask in (needs.asked_mb, needs.asked_minutes, needs.asked_minutes_in_group):
+    in_group = partial(needs.asked_minutes_in_group, starts=True)
+    for ask in (needs.asked_mb, needs.asked_minutes, in_group):
         assert [ask(3000, attempt) for attempt in (1, 2, 3)] == [ask(3000) * n for n in (1, 2, 3)]
+
+
+def test_even_the_smallest_group_has_time_to_start():
+    assert needs.asked_minutes_in_group(0.0, starts=True) > needs.START_MINUTES
+    assert needs.asked_minutes_in_group(0.0, starts=False) == 1
 
 
 def test_needs_grow_with_the_model_and_with_the_sample():

@@ -108,11 +108,16 @@ def test_every_rule_runs_with_the_packages_of_its_environment_alone(checkout, co
     said = run(
         checkout,
         conda,
-        *("all", "resources/corpus/mine.raw"),
+        *("all", "results/corpus/mine/source.json"),
         changes=CHANGES | {"corpus": corpus},
         HF_ENDPOINT=endpoint,
         HF_HUB_OFFLINE="0",
     )
+    in_memory = {"embeddings": {"dump": False}}
+    changes = CHANGES | {"corpus": corpus} | in_memory
+    loss = "results/losses/pretrained/step0.csv"
+    (checkout.folder / loss).unlink()
+    said += run(checkout, conda, loss, changes=changes)
     rules, planned = workflow_rules(), re.findall(r"^(\w+) +\d+$", said, re.MULTILINE)
     assert {rule.name for rule in rules} <= set(planned)
     assert len(list((conda.parent / "environments").glob("*.env_setup_done"))) == len(

@@ -83,11 +83,12 @@ def test_revisions_are_fetched_pinned_measured_and_drawn(checkout, endpoint):
 
 def test_a_kept_checkpoint_is_taken_as_another_run_has_left_it(checkout, endpoint):
     """Two runs that share downloads may both have planned to make it."""
-    record = "resources/checkpoints/mine/step0/checkpoint.json"
-    run(checkout, endpoint, record)
-    weights = (checkout.folder / record).with_name("pytorch_model.bin")
+    receipt = "results/checkpoints/mine/step0.json"
+    run(checkout, endpoint, receipt)
+    weights = checkout.folder / "resources/checkpoints/mine/step0/pytorch_model.bin"
     inode = weights.stat().st_ino
-    said = run(checkout, endpoint, record, "--forcerun", "fetch_checkpoint")
+    (checkout.folder / receipt).unlink()
+    said = run(checkout, endpoint, receipt)
     assert "Fetching mine at step0" in said
     assert weights.stat().st_ino == inode
 

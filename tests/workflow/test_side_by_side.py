@@ -14,18 +14,19 @@ from mirrors import Mirror, served
 
 TEXT = "".join(f"the shape of learning, line {number}\n" for number in range(20_000)).encode()
 HALF = len(TEXT) // 2
+SHA256 = hashlib.sha256(TEXT).hexdigest()
 TARGET = "results/corpus/mine/text.txt"
 
 
 class Running:
     """A run of Snakemake in the background."""
 
-    def __init__(self, checkout: Checkout, folder: Path, url: str, *arguments: str):
+    def __init__(self, checkout: Checkout, folder: Path, url: str, sha256: str = SHA256):
         folder.mkdir(exist_ok=True)
         source = {
             "urls": [url],
             "format": "text",
-            "sha256": hashlib.sha256(TEXT).hexdigest(),
+            "sha256": sha256,
         }
         changes = checkout.write(
             "changes.yaml", {"corpus": {"source": "mine", "sources": {"mine": source}}}
@@ -35,7 +36,6 @@ class Running:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "snakemake", "--cores", "1", "--directory", folder),
-                    *arguments,
                     *("--configfile", "config/demo.yaml", changes, "--", TARGET),
                 ],
                 cwd=checkout.folder,
@@ -101,12 +101,26 @@ def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror
     assert [path.name for path in (shared / "corpus").iterdir()] == ["mine.raw"]
 
 
-def test_a_run_keeps_what_another_has_downloaded_since_it_was_planned(checkout, mirror):
+def test_a_run_that_fails_takes_nothing_from_another(checkout, mirror, tmp_path):
+    shared, folders = tmp_path / "shared", (tmp_path / "one", tmp_path / "other")
+    shared.mkdir()
+    for folder in folders:
+        folder.mkdir()
+        (folder / "resources").symlink_to(shared)
     mirror.stall.set()
     mirror.cuts.clear()
     with served(mirror) as url:
-        for more in ((), ("--forcerun", "fetch_corpus")):
-            run = Running(checkout, checkout.folder, url, *more)
-            assert "Fetching the corpus mine" in run.end()
-            assert run.process.returncode == 0
-    assert mirror.asked == [None], "it was downloaded twice"
+        assert "100%" in Running(checkout, folders[0], url).end()
+        raw = shared / "corpus" / "mine.raw"
+        before = raw.stat()
+        again = Running(checkout, folders[1], url)
+        assert "100%" in again.end()
+        assert mirror.asked == [None], "it was downloaded twice"
+        wrong = Running(checkout, folders[1], url, sha256="0" * 64)
+        assert "SHA-256" in wrong.end()
+        assert wrong.process.returncode == 1
+        Running(checkout, folders[0], url).end()  # writes the right configuration again
+    assert (raw.stat().st_mtime_ns, raw.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    arguments = ("--cores", "1", "--directory", str(folders[0]))
+    configuration = ("--configfile", "config/demo.yaml", "changes.yaml")
+    assert checkout.planned(TARGET, *arguments, *configuration) == {}

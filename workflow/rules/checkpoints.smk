@@ -5,6 +5,7 @@ OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             what the Hub lists, and a verdict on each revision
     <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json
+    <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
 STEPS: revisions are resolved, and the bad ones left out, while the run is planned; check_checkpoints once per
 model, then fetch_checkpoint for each good revision; or pretrain_model once per model. judge_checkpoints, when
@@ -48,7 +49,10 @@ rule fetch_checkpoint:
         script=script("fetch_checkpoint"),
         library=library("fetch_checkpoint"),
     output:
-        as_download(fetched("<resources>/checkpoints/{model}/{revision}")),
+        download(
+            "<resources>/checkpoints/{model}/{revision}",
+            receipt="<results>/checkpoints/{model}/{revision}.json",
+        ),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
@@ -66,12 +70,13 @@ rule fetch_checkpoint:
         runtime=download_minutes,
     params:
         arguments=hub_arguments,
-        folder=lambda wildcards, output: fetched_folder(output[0]),
+        folder=downloaded_folder,
+        receipt=receipt_option,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     shell:
         "python {input.script:q} --model {wildcards.model} {params.arguments:q}"
-        " --output {params.folder:q} --log {log:q}"
+        " --output {params.folder:q} {params.receipt:q} --log {log:q}"
 
 
 rule pretrain_model:

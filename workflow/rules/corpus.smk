@@ -2,7 +2,8 @@
 
 REQUIRED INPUTS: none; `corpus.sources` in the configuration says where to find them.
 OUTPUTS:
-    <resources>/corpus/{source}.raw        the verified source, unpacked
+    <resources>/corpus/{source}.raw        the verified source, unpacked; other runs may share it
+    <results>/corpus/{source}/source.json  its size and digests, which stand for it in this run
     <results>/corpus/{source}/text.txt     articles without markup, 205 characters
     <results>/corpus/{source}/alphabet.json
 STEPS: fetch_corpus or wrap_python_topics, then clean_corpus.
@@ -16,8 +17,7 @@ rule fetch_corpus:
         script=script("fetch_corpus"),
         library=library("fetch_corpus"),
     output:
-        # Kept if another run that shares <resources> has finished it since this one was planned.
-        update("<resources>/corpus/{source}.raw"),
+        "<results>/corpus/{source}/source.json",
     log:
         "<logs>/corpus/fetch_{source}.log",
     benchmark:
@@ -30,10 +30,12 @@ rule fetch_corpus:
     params:
         urls=source_urls,
         checks=source_checks,
+        raw=raw_corpus,
     message:
         "Fetching the corpus {wildcards.source}"
     shell:
-        "python {input.script:q} --source {wildcards.source} --urls {params.urls:q} {params.checks:q} --output {output:q} --log {log:q}"
+        "python {input.script:q} --source {wildcards.source} --urls {params.urls:q} {params.checks:q}"
+        " --output {params.raw:q} --receipt {output:q} --log {log:q}"
 
 
 rule wrap_python_topics:
@@ -42,8 +44,7 @@ rule wrap_python_topics:
         script=script("wrap_python_topics"),
         library=library("wrap_python_topics"),
     output:
-        # Kept if another run that shares <resources> has finished it since this one was planned.
-        update("<resources>/corpus/{source}.raw"),
+        "<results>/corpus/{source}/source.json",
     log:
         "<logs>/corpus/wrap_{source}.log",
     benchmark:
@@ -53,16 +54,18 @@ rule wrap_python_topics:
     localrule: True
     conda:
         "../../envs/corpus.yaml"
+    params:
+        raw=raw_corpus,
     message:
         "Wrapping Python's help texts as a MediaWiki export"
     shell:
-        "python {input.script:q} --output {output:q} --log {log:q}"
+        "python {input.script:q} --output {params.raw:q} --receipt {output:q} --log {log:q}"
 
 
 rule clean_corpus:
     """Keep the articles' text and its most frequent characters."""
     input:
-        raw="<resources>/corpus/{source}.raw",
+        source="<results>/corpus/{source}/source.json",
         script=script("clean_corpus"),
         library=library("clean_corpus"),
     output:
@@ -79,12 +82,13 @@ rule clean_corpus:
         mem_mb=cleaning_memory,
         runtime=cleaning_minutes,
     params:
+        raw=raw_corpus,
         format=source_format,
         alphabet_size=setting("corpus", "alphabet_size"),
         part=part_of_corpus,
     message:
         "Cleaning the corpus {wildcards.source}"
     shell:
-        "python {input.script:q} --input {input.raw:q} --format {params.format}"
+        "python {input.script:q} --input {params.raw:q} --format {params.format}"
         " --alphabet-size {params.alphabet_size} {params.part} --processes {threads}"
         " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

@@ -31,6 +31,8 @@ rule dump_embeddings:
         mem_mb=forward_memory,
         runtime=forward_minutes,
         gpu=forward_gpus,
+        # All of its GPUs on one.
+        nodes=1,
     params:
         **SAMPLE_PARAMETERS,
     message:

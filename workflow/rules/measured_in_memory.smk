@@ -31,6 +31,8 @@ rule measure_checkpoint:
         mem_mb=checkpoint_memory,
         runtime=checkpoint_minutes,
         gpu=forward_gpus,
+        # All of its GPUs on one.
+        nodes=1,
     params:
         **SAMPLE_PARAMETERS,
         estimators=str(ESTIMATORS),

@@ -18,7 +18,6 @@ rule measure_isotropy:
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
         script=script("measure_isotropy"),
-        library=library_of_estimator("measure_isotropy"),
     output:
         "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
     log:
@@ -35,7 +34,7 @@ rule measure_isotropy:
         mem_mb=isotropy_memory,
         runtime=isotropy_minutes,
     params:
-        entry=estimator_entry,
+        estimator=version_of_estimator("measure_isotropy"),
         batch_vectors=setting("measurement", "batch_vectors"),
     shell:
         "python {input.script:q} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
@@ -48,7 +47,6 @@ rule find_neighbours:
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
         script=script("find_neighbours"),
-        library=library("find_neighbours"),
     output:
         unless_kept("<results>/neighbours/{model}/{revision}/layer_{layer}.h5"),
     log:
@@ -63,6 +61,7 @@ rule find_neighbours:
         mem_mb=neighbours_memory,
         runtime=neighbours_minutes,
     params:
+        library=library_version("find_neighbours"),
         neighbours=NEIGHBOURS,
         batch_vectors=setting("measurement", "batch_vectors"),
         seed=CONFIGURATION.settings["seed"],
@@ -78,7 +77,6 @@ rule measure_intrinsic_dimension:
     input:
         neighbours="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
         script=script("measure_intrinsic_dimension"),
-        library=library_of_estimator("measure_intrinsic_dimension"),
     output:
         "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
     log:
@@ -95,7 +93,7 @@ rule measure_intrinsic_dimension:
         mem_mb=dimension_memory,
         runtime=dimension_minutes,
     params:
-        entry=estimator_entry,
+        estimator=version_of_estimator("measure_intrinsic_dimension"),
     shell:
         "python {input.script:q} --neighbours {input.neighbours:q}"
         " --estimator {wildcards.estimator} --output {output:q} --log {log:q}"

@@ -1,11 +1,14 @@
 """Download one revision of a model from the Hugging Face Hub, pinned to a commit and checked."""
 
 import argparse
+import shutil
 from pathlib import Path
 
+from shape_of_learning.checkpoints.checkpoint_record import RECORD
 from shape_of_learning.checkpoints.fetching import fetch
 from shape_of_learning.command_line import run
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import written_beside
 from shape_of_learning.hub.retrying import FIRST_PAUSE
 
 
@@ -25,8 +28,11 @@ def main(
     first_pause: float,
     unresolved: str,
     output: Path,
+    receipt: Path | None,
 ) -> None:
     """Fetch configuration, weights and tokenizer into the folder `output`.
+
+    A `receipt`, where one is wanted, is a copy of the record in that folder.
 
     Nothing is fetched if the plan could not find out what it is: `unresolved` says why.
     """
@@ -48,6 +54,9 @@ def main(
         tokenizer_commit=tokenizer_commit,
         first_pause=first_pause,
     )
+    if receipt is not None:
+        with written_beside(receipt) as partial:
+            shutil.copyfile(output / RECORD, partial)
 
 
 if __name__ == "__main__":
@@ -72,4 +81,5 @@ if __name__ == "__main__":
     )
     parser.add_argument("--unresolved", default="", metavar="REASON")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--receipt", type=Path)
     run(main, parser)

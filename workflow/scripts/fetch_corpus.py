@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shape_of_learning.command_line import run
 from shape_of_learning.corpus.fetching import CorpusSource, fetch
-from shape_of_learning.corpus.verification import Expected
+from shape_of_learning.corpus.verification import Expected, write_receipt
 
 
 def main(
@@ -21,10 +21,13 @@ def main(
     sha256: str | None = None,
     git_blob: str | None = None,
     distinct_bytes: int | None = None,
+    receipt: Path | None = None,
 ) -> None:
     """Fetch to `output` what :func:`~shape_of_learning.corpus.fetching.fetch` finds."""
     expected = Expected(size, sha256, git_blob, distinct_bytes)
-    fetch(CorpusSource(source, urls, member, expected), output)
+    found = fetch(CorpusSource(source, urls, member, expected), output)
+    if receipt is not None:
+        write_receipt(receipt, found)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--urls", nargs="+", required=True, help="http(s) or file URLs, or paths")
     parser.add_argument("--output", type=Path, required=True, help="unpacked file")
+    parser.add_argument("--receipt", type=Path, help="written last: its size and digests")
     parser.add_argument("--source", default="NAME", help="key in corpus.sources, for messages")
     parser.add_argument("--member", help="file to take from a zip archive")
     parser.add_argument("--bytes", type=int, dest="size", help="size of the unpacked file")

@@ -8,19 +8,23 @@ from pathlib import Path
 
 from shape_of_learning.command_line import run
 from shape_of_learning.corpus.python_topics import pages, write_export
+from shape_of_learning.corpus.verification import Expected, verified, write_receipt
 from shape_of_learning.files import written_beside
 
 
-def main(output: Path) -> None:
+def main(output: Path, receipt: Path | None = None) -> None:
     """Write the export to `output`."""
     with written_beside(output) as partial:
         write_export(partial, dict(pages()))
+    if receipt is not None:
+        write_receipt(receipt, verified(output, Expected()))
 
 
 def parser() -> argparse.ArgumentParser:
     """Arguments of :func:`main`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="written: MediaWiki XML export")
+    parser.add_argument("--receipt", type=Path, help="written last: its size and digests")
     return parser
 
 

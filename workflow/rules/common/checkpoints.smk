@@ -112,24 +112,19 @@ def hub_arguments(wildcards):
     return [f"--{name}={value}" for name, value in arguments.items() if value != ""]
 
 
-def fetched(folder):
-    """What stands for a download: the folder, or its record where it is kept."""
-    return f"{folder}/checkpoint.json" if CONFIGURATION.settings["keep_checkpoints"] else folder
+def downloaded_folder(wildcards):
+    """Where a checkpoint of the Hub is."""
+    return shared(f"checkpoints/{wildcards.model}/{wildcards.revision}")
 
 
-def as_download(path):
-    """Mark a download as temporary, or else as something that its job may find there already.
-
-    What is kept may be shared with other runs, one of which may have finished it since this one was
-    planned. Snakemake removes a job's output before the job starts, except what the job updates.
-    """
-    is_kept = CONFIGURATION.settings["keep_checkpoints"]
-    return update(path) if is_kept else temp(directory(path))
+def download(folder, receipt):
+    """What stands for a download: the folder, which is removed after use, or a receipt where it is kept."""
+    return receipt if CONFIGURATION.settings["keep_checkpoints"] else temp(directory(folder))
 
 
-def fetched_folder(path):
-    """The folder that `fetched` stands for."""
-    return str(Path(path).parent) if CONFIGURATION.settings["keep_checkpoints"] else path
+def receipt_option(wildcards, output):
+    """The option by which fetch_checkpoint.py leaves a receipt."""
+    return ["--receipt", output[0]] if CONFIGURATION.settings["keep_checkpoints"] else []
 
 
 def forward_threads(wildcards):

@@ -1,5 +1,6 @@
 """What all rules share: the parsed configuration, and where scripts and library are."""
 
+import hashlib
 import json
 import os
 import re
@@ -51,6 +52,15 @@ wildcard_constraints:
     estimator=r"[^/]+",
 
 
+def shared(path):
+    """Path of a download that other runs may share.
+
+    It is no output of a rule, since Snakemake removes the outputs of a job that fails and touches those of one
+    that does not; a small receipt in <results> is, and stands for it.
+    """
+    return workflow.pathvars.apply(f"<resources>/{path}")
+
+
 def script(name):
     """Path of a script; an input of its rule, so that an edit reruns it."""
     return str(SCRIPTS / f"{name}.py")
@@ -61,25 +71,33 @@ def library(name):
     return modules_used(SCRIPTS / f"{name}.py")
 
 
-def library_of_estimator(name):
-    """The same for a script that loads the estimator which the wildcard names."""
+@cache
+def library_version(name, *estimators):
+    """Digest of the modules that a script uses; as a parameter of its rule, an edit reruns it as an input would.
 
-    def modules(wildcards):
-        used = modules_used(SCRIPTS / f"{name}.py", ESTIMATORS[wildcards.estimator].module)
+    Snakemake handles each input of each job by itself. For the measurements, of which the paper has 25,000, a dozen
+    modules more would be a third of the time and of the memory of planning.
+    """
+    used = modules_used(SCRIPTS / f"{name}.py", *(ESTIMATORS[e].module for e in estimators))
+    if estimators:
         # An entry of the registry is a parameter, lest a new one remeasures all the others.
-        return [module for module in used if not module.endswith("registry.py")]
+        used = [module for module in used if not module.endswith("registry.py")]
+    return hashlib.sha256(b"".join(Path(module).read_bytes() for module in used)).hexdigest()[:16]
 
-    return modules
+
+def version_of_estimator(name):
+    """Digest of the modules of a script that loads the estimator which the wildcard names, and its entry."""
+
+    def version(wildcards):
+        estimator = wildcards.estimator
+        return f"{ESTIMATORS[estimator]} {library_version(name, estimator)}"
+
+    return version
 
 
 def library_of_all_estimators(name):
     """The same for a script that loads all of them."""
     return modules_used(SCRIPTS / f"{name}.py", *{e.module for e in ESTIMATORS.values()})
-
-
-def estimator_entry(wildcards):
-    """How an estimator is called."""
-    return str(ESTIMATORS[wildcards.estimator])
 
 
 def setting(section, key):

@@ -5,6 +5,11 @@ def source_entry(wildcards):
     return setting("corpus", "sources")[wildcards.source]
 
 
+def raw_corpus(wildcards):
+    """Where the source is, unpacked."""
+    return shared(f"corpus/{wildcards.source}.raw")
+
+
 def source_checks(wildcards):
     """The options by which fetch_corpus.py verifies a source."""
     entry = source_entry(wildcards)

@@ -8,7 +8,11 @@ def checkpoint_inputs(wildcards):
     """The folder or files that a checkpoint's job waits for."""
     model = MODELS[wildcards.model]
     if model.source == "hub":
-        return fetched(f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}")
+        path = f"{wildcards.model}/{wildcards.revision}"
+        is_kept = CONFIGURATION.settings["keep_checkpoints"]
+        return (
+            f"<results>/checkpoints/{path}.json" if is_kept else f"<resources>/checkpoints/{path}"
+        )
     if model.source == "pretraining":
         return f"<results>/pretrained/{wildcards.model}"
     files = (file for file in Path(model.path).iterdir() if file.is_file())
@@ -22,7 +26,7 @@ def checkpoint_folder(wildcards, input):
         return model.path
     if model.source == "pretraining":
         return f"{input.checkpoint}/{wildcards.revision}"
-    return fetched_folder(input.checkpoint)
+    return downloaded_folder(wildcards)
 
 
 def dump_library():

@@ -59,24 +59,38 @@ def forward_gpus(wildcards):
     return needs.gpus(work_of(wildcards.model))
 
 
+def is_on_gpu(rule):
+    """Whether a rule that asks for GPUs gets them; on one machine nobody is asked, and the CPU takes the most."""
+    return workflow.resource_settings.nodes is not None and set_by_profile(rule, "gpu") != 0
+
+
 def forward_memory(wildcards, threads, attempt):
-    return needs.asked_mb(needs.forward_memory_mb(work_of(wildcards.model), threads), attempt)
+    on_gpu = is_on_gpu("dump_embeddings")
+    needed = needs.forward_memory_mb(work_of(wildcards.model), threads, on_gpu=on_gpu)
+    return needs.asked_mb(needed, attempt)
 
 
 def forward_minutes(wildcards, threads, attempt):
-    on_gpu = set_by_profile("dump_embeddings", "gpu") != 0
+    on_gpu = is_on_gpu("dump_embeddings")
     minutes = needs.forward_minutes(work_of(wildcards.model), threads=threads, on_gpu=on_gpu)
     return needs.asked_minutes(minutes, attempt)
 
 
 def checkpoint_memory(wildcards, threads, attempt):
-    return needs.asked_mb(needs.checkpoint_memory_mb(work_of(wildcards.model), threads), attempt)
+    on_gpu = is_on_gpu("measure_checkpoint")
+    needed = needs.checkpoint_memory_mb(work_of(wildcards.model), threads, on_gpu=on_gpu)
+    return needs.asked_mb(needed, attempt)
 
 
 def checkpoint_minutes(wildcards, threads, attempt):
-    on_gpu = set_by_profile("measure_checkpoint", "gpu") != 0
+    on_gpu = is_on_gpu("measure_checkpoint")
     minutes = needs.checkpoint_minutes(work_of(wildcards.model), threads=threads, on_gpu=on_gpu)
     return needs.asked_minutes(minutes, attempt)
+
+
+def minutes_in_group(minutes, wildcards, attempt):
+    """Minutes of a measurement; the group's start is counted with its first layer."""
+    return needs.asked_minutes_in_group(minutes, attempt, starts=wildcards.layer == "0")
 
 
 def isotropy_memory(wildcards, attempt):
@@ -84,7 +98,7 @@ def isotropy_memory(wildcards, attempt):
 
 
 def isotropy_minutes(wildcards, attempt):
-    return needs.asked_minutes_in_group(needs.isotropy_minutes(work_of(wildcards.model)), attempt)
+    return minutes_in_group(needs.isotropy_minutes(work_of(wildcards.model)), wildcards, attempt)
 
 
 def neighbours_memory(wildcards, attempt):
@@ -92,7 +106,7 @@ def neighbours_memory(wildcards, attempt):
 
 
 def neighbours_minutes(wildcards, attempt):
-    return needs.asked_minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), attempt)
+    return minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), wildcards, attempt)
 
 
 def dimension_memory(wildcards, attempt):
@@ -100,4 +114,4 @@ def dimension_memory(wildcards, attempt):
 
 
 def dimension_minutes(wildcards, attempt):
-    return needs.asked_minutes_in_group(needs.DIMENSION_MINUTES, attempt)
+    return minutes_in_group(needs.DIMENSION_MINUTES, wildcards, attempt)

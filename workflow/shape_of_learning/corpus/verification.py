@@ -1,9 +1,12 @@
 """What a corpus file has to be, and whether it is."""
 
 import hashlib
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from shape_of_learning.files import written_beside
 
 CHUNK_BYTES = 1 << 20
 
@@ -86,6 +89,12 @@ def copy_verified(stream: BinaryIO, copy: Path, expected: Expected) -> Found:
     with copy.open("wb") as target:
         sha256, size, distinct = _read(stream, expected, target)
     return _judged(Found(size, sha256, git_blob_name(copy), distinct), expected)
+
+
+def write_receipt(receipt: Path, found: Found) -> None:
+    """Write down, as JSON, what a corpus file is; a run depends on this in the place of the file."""
+    with written_beside(receipt) as partial:
+        partial.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
 
 
 def verified(path: Path, expected: Expected) -> Found:

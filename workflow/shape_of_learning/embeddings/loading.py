@@ -83,7 +83,7 @@ def _load(
     options = {}
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        options = spreading(folder, weight_bytes(kind, config, precision), free)
+        options = spreading(weight_bytes(kind, config, precision), free)
     model, report = _read(
         kind,
         folder,

@@ -1,10 +1,7 @@
 """Where the weights of a model go: to one device, or to several if one is too small."""
 
 import copy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
     import torch
@@ -40,13 +37,11 @@ def weight_bytes(kind: Any, config: "PretrainedConfig", precision: str) -> int:
     return sum(weight.numel() for weight in model.parameters()) * getattr(torch, precision).itemsize
 
 
-def spreading(folder: Path, needed: int, free: int) -> dict[str, str]:
+def spreading(needed: int, free: int) -> dict[str, str]:
     """Return the options of ``from_pretrained`` that spread a model which one GPU cannot hold.
 
     Parameters
     ----------
-    folder : Path
-        Of the checkpoint, for the message.
     needed, free : int
         Bytes of its weights and of free memory on the GPU.
 
@@ -56,20 +51,10 @@ def spreading(folder: Path, needed: int, free: int) -> dict[str, str]:
         Empty if it can. Else the model is spread over all visible GPUs and, if they are too small
         together, over host memory and disk, from where weights come for each batch: slow, but it
         ends.
-
-    Raises
-    ------
-    InputError
-        If it must be spread and the package that does it is missing.
     """
-    from transformers.utils import is_accelerate_available
-
     if needed <= SHARE_FOR_WEIGHTS * free:
         return {}
-    if not is_accelerate_available():
-        raise InputError(
-            f"the weights of the model in {folder} take {needed / 1e9:.1f} GB, but the GPU has "
-            f"{free / 1e9:.1f} GB free; install the package `accelerate`, which spreads them, set "
-            "`precision: bfloat16` in the model's entry, or hide the GPU with CUDA_VISIBLE_DEVICES="
-        )
+    # The library spreads models with it, and says so with a page of its own where it is missing.
+    import accelerate  # noqa: F401
+
     return {"device_map": "auto"}

@@ -1,7 +1,7 @@
 """What jobs need, from the shape of the model and the size of the sample: memory, disk, minutes.
 
 Everything here is an upper bound that is asked of a scheduler before a job runs, not a measurement
-after it; `docs/resources.md` says how far above measured jobs it lies. Memory and disk are in
+after it; `docs/resources.md` compares some. Memory and disk are in
 megabytes of 10^6 bytes, as Snakemake's ``mem_mb``.
 """
 
@@ -23,6 +23,8 @@ CHARACTERS_PER_TOKEN = 3
 SNAKEMAKE_MB = 300
 NUMPY_MB = 150  # interpreter, NumPy, SciPy, h5py and the buffers of a matrix product
 TORCH_MB = 600  # interpreter, PyTorch and Transformers
+TOKENS_ON_A_GPU = 4096  # of a batch, as in embeddings/batch_size.py
+CUDA_HOST_MB = 3000  # libraries of CUDA, as far as they are loaded
 CUDA_MB = 1000  # context, kernels and what the allocator rounds up
 LEAST_MB = 1000
 MARGIN = 1.2
@@ -137,14 +139,18 @@ def dump_mb(work: Work) -> float:
     return (work.layers + 1) * (work.layer_mb + work.tokens * 16 / MB)
 
 
-def forward_memory_mb(work: Work, threads: int) -> float:
-    """Host memory of a forward pass on the CPU, which bounds that of one on a GPU.
+def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
+    """Host memory of a forward pass.
 
     Weights are read from mapped files or, from pickled ones, into a second copy of two bytes or four each,
     of which only the larger case is counted on: twice the weights. `threads` batches are computed at a time
     and one waits to be written; of each there are its hidden states, the rows that are kept, and about
-    as much again within a block.
+    as much again within a block. Of a GPU's larger batches, all layers of two wait to be written and a third
+    is copied.
     """
+    if on_gpu:
+        waiting = 3 * TOKENS_ON_A_GPU * (work.layers + 1) * work.hidden_size * 4 / MB
+        return TORCH_MB + CUDA_HOST_MB + 2 * work.weights_mb + waiting
     return TORCH_MB + 2 * work.weights_mb + (threads + 1) * 3 * work.batch_mb
 
 
@@ -202,10 +208,11 @@ def neighbours_minutes(work: Work) -> float:
     return 2 * 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
 
 
-def checkpoint_memory_mb(work: Work, threads: int) -> float:
+def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
     """Memory of a forward pass whose hidden states stay in memory, and of the layers measured at a time."""
     layers = (work.layers + 1) * work.layer_mb
-    return forward_memory_mb(work, threads) + layers + threads * neighbours_memory_mb(work)
+    forward = forward_memory_mb(work, threads, on_gpu=on_gpu)
+    return forward + layers + threads * neighbours_memory_mb(work)
 
 
 def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:
@@ -255,6 +262,6 @@ def asked_minutes(needed: float, attempt: int = 1) -> int:
     return attempt * math.ceil(2 * needed + START_MINUTES)
 
 
-def asked_minutes_in_group(needed: float, attempt: int = 1) -> int:
+def asked_minutes_in_group(needed: float, attempt: int = 1, *, starts: bool) -> int:
     """Time to ask for a job that shares its start with hundreds of others, whose times are added up."""
-    return attempt * math.ceil(needed + 0.1)
+    return attempt * math.ceil(needed + 0.1 + (START_MINUTES if starts else 0))

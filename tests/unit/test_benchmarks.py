@@ -1,0 +1,96 @@
+"""Each table can be measured, and the page shows it. What is measured is no matter of a test."""
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))
+
+from benchmarks.contest import Contender, Measured, contest, run_command  # noqa: E402
+from benchmarks.results import Results, write_results  # noqa: E402
+from benchmarks.table_list import TABLES  # noqa: E402
+from benchmarks.targets import Agreement, Target, require_agreement  # noqa: E402
+
+
+def written(*command: object) -> str:
+    """Run a program of this repository and return what it prints."""
+    paths = os.pathsep.join([str(ROOT / "workflow"), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": ""}
+    run = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return run.stdout
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_measured_compared_and_drawn(name, tmp_path):
+    output = tmp_path / "results"
+    sizes = ["--tiny", "--repeats", 1]
+    written("-m", "benchmarks", name, *sizes, "--folder", tmp_path, "--output", output)
+    results, table = (
+        Results.read(output / f"{name}.csv"),
+        import_module(f"benchmarks.tables.{name}"),
+    )
+    measured = [row for row in results.rows if row.repeats]
+    assert all(row.repeats == 1 and row.seconds > 0 and row.peak_gb > 0 for row in measured)
+    assert all(row.note.startswith("not measured: ") for row in results.rows if not row.repeats)
+    assert {f"{name}.csv", f"{name}.png", "machine.csv"} == {path.name for path in output.iterdir()}
+    assert list(tmp_path.iterdir()) == [output]
+    differences = [each.difference(results) for each in table.AGREEMENTS]
+    if differences:
+        assert any(difference is not None for difference in differences)
+    assert table.TITLE in written("docs/write_performance.py", output)
+
+
+def test_the_page_shows_the_tables():
+    page = (ROOT / "docs/performance.md").read_text()
+    assert page == written("docs/write_performance.py"), "run `make docs/performance.md`"
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    rows = [
+        Measured("9 x 9", "one", 0.1, 0.1, 0.2, 0.03, 2, 5, 0.0, {"value": 1 / 3}, "a, note"),
+        Measured("9 x 9", "other", note="not measured: it is not installed"),
+    ]
+    write_results(tmp_path / "table.csv", rows)
+    assert Results.read(tmp_path / "table.csv").rows == rows
+
+
+def test_values_that_differ_too_much_are_an_error():
+    results = Results(
+        [Measured("", name, repeats=1, values={"v": v}) for name, v in (("a", 1.0), ("b", 1.01))]
+    )
+    require_agreement([Agreement("v", "a", "b", 0.02)], results)
+    with pytest.raises(RuntimeError, match="v: a and b differ by"):
+        require_agreement([Agreement("v", "a", "b", 0.005)], results)
+
+
+def test_what_has_not_been_measured_meets_no_target():
+    results = Results([Measured("", "a", note="not measured: no reason")])
+    assert Target("time", 1, lambda r: r["", "a"].seconds, " s").measured(results) is None
+
+
+def test_memory_is_that_of_the_process_alone():
+    few, many = 20, 200
+    peaks = [
+        run_command([sys.executable, "-c", f"x = bytearray({size} << 20)"]).peak_gb
+        for size in (few, many)
+    ]
+    assert peaks[1] - peaks[0] == pytest.approx((many - few) * 2**20 / 1e9, rel=0.05)
+
+
+def test_contenders_take_turns(tmp_path):
+    log = tmp_path / "log"
+    program = "import sys; open(sys.argv[1], 'a').write(sys.argv[2])"
+    contenders = [
+        Contender(name, command=[sys.executable, "-c", program, str(log), name], repeats=3)
+        for name in "ab"
+    ]
+    assert [row.repeats for row in contest(contenders)] == [3, 3]
+    assert log.read_text() == "ababab"
