@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda test-slurm torture slurm lint lock clean docs/resources.md
+.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -41,6 +41,16 @@ test-conda: demo $(ENVIRONMENT)/test
 # By the functions that the rules ask; a test says when it is out of date.
 docs/resources.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_resources.py > $@.new
+	mv $@.new $@
+
+# Speed and memory beside peers and the machine's limits: all tables, or TABLE="estimators neighbours". An hour on
+# an idle machine; a table that was measured beside other work says so.
+bench: $(ENVIRONMENT)-bench/complete
+	PYTHONPATH=workflow $(ENVIRONMENT)-bench/bin/python -m benchmarks $(TABLE)
+	$(MAKE) docs/performance.md
+
+docs/performance.md: $(ENVIRONMENT)/workflow
+	PYTHONPATH=workflow:. python docs/write_performance.py > $@.new
 	mv $@.new $@
 
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
@@ -84,6 +94,16 @@ $(ENVIRONMENT)/workflow: requirements.txt $(ENVIRONMENT)/bin/pip
 $(ENVIRONMENT)-slurm/complete: requirements-slurm.txt requirements.txt
 	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
 	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check -r requirements-slurm.txt
+	touch $@
+
+# The peers beside the workflow, so that all use one NumPy; but DADApy's takes an older one. Of the authors' package
+# only a file is read, so that it needs nothing.
+$(ENVIRONMENT)-bench/complete: benchmarks/requirements.txt requirements.txt
+	$(PYTHON) -m venv $(ENVIRONMENT)-bench
+	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check -r requirements.txt -r benchmarks/requirements.txt
+	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check --no-deps llm-microscope==0.0.7
+	$(PYTHON) -m venv $(ENVIRONMENT)-bench/dadapy
+	$(ENVIRONMENT)-bench/dadapy/bin/pip install --quiet --disable-pip-version-check dadapy==0.3.4
 	touch $@
 
 $(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/bin/pip

@@ -46,7 +46,8 @@ def test_a_run_that_is_ended_again_and_again_comes_to_the_same_end(
         checkout.snakemake("--unlock", *arguments)
         runs.append(run := Run(checkout, arguments, tmp_path / f"{number}.log"))
         reached = run.reaches(moment)
-        print(f"{number}. {way} {moment} after {time.monotonic() - run.began:.0f} s: ", end="")
+        seconds = time.monotonic() - run.began
+        print(f"{number}. {way} after {seconds:.0f} s, {moment.jobs_left} jobs left: ", end="")
         if not reached:  # what it had to do again took less time than before
             assert run.process.returncode == 0, run.log.read_text()[-5000:]
             print("it had ended", flush=True)

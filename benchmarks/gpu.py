@@ -1,0 +1,48 @@
+"""Contenders that need a GPU."""
+
+import subprocess
+import sys
+import time
+
+from benchmarks.ours import NEIGHBOURS, Work
+from shape_of_learning import anisotropy, mada, mle, mom, nearest_distances, two_nn
+
+SEARCHED = 4096
+
+
+def is_available() -> bool:
+    """Whether PyTorch sees a GPU.
+
+    Another process asks it: what this one imports counts in the memory of all that follow.
+    """
+    asking = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", asking], check=False).returncode == 0
+
+
+def profile(layers: int, tokens: int, width: int) -> Work:
+    """Anisotropy and four dimensions of one layer after another, each made on the GPU when it is its turn.
+
+    Making it is not counted: in a forward pass it is there.
+    """
+    import torch
+
+    device = torch.device("cuda")
+    scales = 3 * torch.arange(1, width + 1, device=device) ** -0.75
+
+    def work() -> dict[str, float]:
+        seconds = 0.0
+        values = {}
+        for layer in range(layers):
+            torch.manual_seed(layer)
+            X = torch.randn(tokens, width, device=device) * scales + torch.randn(
+                width, device=device
+            )
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            values["anisotropy"] = anisotropy(X)
+            r = nearest_distances(X[:SEARCHED], NEIGHBOURS)
+            values |= {"TwoNN": two_nn(r), "MADA": mada(r), "MOM": mom(r), "MLE": mle(r)}
+            seconds += time.perf_counter() - start
+        return {"seconds": seconds, **values}
+
+    return work

@@ -1,0 +1,69 @@
+"""The library's estimators as contenders."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import shape_of_learning as sol
+
+Work = Callable[[], dict[str, float]]
+NEIGHBOURS = 100
+# Of so few vectors all is computed once before, so that what is imported late is there.
+FEW = 300
+
+
+def prepared(cloud: str, compute: Callable) -> Work:
+    """Read a cloud and return the computation on it, tried on a part."""
+    X = np.load(cloud)
+    compute(X[:FEW])
+    return lambda: compute(X)
+
+
+def four_dimensions(cloud: str) -> Work:
+    """One search for four estimators."""
+
+    def compute(X):
+        r = sol.nearest_distances(X, NEIGHBOURS)
+        return {"TwoNN": sol.two_nn(r), "MADA": sol.mada(r), "MOM": sol.mom(r), "MLE": sol.mle(r)}
+
+    return prepared(cloud, compute)
+
+
+def two_nn(cloud: str) -> Work:
+    """A search of two neighbours for both variants of TwoNN."""
+
+    def compute(X):
+        r = sol.nearest_distances(X, 2)
+        return {"TwoNN": sol.two_nn(r), "TwoNN, lowest fifth": sol.two_nn(r, kept=0.2)}
+
+    return prepared(cloud, compute)
+
+
+def nearest_distances(cloud: str, k: int = NEIGHBOURS) -> Work:
+    """The search alone; its value is the mean distance."""
+    return prepared(cloud, lambda X: {"mean distance": float(sol.nearest_distances(X, k).mean())})
+
+
+def anisotropy(cloud: str) -> Work:
+    """Anisotropy of a matrix in memory."""
+    return prepared(cloud, lambda X: {"anisotropy": sol.anisotropy(X)})
+
+
+def everything(cloud: str) -> Work:
+    """All estimators of the workflow, as its memory is asked for."""
+
+    def compute(X):
+        r = sol.nearest_distances(X, NEIGHBOURS)
+        return {
+            "TwoNN": sol.two_nn(r),
+            "TwoNN, lowest fifth": sol.two_nn(r, kept=0.2),
+            "MADA": sol.mada(r),
+            "MOM": sol.mom(r),
+            "MLE": sol.mle(r),
+            "anisotropy": sol.anisotropy(X),
+            "anisotropy, not centred": sol.anisotropy(X, center=False),
+            "average cosine": sol.average_cosine(X),
+            "average cosine, centred": sol.average_cosine(X, center=True),
+        }
+
+    return prepared(cloud, compute)

@@ -1,0 +1,85 @@
+"""Other packages and plain linear algebra as contenders, each as its own documentation would have it called.
+
+All get the vectors in float64, which is what they compute in.
+"""
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from benchmarks.ours import FEW, NEIGHBOURS, Work
+
+
+def prepared(cloud: str, compute: Callable) -> Work:
+    """Read a cloud and return the computation on it, tried on a part."""
+    warnings.simplefilter("ignore")
+    X = np.load(cloud).astype(float)
+    compute(X[:FEW])
+    return lambda: compute(X)
+
+
+def scikit_dimension(cloud: str, estimator: str) -> Work:
+    """One estimator of scikit-dimension, with the neighbours that ours has."""
+    import skdim
+
+    settings = {"n_neighbors": NEIGHBOURS} if estimator == "MOM" else {}
+
+    def compute(X):
+        fitted = getattr(skdim.id, estimator)().fit(X, **settings)
+        return {estimator: float(fitted.dimension_)}
+
+    return prepared(cloud, compute)
+
+
+def dadapy(cloud: str) -> Work:
+    """TwoNN of DADApy, with three neighbours instead of its hundred."""
+    from dadapy import Data
+
+    def compute(X):
+        data = Data(coordinates=X, maxk=3, verbose=False)
+        return {"TwoNN": float(data.compute_id_2NN()[0])}
+
+    return prepared(cloud, compute)
+
+
+def authors_package() -> ModuleType:
+    """Load the functions of llm_microscope by their path, since importing the package fails (0.0.7)."""
+    folder = Path(find_spec("llm_microscope").submodule_search_locations[0])
+    spec = spec_from_file_location("llm_microscope_functions", folder / "functions.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def authors_two_nn(cloud: str) -> Work:
+    """TwoNN of the paper's authors, which fits the lowest fifth of the ratios."""
+    import torch
+
+    functions = authors_package()
+
+    def compute(X):
+        value = functions.intrinsic_dimension(torch.from_numpy(X), torch.device("cpu"))
+        return {"TwoNN, lowest fifth": float(value)}
+
+    return prepared(cloud, compute)
+
+
+def matrix_product(cloud: str) -> Work:
+    """X X^T in float32, the least that a search by matrix products can do."""
+    X = np.load(cloud)
+    return lambda: {"trace": float(np.einsum("ii->", X @ X.T))}
+
+
+def svd(cloud: str, vectors: bool = True) -> Work:
+    """Anisotropy by its definition, from a singular value decomposition with or without its vectors."""
+
+    def compute(X):
+        found = np.linalg.svd(X - X.mean(axis=0), full_matrices=False, compute_uv=vectors)
+        squares = (found[1] if vectors else found) ** 2
+        return {"anisotropy": float(squares[0] / squares.sum())}
+
+    return prepared(cloud, compute)

@@ -1,0 +1,15 @@
+"""The tables, in the order of the page."""
+
+TABLES = (
+    "estimators",
+    "neighbours",
+    "anisotropy",
+    "streamed",
+    "memory",
+    "dump",
+    "corpus",
+    "overhead",
+    "start_up",
+    "growth",
+    "gpu",
+)

@@ -1,0 +1,79 @@
+"""Hidden states of all layers of a model of Pythia-160M's shape, random weights, on two cores.
+
+The dump runs batches of 16 windows side by side, one thread each, and writes HDF5 files. Beside it: forward
+passes over the same batches that keep nothing, without logits and with them (the dump's loss takes them,
+too), and the loop of the authors' notebook, one window at a time, whose hidden states stay in memory.
+"""
+
+from pathlib import Path
+
+from benchmarks.contest import CORES, Contender, Measured, contest
+from benchmarks.results import Results
+from benchmarks.targets import Target
+
+TITLE = "Embedding dump on the CPU"
+SHAPE, WINDOWS = "pythia-160m", 64
+DUMP, DUMP_LOSS = "dump", "dump with loss"
+BARE, BARE_ONE_BY_ONE = "bare, batches side by side", "bare, one batch on all cores"
+BARE_LOGITS, LOOP = "bare with logits", "the authors' loop"
+OWN = (DUMP, DUMP_LOSS)
+SIZE = f"{SHAPE}, {WINDOWS} windows"
+
+
+def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
+    """All in turns."""
+    shape, windows = ("tiny", 6) if tiny else (SHAPE, WINDOWS)
+    model = {"shape": shape, "windows": windows, "threads": CORES}
+    calls = {
+        DUMP: ("dump", {"folder": folder, "loss": False}),
+        DUMP_LOSS: ("dump", {"folder": folder, "loss": True}),
+        BARE: ("bare", {"style": "side by side"}),
+        BARE_ONE_BY_ONE: ("bare", {"style": "one by one"}),
+        BARE_LOGITS: ("bare", {"style": "logits"}),
+        LOOP: ("authors_loop", {}),
+    }
+    return contest(
+        [
+            Contender(
+                name,
+                f"benchmarks.dumping:{function}",
+                {**model, **more},
+                f"{shape}, {windows} windows",
+            )
+            for name, (function, more) in calls.items()
+        ],
+        repeats,
+    )
+
+
+def share_of_bare(results: Results) -> float:
+    """Tokens per second of the dump in percent of those of the faster bare pass, loss left out of both."""
+    bare = min(results[SIZE, name].seconds for name in (BARE, BARE_ONE_BY_ONE))
+    return 100 * bare / results[SIZE, DUMP].seconds
+
+
+TARGETS = [
+    Target("tokens/s of the bare pass, without loss", 90, share_of_bare, " %", at_least=True),
+    Target(
+        "tokens/s of the bare pass with logits, with loss",
+        90,
+        lambda r: 100 * r.faster(SIZE, DUMP_LOSS, BARE_LOGITS),
+        " %",
+        at_least=True,
+    ),
+    Target(
+        "with loss, against the authors' loop without",
+        3,
+        lambda r: r.faster(SIZE, DUMP_LOSS, LOOP),
+        " times as fast",
+        at_least=True,
+    ),
+    Target(
+        "without loss, against the authors' loop",
+        3,
+        lambda r: r.faster(SIZE, DUMP, LOOP),
+        " times as fast",
+        at_least=True,
+    ),
+]
+AGREEMENTS = []

@@ -1,0 +1,37 @@
+"""Exact distances to 100 neighbours, beside one matrix product of the same size in float32."""
+
+from pathlib import Path
+
+from benchmarks.clouds import stored_cloud
+from benchmarks.contest import Contender, Measured, contest
+from benchmarks.targets import Target
+
+TITLE = "Neighbour search"
+SIZES = [(4096, 768), (4096, 2560), (4096, 4096)]
+TINY = [(400, 12)]
+OURS, PRODUCT = "nearest_distances, k = 100", "X X^T in float32"
+OWN = (OURS,)
+
+
+def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
+    """Search and product in turns."""
+    contenders = []
+    for n, d in TINY if tiny else SIZES:
+        size, arguments = f"{n} x {d}", {"cloud": stored_cloud(folder, n, d)}
+        contenders += [
+            Contender(OURS, "benchmarks.ours:nearest_distances", arguments, size, repeats=9),
+            Contender(PRODUCT, "benchmarks.peers:matrix_product", arguments, size, repeats=9),
+        ]
+    return contest(contenders, repeats)
+
+
+TARGETS = [
+    Target(
+        f"k = 100, 4096 x {d}, against one product",
+        bound,
+        lambda results, size=f"4096 x {d}": results.faster(size, PRODUCT, OURS),
+        " times its time",
+    )
+    for d, bound in ((768, 3), (4096, 1.7))
+]
+AGREEMENTS = []
