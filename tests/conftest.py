@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hub_server import OLAH, olah_environment
+from shape_of_learning.file_lock import made_by_one_process
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +16,7 @@ def hub_program(pytestconfig: pytest.Config) -> Path:
     kept = os.environ.get("OLAH_ENVIRONMENT")
     folder = Path(kept) if kept else Path(pytestconfig.cache.mkdir("olah"))
     try:
-        return olah_environment(folder)
+        with made_by_one_process(folder):
+            return olah_environment(folder)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"pip cannot install {OLAH}, the Hub of these tests: {error.stderr[-300:]}")
