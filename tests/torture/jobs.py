@@ -42,6 +42,17 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
     return jobs
 
 
+def without_a_dump(dump: Job) -> Job:
+    """The job that measures a checkpoint in memory, of the one that dumps its hidden states."""
+    outputs = {"--output": "results/in_memory", "--loss": "results/in_memory.csv"}
+    arguments = dump.arguments.copy()
+    for name, path in outputs.items():
+        arguments[arguments.index(name) + 1] = path
+    script = str(Path(dump.script).with_name("measure_checkpoint.py"))
+    batch = ["--batch-vectors", "600"]
+    return Job(script, [*batch, *arguments], [Path(path) for path in outputs.values()])
+
+
 def start(job: Job, folder: Path, *, waits_at: tuple[str, ...] = ()):
     """Start a job in `folder`.
 

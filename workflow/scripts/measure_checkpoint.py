@@ -35,19 +35,20 @@ def main(revision: str, batch_vectors: int, output: Path, loss: Path, **sampled:
     model, seed, threads = (sampled[name] for name in ("model", "seed", "threads"))
     del sample
 
-    with written_beside(output) as folder:
+    def measure(layer: int) -> dict[str, list[BatchValue]]:
+        stream = random_stream(seed, "batches", model=model, revision=revision, layer=layer)
+        return measured(states.take(layer), batch_vectors, stream)
 
-        def measure(layer: int) -> None:
-            stream = random_stream(seed, "batches", model=model, revision=revision, layer=layer)
-            values = measured(states.take(layer), batch_vectors, stream)
-            for name, column in values.items():
-                write_batch_values(folder / f"layer_{layer}" / f"{name}.csv", column)
-            logger.info("%s at %s: layer %d is measured", model, revision, layer)
-
-        # Each layer by one thread, so that the numbers do not depend on how many there are.
-        with ThreadPoolExecutor(threads) as pool:
-            for _ in pool.map(measure, range(len(widths))):
-                pass
+    # Each layer by one thread, so that the numbers do not depend on how many there are.
+    with written_beside(output) as folder, ThreadPoolExecutor(threads) as pool:
+        try:
+            for layer, values in enumerate(pool.map(measure, range(len(widths)))):
+                for name, column in values.items():
+                    write_batch_values(folder / f"layer_{layer}" / f"{name}.csv", column)
+                logger.info("%s at %s: layer %d is measured", model, revision, layer)
+        finally:
+            # Who is told to end does not begin another layer.
+            pool.shutdown(wait=False, cancel_futures=True)
     write_loss(loss, cross_entropy)
 
 
