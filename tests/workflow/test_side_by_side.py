@@ -63,6 +63,16 @@ def mirror() -> Mirror:
     return Mirror(TEXT, cuts=[HALF], stall=threading.Event())
 
 
+def sharing(folder: Path) -> tuple[Path, tuple[Path, Path]]:
+    """Make two folders that share their downloads; return the shared one and both."""
+    shared, folders = folder / "shared", (folder / "one", folder / "other")
+    shared.mkdir()
+    for each in folders:
+        each.mkdir()
+        (each / "resources").symlink_to(shared)
+    return shared, folders
+
+
 def test_a_second_run_in_one_checkout_ends_at_once_and_does_the_first_no_harm(checkout, mirror):
     with served(mirror) as url:
         first = Running(checkout, checkout.folder, url)
@@ -82,11 +92,7 @@ def test_a_second_run_in_one_checkout_ends_at_once_and_does_the_first_no_harm(ch
 
 
 def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror, tmp_path):
-    shared, folders = tmp_path / "shared", (tmp_path / "one", tmp_path / "other")
-    shared.mkdir()
-    for folder in folders:
-        folder.mkdir()
-        (folder / "resources").symlink_to(shared)
+    shared, folders = sharing(tmp_path)
     with served(mirror) as url:
         first = Running(checkout, folders[0], url)
         first.wait_for(lambda: mirror.asked)
@@ -102,11 +108,7 @@ def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror
 
 
 def test_a_run_that_fails_takes_nothing_from_another(checkout, mirror, tmp_path):
-    shared, folders = tmp_path / "shared", (tmp_path / "one", tmp_path / "other")
-    shared.mkdir()
-    for folder in folders:
-        folder.mkdir()
-        (folder / "resources").symlink_to(shared)
+    shared, folders = sharing(tmp_path)
     mirror.stall.set()
     mirror.cuts.clear()
     with served(mirror) as url:
