@@ -35,13 +35,21 @@ def jobs(reference: Undisturbed) -> dict[str, Job]:
     return one_of_each_script(reference.checkout, reference.arguments)
 
 
+def copy_of_results(reference: Undisturbed, copy: Path) -> Path:
+    skipped = shutil.ignore_patterns(".snakemake", "workflow")
+    return shutil.copytree(reference.checkout.folder, copy, symlinks=True, ignore=skipped)
+
+
+@pytest.fixture(scope="module")
+def whole(reference: Undisturbed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the undisturbed run has made; a copy, since other tests compare theirs with that run, too."""
+    return copy_of_results(reference, tmp_path_factory.mktemp("whole") / "copy")
+
+
 @pytest.fixture(scope="module")
 def folder(reference: Undisturbed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the undisturbed run has made."""
-    copy = tmp_path_factory.mktemp("jobs") / "it's a copy"
-    skipped = shutil.ignore_patterns(".snakemake", "workflow")
-    shutil.copytree(reference.checkout.folder, copy, symlinks=True, ignore=skipped)
-    return copy
+    """The same again, where jobs are ended."""
+    return copy_of_results(reference, tmp_path_factory.mktemp("jobs") / "it's a copy")
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +75,8 @@ def assert_equal(made: Path, expected: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_is_ended_leaves_nothing_half_written_and_its_rerun_is_whole(
-    kind: str, jobs: dict[str, Job], folder: Path, reference: Undisturbed
+    kind: str, jobs: dict[str, Job], folder: Path, whole: Path
 ):
-    whole = reference.checkout.folder
     if kind == "measure_checkpoint":  # which the run has not needed
         job = without_a_dump(jobs["dump_embeddings"])
         process = start(job, whole)
