@@ -15,6 +15,7 @@ from scipy.spatial.distance import pdist, squareform
 from checkouts import Checkout, check_out
 from shape_of_learning.random_streams import random_stream
 
+STEPS = [0, 1]
 RECIPE = {
     "attention_heads": 2,
     "vocabulary": 1024,
@@ -22,7 +23,7 @@ RECIPE = {
     "batch_size": 2,
     "learning_rate": 0.001,
     "warmup_steps": 2,
-    "last_step": 4,
+    "last_step": STEPS[-1],
     "threads": 1,
 }
 SHAPE = {"layers": 2, "hidden_size": 32}
@@ -111,7 +112,7 @@ def test_without_a_dump_the_numbers_are_the_same_and_nothing_else_is_written(two
     assert not (in_memory.folder / "results/embeddings").exists()
     assert not (in_memory.folder / "results/neighbours").exists()
     size = sum(p.stat().st_size for p in (in_memory.folder / "results/measurements").rglob("*"))
-    # Nine checkpoints' hidden states take 300 MB.
+    # The hidden states of five checkpoints take 200 MB.
     assert size < 2e6
     assert in_memory.planned("--configfile", "real.yaml") == {}
 
@@ -129,8 +130,7 @@ def test_the_table_holds_every_model_layer_and_estimator(two_cores):
     found = {(r["model"], r["revision"], int(r["layer"]), r["estimator"]) for r in rows}
     estimators = yaml.safe_load((two_cores.folder / "config/config.yaml").read_text())
     estimators = estimators["measurement"]["estimators"]
-    steps = [f"step{step}" for step in (0, 1, 2, 4)]
-    checkpoints = [(m, s, 2) for m in ("small-decoder", "small-encoder") for s in steps]
+    checkpoints = [(m, f"step{s}", 2) for m in ("small-decoder", "small-encoder") for s in STEPS]
     expected = {
         (model, revision, layer, estimator)
         for model, revision, layers in [*checkpoints, ("minilm", "main", 6)]
@@ -182,8 +182,8 @@ def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
         planned = one_core.planned("--configfile", "real.yaml")
     finally:
         module.write_text(original)
-    # Two cosines of 4 x 3 layers of two models and of the 7 layers of the third.
-    assert planned["measure_isotropy"] == 2 * (2 * 4 * 3 + 7)
+    # Two cosines of the 3 layers of two models, at each step, and of the 7 layers of the third.
+    assert planned["measure_isotropy"] == 2 * (2 * len(STEPS) * 3 + 7)
     assert "dump_embeddings" not in planned
     assert "measure_intrinsic_dimension" not in planned
     assert "plot_figure_1" not in planned

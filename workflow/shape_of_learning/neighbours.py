@@ -1,32 +1,31 @@
-"""Distances to nearest neighbours: found by a matrix product, computed by differences.
+"""Distances to nearest neighbours: from a matrix product, and where that is too coarse from differences.
 
 A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but wrong by an amount
-that grows with the norms of x and y; differences give each distance right, but slowly. So products
-only shortlist candidates, whose distances are then computed by differences, and a bound on what
-rounding can have done to the product certifies that nobody outside the shortlist is nearer.
+that grows with the norms of x and y; differences give each distance right, but slowly. A bound on what
+rounding can have done to the product tells the few pairs, too close for their norms, that need differences.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.arrays import as_count, as_matrix, distinct_rows
 
-# Candidates beyond k. To settle a row at the first attempt, its k-th and last candidate must differ
-# in squared distance by more than the rounding of float32, about 1e-3 of a squared norm.
-SPARE = 16
-# Columns are searched for candidates in groups, of which there are this many for each candidate:
-# then few candidates share a group, and the search by groups finds few more than it must.
-GROUPS_PER_CANDIDATE = 8
-# Entries of one block of products, 8 MiB in float32: enough rows for the matrix product to be fast,
-# and still in the cache when the candidates are picked.
-BLOCK_ENTRIES = 2**21
+# How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
+# of the 1e-9 that is promised some for differences and square roots.
+ACCURACY = 1.9e-9
+# All products at once, which spares half of the operations since they are symmetric, up to this many
+# bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
+ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
 # Rows, at least, whose median stands for that of all: enough not to meet massive ones in the middle.
 MEDIAN_ROWS = 256
-# Two distances whose squares differ by less are the same, so that a tie at rank k can be certified:
-# 0.5e-10 in a distance, well within the 1e-9 that is promised.
-SAME = 1e-10
+# Rows that differences are computed with at a time, so that they are gathered into the cache.
+GATHERED_ROWS = 256
 # Beyond, the difference of two numbers could overflow.
 LARGEST = 2.0**1000
+# Beyond, in units of the bulk of the vectors, a norm is not squared.
+FAR_OUT = 2.0**300
 
 
 def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
@@ -54,11 +53,9 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
 
     Notes
     -----
-    Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have: a row
-    is accepted only with the proof, in :func:`_certified`, that no other vector is nearer, first
-    from products in float32, else in float64; what remains is compared with all by differences.
-    The number of threads of the matrix product does not change the result. Time O(n^2 d), memory
-    O(n (d + k)) and one block.
+    Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
+    (:func:`_too_close` has the proof). Within that, the last bits are those of the BLAS library that
+    multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB of these.
 
     Examples
     --------
@@ -85,18 +82,34 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
 
 
 def _search(X: np.ndarray, k: int) -> np.ndarray:
-    m = len(X)
+    m, d = X.shape
+    vectors, exponent = _shifted_and_scaled(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        halves = np.einsum("ij,ij->i", vectors, vectors) / 2
+    # Vectors too far out for their squares are nobody's neighbour at first, and have none.
+    far_out = ~(halves < FAR_OUT**2 / 2)
+    vectors[far_out], halves[far_out] = 0, np.inf
+    limits = _too_close(halves, d)
     distances = np.empty((m, k))
-    unsettled = np.arange(m)
-    if k + SPARE < m - 1:
-        shifted, exponent = _shifted_and_scaled(X)
-        for dtype in (np.float32, np.float64):
-            unsettled = _shortlisted(X, shifted, exponent, unsettled, k, dtype, distances)
-            if not unsettled.size:
-                break
+    room = np.empty((GATHERED_ROWS, d))
+    for rows, products in _products(vectors):
+        # |y|^2 / 2 - x.y: half the squared distance, short of |x|^2 / 2, which is the same along a row
+        np.subtract(halves, products, out=products)
+        np.fill_diagonal(products[:, rows], np.inf)
+        by_differences = {}
+        for i in np.flatnonzero(products.min(axis=1) <= limits[rows]):
+            row = rows.start + i
+            close = np.flatnonzero(products[i] <= limits[row])
+            by_differences[row] = _by_differences(X, row, close, room)
+            products[i, close] = np.inf
+        products.partition(k - 1, axis=1)
+        squares = 2 * (products[:, :k] + halves[rows, None])
+        distances[rows] = np.ldexp(np.sqrt(squares), exponent)
+        distances[rows].sort(axis=1)
+        for row, others in by_differences.items():
+            distances[row] = np.sort(np.concatenate([distances[row], others]))[:k]
     everyone = np.arange(m)
-    room = np.empty((k + SPARE, X.shape[1]))
-    for row in unsettled:
+    for row in np.flatnonzero(distances[:, -1] == np.inf):
         distances[row] = _by_differences(X, row, np.delete(everyone, row), room)[:k]
     return distances
 
@@ -117,98 +130,53 @@ def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, int]:
         return np.ldexp(shifted, -exponent, out=shifted), int(exponent)
 
 
-def _shortlisted(
-    X: np.ndarray,
-    shifted: np.ndarray,
-    exponent: int,
-    rows: np.ndarray,
-    k: int,
-    dtype: type[np.floating],
-    distances: np.ndarray,
-) -> np.ndarray:
-    """Write to `distances` those of `rows` that products in `dtype` settle; return the others."""
-    m, d = X.shape
-    with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", shifted, shifted)
-    norms = np.sqrt(squares)
-    # Vectors too far out for their squares are no candidates; _certified sees to what that means.
-    far_out = 2.0 ** (np.finfo(dtype).maxexp // 3)
-    near = norms < far_out
-    group = max(1, m // (GROUPS_PER_CANDIDATE * (k + SPARE)))
-    padded = -(-m // group) * group
-    vectors = np.zeros((padded, d), dtype)
-    np.copyto(vectors[:m], shifted, where=near[:, None], casting="same_kind")
-    offsets = np.full(padded, np.inf, dtype)
-    np.copyto(offsets[:m], squares, where=near, casting="same_kind")
-
-    room = np.empty((2 * (k + SPARE), d))
-    radius = np.full(len(rows), np.inf)
-    edge = np.empty(len(rows))
-    size = max(1, BLOCK_ENTRIES // padded)
-    for start in range(0, len(rows), size):
-        block = rows[start : start + size]
-        # |y|^2 - 2 x.y: the squared distance, short of |x|^2, which is the same along a row (b, m)
-        products = (-2 * vectors[block]) @ vectors.T
-        products += offsets
-        products[np.arange(len(block)), block] = np.inf
-        # The (k + SPARE)-th smallest minimum of a group: at least so many entries are within it.
-        minima = products.reshape(len(block), group, -1).min(axis=1)
-        limits = np.partition(minima, k + SPARE - 1, axis=1)[:, k + SPARE - 1]
-        edge[start : start + size] = limits + squares[block]
-        limits = np.minimum(limits, np.finfo(dtype).max)
-        # What fails even with neighbours at distance zero is not worth any differences.
-        hopeful = _certified(0, norms[block], edge[start : start + size], d, far_out, dtype)
-        for i in np.flatnonzero(hopeful):
-            row = block[i]
-            candidates = np.flatnonzero(products[i] <= limits[i])
-            if len(candidates) >= k:
-                distances[row] = _by_differences(X, row, candidates, room)[:k]
-                with np.errstate(over="ignore"):
-                    radius[start + i] = np.ldexp(distances[row, -1], -exponent)
-    settled = _certified(radius, norms[rows], edge, d, far_out, dtype)
-    return rows[~settled]
+def _products(vectors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Inner products of some rows with all, to be overwritten at will: (rows, products (b, m))."""
+    m = len(vectors)
+    everything = vectors @ vectors.T if m * m * 8 <= ALL_BYTES else None
+    size = max(1, (BLOCK_BYTES if everything is None else CACHE_BYTES) // (8 * m))
+    for start in range(0, m, size):
+        rows = slice(start, min(start + size, m))
+        yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
 
 
-def _certified(
-    radius: np.ndarray | float,
-    norm: np.ndarray,
-    edge: np.ndarray,
-    d: int,
-    far_out: float,
-    dtype: type[np.floating],
-) -> np.ndarray:
-    r"""Tell for which rows no vector outside the shortlist can be nearer than the k-th inside.
+def _too_close(halves: np.ndarray, d: int) -> np.ndarray:
+    r"""Tell up to which value products are too coarse, so that differences are needed.
 
     Parameters
     ----------
-    radius : ndarray, shape (b,), or float
-        Distance r to the k-th nearest of the shortlist, by differences.
-    norm : ndarray, shape (b,)
-        Norm of the vector x itself.
-    edge : ndarray, shape (b,)
-        Largest squared distance in the shortlist by products; all outside have at least that.
-    d, far_out, dtype
-        Coordinates, the norm from which vectors were left out, and the type of the products.
+    halves : ndarray, shape (m,)
+        :math:`|x|^2 / 2` of each vector x.
+    d : int
+        Coordinates.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        For each x a value of :math:`|y|^2 / 2 - x \cdot y`. Any y beyond has a squared distance by
+        products that is right to `ACCURACY`, relative to itself.
 
     Notes
     -----
-    Let y be outside. If :math:`|y| > |x| + r`, the triangle inequality keeps it farther away than
-    r; this covers those left out, if :math:`|x| + r` is below `far_out`. Else, with unit roundoff
-    u, the squared distance by products is wrong by at most
+    With unit roundoff u, the squared distance s of x and y by products is wrong by at most
 
-    .. math:: \gamma (|x| + |y|)^2 \le \gamma (2 |x| + r)^2, \qquad
-              \gamma = \frac{(d + 16) u}{1 - (d + 16) u},
+    .. math:: e = \gamma (|x| + |y|)^2, \qquad \gamma = \frac{(d + 16) u}{1 - (d + 16) u},
 
     d u for a sum of d products in any order (Higham, Accuracy and Stability of Numerical
-    Algorithms, 2002, section 3.1), and at most 16 u for shift, conversion, norms and the last two
-    sums; in addition, products may vanish by underflow. So :math:`r^2 + error \le edge` proves it.
+    Algorithms, 2002, section 3.1), and at most 16 u for shift, norms and the last sums; in addition,
+    products may vanish by underflow. If :math:`|y| > 2 |x|`, then :math:`s \ge (|y| / 2)^2` and
+    :math:`e \le 9 \gamma s`: right anyway. Else :math:`e \le 9 \gamma |x|^2`, so that
+    :math:`s \ge 9 \gamma |x|^2 / \mathrm{ACCURACY}` is enough. The j-th smallest of numbers that are
+    each right to a relative error is the true j-th smallest to the same error, so that nothing need
+    be known about which vector it belongs to.
     """
-    steps = (d + 16) * np.finfo(dtype).eps / 2
-    gamma = steps / (1 - steps) if steps < 0.5 else np.inf
-    reach = 2 * norm + radius
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = 1.01 * gamma * reach**2 + 8 * d * np.finfo(dtype).tiny * (1 + reach)
-        return (radius**2 * (1 - SAME) + error <= edge) & (1.01 * (norm + radius) < far_out)
+    steps = (d + 16) * np.finfo(np.float64).eps / 2
+    error = 9 * steps / (1 - steps)
+    if not 0 < error < ACCURACY:
+        return np.full(len(halves), np.inf)
+    with np.errstate(invalid="ignore"):
+        enough = (1.01 * error * halves + 8 * d * np.finfo(np.float64).tiny) / ACCURACY
+        return enough - halves
 
 
 def _by_differences(

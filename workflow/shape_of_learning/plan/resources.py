@@ -22,6 +22,7 @@ CHARACTERS_PER_TOKEN = 3
 # The two Snakemake processes around each job on a cluster, 120 MB each, and their shell.
 SNAKEMAKE_MB = 300
 NUMPY_MB = 150  # interpreter, NumPy, SciPy, h5py and the buffers of a matrix product
+PRODUCTS_BYTES = 2**28  # as in neighbours.py: of more vectors, the products come a block at a time
 TORCH_MB = 600  # interpreter, PyTorch and Transformers
 TOKENS_ON_A_GPU = 4096  # of a batch, as in embeddings/batch_size.py
 CUDA_HOST_MB = 3000  # libraries of CUDA, as far as they are loaded
@@ -196,16 +197,17 @@ def isotropy_minutes(work: Work) -> float:
 
 
 def neighbours_memory_mb(work: Work) -> float:
-    """Memory of a neighbour search: the layer and six copies of a batch.
+    """Memory of a neighbour search: the layer, four copies of a batch, and all products of its vectors.
 
-    Those of a measure of isotropy, the shifted batch and its float32 copy for the matrix product.
+    The copies are the batch as float64, its test for NaN, its distinct rows, and the shifted batch.
     """
-    return NUMPY_MB + work.layer_mb + 6 * work.measured_mb
+    products = min(8 * work.batch_vectors**2, PRODUCTS_BYTES) / MB
+    return NUMPY_MB + work.layer_mb + 4 * work.measured_mb + products
 
 
 def neighbours_minutes(work: Work) -> float:
-    """Time of a neighbour search: products of all pairs within batches, in float32 and again in float64."""
-    return 2 * 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
+    """Time of a neighbour search: products of all pairs within batches."""
+    return 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
 
 
 def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
