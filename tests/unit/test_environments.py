@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,13 +39,21 @@ def imported(rule: Rule) -> set[str]:
     files = {rule.script, *modules_used(Path(rule.script)), *rule.library}
     names = set()
     for file in files:
-        for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
+        for node in at_run_time(ast.parse(Path(file).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module)
     tops = {name.split(".")[0] for name in names}
     return tops - sys.stdlib_module_names - {PACKAGE.name}
+
+
+def at_run_time(node: ast.AST) -> Iterator[ast.AST]:
+    """A syntax tree, without what only type checkers read."""
+    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from at_run_time(child)
 
 
 def test_every_rule_is_a_command_for_its_environments_python(rules):

@@ -47,7 +47,7 @@ def test_lanczos_iteration_on_the_scatter_matrix_finds_the_same(name, center, mo
     X = CLOUDS[name]()
     monkeypatch.setattr(spectrum, "GRAM_SIDE", 20)
     monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1000)
-    monkeypatch.setattr(spectrum, "_from_gram", None)  # so that it cannot stand in
+    monkeypatch.setattr(spectrum, "largest_of_gram", None)  # so that it cannot stand in
     assert anisotropy(streamed(X), center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
 
 

@@ -1,10 +1,14 @@
-"""Measure all layers of one checkpoint on sampled windows; hidden states stay in memory."""
+"""Measure all layers of one checkpoint on sampled windows; hidden states stay in memory.
+
+Where there is a GPU, it measures, too: one layer after another, from the memory of the host into its own.
+"""
 
 import argparse
+import gc
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +25,9 @@ from shape_of_learning.metrics.neighbour_search import search_batches
 from shape_of_learning.random_streams import random_stream
 from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
 
+if TYPE_CHECKING:
+    import torch
+
 logger = logging.getLogger("shape_of_learning")
 
 
@@ -31,15 +38,18 @@ def main(revision: str, batch_vectors: int, output: Path, loss: Path, **sampled:
     require_one_batch(tokens, batch_vectors)
     states = HiddenStatesInMemory(tokens, widths, sample.protocol.dtype)
     cross_entropy = sample.into(states)
-    # The weights are needed no longer, and the memory may be.
-    model, seed, threads = (sampled[name] for name in ("model", "seed", "threads"))
+    device = sample.batches.forward.device
+    model, seed = sampled["model"], sampled["seed"]
+    # Each layer by one thread, so that the numbers do not depend on how many there are, or by the GPU.
+    threads = sampled["threads"] if device.type == "cpu" else 1
+    # The weights are needed no longer, and the memory may be; models refer to themselves.
     del sample
+    gc.collect()
 
     def measure(layer: int) -> dict[str, list[BatchValue]]:
         stream = random_stream(seed, "batches", model=model, revision=revision, layer=layer)
-        return measured(states.take(layer), batch_vectors, stream)
+        return measured(states.take(layer, device), batch_vectors, stream)
 
-    # Each layer by one thread, so that the numbers do not depend on how many there are.
     with written_beside(output) as folder, ThreadPoolExecutor(threads) as pool:
         try:
             for layer, values in enumerate(pool.map(measure, range(len(widths)))):
@@ -53,7 +63,7 @@ def main(revision: str, batch_vectors: int, output: Path, loss: Path, **sampled:
 
 
 def measured(
-    vectors: np.ndarray, batch_vectors: int, stream: np.random.Generator
+    vectors: "np.ndarray | torch.Tensor", batch_vectors: int, stream: np.random.Generator
 ) -> dict[str, list[BatchValue]]:
     """Estimate all that the registry has, on one layer."""
     isotropy = {name: entry for name, entry in ESTIMATORS.items() if not entry.needs_neighbours}

@@ -1,15 +1,25 @@
 """Arrays as they come, turned into float64 matrices that the estimators can trust."""
 
 import hashlib
+import math
 import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+# Types of tensors whose squares, sums of them included, cannot leave the range of float64.
+SMALL_TYPES = ("torch.float32", "torch.bfloat16", "torch.float16")
+
 
 class NotFiniteError(ValueError):
     """NaN or infinity, such as the hidden states of a broken checkpoint hold."""
+
+
+def is_on_gpu(X: Any) -> bool:
+    """Whether `X` is a tensor on a GPU, of a type that is measured there."""
+    device = getattr(X, "device", None)
+    return getattr(device, "type", "cpu") == "cuda" and str(X.dtype) in SMALL_TYPES
 
 
 def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarray:
@@ -37,10 +47,7 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
         :class:`NotFiniteError`.
     """
     array = _as_array(X, name)
-    if array.ndim != 2:
-        raise ValueError(f"{name} must have two dimensions (n, d), but its shape is {array.shape}")
-    if 0 in array.shape:
-        raise ValueError(f"{name} is empty: its shape is {array.shape}")
+    require_matrix(array, name)
     try:
         matrix = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
@@ -51,6 +58,21 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
             row = int(np.argmin(sound.all(axis=1)))
             raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
     return matrix
+
+
+def require_matrix(X: Any, name: str = "X") -> None:
+    """Raise ValueError if an array or a tensor has no rows and columns."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} must have two dimensions (n, d), but its shape is {tuple(X.shape)}"
+        )
+    if 0 in X.shape:
+        raise ValueError(f"{name} is empty: its shape is {tuple(X.shape)}")
+
+
+def is_finite(X: Any) -> bool:
+    """Whether an array or a tensor of real numbers holds neither NaN nor infinity."""
+    return all(math.isfinite(float(extreme)) for extreme in (X.min(), X.max()))
 
 
 def as_count(value: Any, name: str, least: int) -> int:
@@ -93,12 +115,16 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     >>> distinct_rows([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]])
     array([0, 1])
     """
-    X = as_matrix(X)
+    if not is_on_gpu(X):
+        X = as_matrix(X)
     # Rows whose first number is nobody else's, nearly all as a rule, need no further look.
-    _, group, sizes = np.unique(X[:, 0], return_inverse=True, return_counts=True)
+    first_column = as_matrix(X[:, :1])[:, 0]
+    _, group, sizes = np.unique(first_column, return_inverse=True, return_counts=True)
     shared = np.flatnonzero(sizes[group] > 1)
+    if not shared.size:
+        return np.arange(len(group))
     # Adding 0.0 turns -0.0 into 0.0; equal numbers then have equal bytes, compared a row at a time.
-    rows = np.ascontiguousarray(X[shared] + 0.0)
+    rows = np.ascontiguousarray(as_matrix(X[shared]) + 0.0)
     row_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
     _, first = np.unique(row_bytes, return_index=True)
     return np.sort(np.concatenate([np.flatnonzero(sizes[group] == 1), shared[first]]))

@@ -4,7 +4,7 @@ import math
 
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_matrix
+from shape_of_learning.arrays import as_matrix, is_on_gpu
 from shape_of_learning.moments import Moments
 
 
@@ -50,6 +50,10 @@ def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
+    if is_on_gpu(X):
+        from shape_of_learning.on_gpu import cosine as on_gpu
+
+        return on_gpu.average_cosine(X, center)
     if isinstance(X, Moments):
         moments = X
     else:

@@ -5,12 +5,12 @@ that grows with the norms of x and y; differences give each distance right, but 
 rounding can have done to the product tells the few pairs, too close for their norms, that need differences.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_count, as_matrix, distinct_rows
+from shape_of_learning.arrays import as_count, as_matrix, distinct_rows, is_on_gpu
 
 # How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
 # of the 1e-9 that is promised some for differences and square roots.
@@ -54,7 +54,7 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Notes
     -----
     Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
-    (:func:`_too_close` has the proof). Within that, the last bits are those of the BLAS library that
+    (:func:`too_close` has the proof). Within that, the last bits are those of the BLAS library that
     multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB of these.
 
     Examples
@@ -64,10 +64,12 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
            [4.24264069, 5.        ],
            [1.        , 4.24264069]])
     """
+    if is_on_gpu(X):
+        from shape_of_learning.on_gpu import neighbours as on_gpu
+
+        return on_gpu.nearest_distances(X, k)
     X = as_matrix(X)
-    k = as_count(k, "k", 1)
-    if len(X) < k + 1:
-        raise ValueError(f"X has {len(X)} rows, but k={k} neighbours take at least {k + 1}")
+    k = enough_neighbours(X, k)
     if max(X.max(), -X.min()) > LARGEST:
         raise ValueError("X holds numbers beyond 2^1000, whose differences could overflow")
     first = distinct_rows(X)
@@ -81,6 +83,14 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     return distances
 
 
+def enough_neighbours(X: Sized, k: int) -> int:
+    """Read the number of neighbours; raises ValueError if there are not so many others."""
+    k = as_count(k, "k", 1)
+    if len(X) < k + 1:
+        raise ValueError(f"X has {len(X)} rows, but k={k} neighbours take at least {k + 1}")
+    return k
+
+
 def _search(X: np.ndarray, k: int) -> np.ndarray:
     m, d = X.shape
     vectors, exponent = _shifted_and_scaled(X)
@@ -89,7 +99,7 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
     # Vectors too far out for their squares are nobody's neighbour at first, and have none.
     far_out = ~(halves < FAR_OUT**2 / 2)
     vectors[far_out], halves[far_out] = 0, np.inf
-    limits = _too_close(halves, d)
+    limits = too_close(halves, d)
     distances = np.empty((m, k))
     room = np.empty((GATHERED_ROWS, d))
     for rows, products in _products(vectors):
@@ -117,17 +127,24 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
 def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, int]:
     """Bring the bulk of the vectors near the origin and their entries near one.
 
-    Returns X - median, divided by two to the power that is returned with it. Distances only scale.
-    The median, unlike the mean, stays with the bulk when a few rows have a massive coordinate. Any
-    point near the bulk serves as well: that of some of the rows, and of an even number the lower middle.
+    Returns the vectors less :func:`amid_the_bulk`, divided by two to the power that is returned with them.
     """
-    some = X[:: max(1, len(X) // MEDIAN_ROWS)]
-    middle = (len(some) - 1) // 2
-    shifted = X - np.partition(some, middle, axis=0)[middle]
+    shifted = X - amid_the_bulk(X)
     extents = np.maximum(shifted.max(axis=1), -shifted.min(axis=1))
     _, exponent = np.frexp(np.median(extents[extents > 0]))
     with np.errstate(over="ignore"):
         return np.ldexp(shifted, -exponent, out=shifted), int(exponent)
+
+
+def amid_the_bulk(X: ArrayLike) -> np.ndarray:
+    """Return a point near most of the vectors, from which their norms are small; shape (d,).
+
+    The median, unlike the mean, stays with the bulk when a few rows have a massive coordinate. Any
+    point near the bulk serves as well: that of some of the rows, and of an even number the lower middle.
+    """
+    some = as_matrix(X[:: max(1, len(X) // MEDIAN_ROWS)])
+    middle = (len(some) - 1) // 2
+    return np.partition(some, middle, axis=0)[middle]
 
 
 def _products(vectors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -140,7 +157,7 @@ def _products(vectors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
 
 
-def _too_close(halves: np.ndarray, d: int) -> np.ndarray:
+def too_close(halves: np.ndarray, d: int) -> np.ndarray:
     r"""Tell up to which value products are too coarse, so that differences are needed.
 
     Parameters

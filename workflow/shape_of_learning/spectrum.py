@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_matrix, centred, scaled_to_unit
+from shape_of_learning.arrays import as_matrix, centred, is_on_gpu, scaled_to_unit
 from shape_of_learning.moments import Moments
 from shape_of_learning.random_streams import random_stream
 
@@ -66,6 +66,10 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
     >>> anisotropy([[2, 0], [-2, 0], [0, 1], [0, -1]])
     0.8
     """
+    if is_on_gpu(X):
+        from shape_of_learning.on_gpu import spectrum as on_gpu
+
+        return on_gpu.anisotropy(X, center)
     if not isinstance(X, Moments):
         X = as_matrix(X)
     rows = X.n if isinstance(X, Moments) else len(X)
@@ -89,9 +93,9 @@ def _of_matrix(X: np.ndarray, center: bool) -> float:
             result += (block @ v) @ block
         return result
 
-    largest = _lanczos(product, X.shape[1]) if min(X.shape) > GRAM_SIDE else None
+    largest = largest_by_lanczos(product, X.shape[1]) if min(X.shape) > GRAM_SIDE else None
     if largest is None:
-        largest = _from_gram(X.T @ X if X.shape[0] >= X.shape[1] else X @ X.T)
+        largest = largest_of_gram(X.T @ X if X.shape[0] >= X.shape[1] else X @ X.T)
     return min(largest / variance, 1.0)
 
 
@@ -110,13 +114,13 @@ def _of_moments(moments: Moments, center: bool) -> float:
     def product(v: np.ndarray) -> np.ndarray:
         return dsymv(factor, scatter, v) + (shift @ v) * shift
 
-    largest = _lanczos(product, moments.width) if moments.width > GRAM_SIDE else None
+    largest = largest_by_lanczos(product, moments.width) if moments.width > GRAM_SIDE else None
     if largest is None:
-        largest = _from_gram(dsyr(1.0, shift, a=factor * scatter, overwrite_a=True))
+        largest = largest_of_gram(dsyr(1.0, shift, a=factor * scatter, overwrite_a=True))
     return min(largest / variance, 1.0)
 
 
-def _from_gram(gram: np.ndarray) -> float:
+def largest_of_gram(gram: np.ndarray) -> float:
     """Largest eigenvalue of a symmetric matrix, given by its upper triangle, which is overwritten."""
     from scipy.linalg import eigh
 
@@ -132,7 +136,7 @@ def _from_gram(gram: np.ndarray) -> float:
     return float(top[0])
 
 
-def _lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) -> float | None:
+def largest_by_lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) -> float | None:
     """Largest eigenvalue of a symmetric matrix, given by its product with a vector.
 
     None if it is too close to the next to be told apart soon.

@@ -26,12 +26,16 @@ class HiddenStateRows:
     ----------
     width : int
         Number of coordinates.
+    is_on_gpu : bool
+        False: they are on a disk.
 
     Raises
     ------
     InputError
         If the file is missing, truncated or unreadable, here or while it is read.
     """
+
+    is_on_gpu = False
 
     def __init__(self, folder: Path, layer: int):
         self.path = layer_file(folder, layer)

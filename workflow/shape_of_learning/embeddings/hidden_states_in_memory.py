@@ -1,11 +1,14 @@
 """Hidden states that are measured where they are and never reach a disk."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shape_of_learning.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 
 class HiddenStatesInMemory:
@@ -45,7 +48,15 @@ class HiddenStatesInMemory:
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Ignore what a file would say of itself."""
 
-    def take(self, layer: int) -> np.ndarray:
-        """Give one layer away, shape (tokens, width), as float32; it is kept no longer."""
+    def take(self, layer: int, device: "torch.device") -> "np.ndarray | torch.Tensor":
+        """Give one layer away, shape (tokens, width), as float32; it is kept no longer.
+
+        An array, or a tensor where `device` is not the CPU.
+        """
         values, self._layers[layer] = self._layers[layer], np.zeros((0, 0), self.dtype)
-        return values.astype(np.float32, copy=False)
+        values = values.astype(np.float32, copy=False)
+        if device.type == "cpu":
+            return values
+        import torch
+
+        return torch.from_numpy(values).to(device)

@@ -3,25 +3,46 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import DistinctRowCount, NotFiniteError
+from shape_of_learning.arrays import (
+    DistinctRowCount,
+    NotFiniteError,
+    distinct_rows,
+    is_finite,
+    is_on_gpu,
+)
 from shape_of_learning.metrics.batches import contiguous_batches
 from shape_of_learning.metrics.measurements import BatchValue
 from shape_of_learning.moments import Moments, rows_per_block
 from shape_of_learning.registry import Estimator
 
+if TYPE_CHECKING:
+    import torch
+
 # Up to this size as float64, 8192 rows of 4096 numbers, a batch is held in memory: its spectrum then takes a
 # fraction of the operations of the moments that a pass over the rows collects.
 MATRIX_BYTES = 1 << 28
+# Of a broken checkpoint, whose hidden states may be NaN or infinite, as if all vectors were one.
+DISTINCT_OF_NOT_FINITE = 1
 
 
 class LayerRows(Protocol):
-    """Rows of a layer, on a disk or in memory, of which some are asked for at a time."""
+    """Rows of a layer, on a disk or in memory, of which some are asked for at a time.
+
+    Attributes
+    ----------
+    width : int
+        Number of coordinates.
+    is_on_gpu : bool
+        Whether they are tensors on a GPU, where all are measured at once.
+    """
 
     width: int
+    is_on_gpu: bool
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -35,14 +56,19 @@ class LayerRows(Protocol):
 
 @dataclass(frozen=True)
 class MatrixRows:
-    """Rows that are in memory already, shape (n, width)."""
+    """Rows that are in memory already, or in that of a GPU, shape (n, width)."""
 
-    matrix: np.ndarray
+    matrix: "np.ndarray | torch.Tensor"
 
     @property
     def width(self) -> int:
         """Number of coordinates."""
         return self.matrix.shape[1]
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether it is a tensor on a GPU."""
+        return is_on_gpu(self.matrix)
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -87,17 +113,24 @@ def isotropy_values(
 
 def _measure(layer: LayerRows, rows: slice, estimators: list[Estimator]) -> tuple[int, list[float]]:
     """Count the distinct vectors of one batch and estimate."""
-    fits = 8 * layer.width * (rows.stop - rows.start) <= MATRIX_BYTES
-    streamed = [entry for entry in estimators if entry.parts and not fits]
+    if layer.is_on_gpu or 8 * layer.width * (rows.stop - rows.start) <= MATRIX_BYTES:
+        matrix = layer.read(rows)
+        if not is_finite(matrix):
+            return DISTINCT_OF_NOT_FINITE, [math.nan] * len(estimators)
+        return len(distinct_rows(matrix)), [_estimate(entry, matrix) for entry in estimators]
+    streamed = [entry for entry in estimators if entry.parts]
     try:
         moments, distinct = _collect(layer, rows, {p for e in streamed for p in e.parts})
     except NotFiniteError:
-        # A broken checkpoint's hidden states may be NaN or infinite; its measures are then undefined.
-        return 1, [math.nan] * len(estimators)
+        return DISTINCT_OF_NOT_FINITE, [math.nan] * len(estimators)
     # Estimators that moments do not serve get the batch itself, whatever its size.
     matrix = layer.read(rows) if len(streamed) < len(estimators) else None
     clouds = [moments if entry in streamed else matrix for entry in estimators]
-    return distinct, [e.load()(X, **e.arguments) for e, X in zip(estimators, clouds, strict=True)]
+    return distinct, list(map(_estimate, estimators, clouds))
+
+
+def _estimate(entry: Estimator, X: ArrayLike | Moments) -> float:
+    return entry.load()(X, **entry.arguments)
 
 
 def _collect(layer: LayerRows, rows: slice, parts: set[str]) -> tuple[Moments, int]:

@@ -1,20 +1,29 @@
 """One neighbour search per batch of a layer, for all estimators of intrinsic dimension."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from shape_of_learning.arrays import is_finite
 from shape_of_learning.metrics.batches import shuffled_batches
 from shape_of_learning.neighbours import nearest_distances
 
+if TYPE_CHECKING:
+    import torch
+
 
 def search_batches(
-    vectors: np.ndarray, neighbours: int, batch_vectors: int, stream: np.random.Generator
+    vectors: "np.ndarray | torch.Tensor",
+    neighbours: int,
+    batch_vectors: int,
+    stream: np.random.Generator,
 ) -> tuple[list[tuple[int, np.ndarray]], int]:
     """Shuffle, divide into batches of exactly `batch_vectors` and search within each.
 
     Parameters
     ----------
-    vectors : ndarray, shape (n, d)
-        One layer.
+    vectors : ndarray or torch.Tensor, shape (n, d)
+        One layer; on a GPU it is searched there.
     neighbours : int
         How many nearest others are looked for.
     batch_vectors : int
@@ -35,8 +44,8 @@ def search_batches(
     return searched, len(vectors) - len(batches) * batch_vectors
 
 
-def _searched(batch: np.ndarray, neighbours: int) -> np.ndarray:
-    if np.isfinite(batch).all():
+def _searched(batch: "np.ndarray | torch.Tensor", neighbours: int) -> np.ndarray:
+    if is_finite(batch):
         return nearest_distances(batch, neighbours)
     # Of a broken checkpoint: as if all vectors were the same one, so that every estimate is undefined.
     return np.full((1, neighbours), np.nan)

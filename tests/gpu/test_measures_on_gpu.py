@@ -1,0 +1,55 @@
+"""Estimators of tensors on a GPU; `tests/unit/test_on_gpu.py` runs the same functions on the CPU."""
+
+import numpy as np
+import pytest
+import torch
+
+from clouds import gaussian, hidden_states
+from shape_of_learning import anisotropy, average_cosine, nearest_distances
+from shape_of_learning.embeddings.hidden_states_in_memory import HiddenStatesInMemory
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="needs a GPU, and torch.cuda.is_available() is false"
+    ),
+]
+GPU = torch.device("cuda", 0)
+
+
+def near_duplicates():
+    X = hidden_states(n=4096, d=768)
+    X[2048:] = X[:2048] + 1e-5 * gaussian(2048, 768)
+    X[-100:] = X[:100]
+    return X
+
+
+CLOUDS = {
+    "plain": lambda: hidden_states(n=4096, d=1500),
+    "offset 3000": lambda: hidden_states(n=4096, d=768) + 3000,
+    "near-duplicates": near_duplicates,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CLOUDS)
+def test_measures_are_those_of_the_cpu_and_made_on_the_gpu(name, dtype):
+    X = torch.from_numpy(CLOUDS[name]()).to(dtype)
+    for measure in (anisotropy, average_cosine):
+        for center in (True, False):
+            torch.cuda.reset_peak_memory_stats(GPU)
+            found = measure(X.to(GPU), center=center)
+            # As float64, even a block of the rows takes more than the rows themselves.
+            assert torch.cuda.max_memory_allocated(GPU) > 2 * X.nbytes
+            assert found == pytest.approx(measure(X, center=center), rel=1e-9, abs=1e-12)
+    found = nearest_distances(X.to(GPU), 100)
+    np.testing.assert_allclose(found, nearest_distances(X, 100), rtol=1e-9, atol=0)
+
+
+def test_a_layer_in_memory_goes_to_the_gpu():
+    X = hidden_states().astype(np.float32)
+    states = HiddenStatesInMemory(len(X), [X.shape[1]])
+    states.write(0, slice(None), X)
+    layer = states.take(0, GPU)
+    assert layer.device == GPU
+    np.testing.assert_array_equal(layer.cpu().numpy(), X)
