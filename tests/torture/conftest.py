@@ -1,11 +1,15 @@
 """What the tests here share: one run that nobody disturbs."""
 
 import os
+import signal
 
 import pytest
 
 from chains import demo, small
 from runs import Undisturbed, undisturbed
+
+# Shells have what they start in the background ignore Ctrl-C. What is tested here must not inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
