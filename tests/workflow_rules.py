@@ -62,9 +62,13 @@ def _rule(rule) -> Rule:
         action=next((each for each in others if getattr(rule, f"is_{each}")), "shell"),
         command=rule.shellcmd or "",
         environment=str(rule.conda_env or ""),
-        script=str(getattr(rule.input, "script", "") or getattr(rule.params, "script", "")),
+        script=_script(rule),
         library=_library(rule),
     )
+
+
+def _script(rule) -> str:
+    return str(getattr(rule.input, "script", "") or getattr(rule.params, "script", ""))
 
 
 def _library(rule) -> tuple[str, ...]:
@@ -76,9 +80,7 @@ def _library(rule) -> tuple[str, ...]:
         from shape_of_learning.registry import ESTIMATORS
 
         names = [name for name in ESTIMATORS if re.fullmatch(constraint, name)]
-        modules.update(
-            modules_used(Path(str(rule.input.script)), *{ESTIMATORS[n].module for n in names})
-        )
+        modules.update(modules_used(Path(_script(rule)), *{ESTIMATORS[n].module for n in names}))
     return tuple(sorted(modules))
 
 

@@ -190,6 +190,18 @@ def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
     assert planned["plot_anisotropy_measures"] == 1
 
 
+def test_an_edited_script_runs_again(one_core):
+    script = one_core.folder / "workflow/scripts/find_neighbours.py"
+    original = script.read_text()
+    script.write_text(original + "\n# edited\n")
+    try:
+        planned = one_core.planned("--configfile", "real.yaml")
+    finally:
+        script.write_text(original)
+    assert planned["find_neighbours"] == 2 * len(STEPS) * 3 + 7
+    assert "measure_isotropy" not in planned
+
+
 def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
     """Hidden states of the protocol's windows, one window at a time, as the authors compute them."""
     import torch

@@ -17,7 +17,6 @@ rule measure_isotropy:
     """Measure anisotropy or average cosine on contiguous batches."""
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
-        script=script("measure_isotropy"),
     output:
         "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
     log:
@@ -34,10 +33,11 @@ rule measure_isotropy:
         mem_mb=isotropy_memory,
         runtime=isotropy_minutes,
     params:
+        script=script("measure_isotropy"),
         estimator=version_of_estimator("measure_isotropy"),
         batch_vectors=setting("measurement", "batch_vectors"),
     shell:
-        "python {input.script:q} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
+        "python {params.script:q} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
         " --estimator {wildcards.estimator} --batch-vectors {params.batch_vectors}"
         " --output {output:q} --log {log:q}"
 
@@ -46,7 +46,6 @@ rule find_neighbours:
     """Search nearest neighbours in shuffled batches of one size."""
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
-        script=script("find_neighbours"),
     output:
         unless_kept("<results>/neighbours/{model}/{revision}/layer_{layer}.h5"),
     log:
@@ -61,12 +60,13 @@ rule find_neighbours:
         mem_mb=neighbours_memory,
         runtime=neighbours_minutes,
     params:
-        library=library_version("find_neighbours"),
+        script=script("find_neighbours"),
+        library=version_of_script("find_neighbours"),
         neighbours=NEIGHBOURS,
         batch_vectors=setting("measurement", "batch_vectors"),
         seed=CONFIGURATION.settings["seed"],
     shell:
-        "python {input.script:q} --embeddings {input.embeddings:q} --model {wildcards.model}"
+        "python {params.script:q} --embeddings {input.embeddings:q} --model {wildcards.model}"
         " --revision {wildcards.revision} --layer {wildcards.layer}"
         " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors}"
         " --seed {params.seed} --output {output:q} --log {log:q}"
@@ -76,7 +76,6 @@ rule measure_intrinsic_dimension:
     """Estimate the intrinsic dimension from the neighbour search."""
     input:
         neighbours="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
-        script=script("measure_intrinsic_dimension"),
     output:
         "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
     log:
@@ -93,7 +92,8 @@ rule measure_intrinsic_dimension:
         mem_mb=dimension_memory,
         runtime=dimension_minutes,
     params:
+        script=script("measure_intrinsic_dimension"),
         estimator=version_of_estimator("measure_intrinsic_dimension"),
     shell:
-        "python {input.script:q} --neighbours {input.neighbours:q}"
+        "python {params.script:q} --neighbours {input.neighbours:q}"
         " --estimator {wildcards.estimator} --output {output:q} --log {log:q}"

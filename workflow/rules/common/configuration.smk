@@ -72,27 +72,28 @@ def library(name):
 
 
 @cache
-def library_version(name, *estimators):
-    """Digest of the modules that a script uses; as a parameter of its rule, an edit reruns it as an input would.
+def version_of_script(name, *estimators):
+    """Digest of a script and the modules that it uses; as a parameter of its rule, an edit reruns it as inputs would.
 
-    Snakemake handles each input of each job by itself. For the measurements, of which the paper has 25,000, a dozen
-    modules more would be a third of the time and of the memory of planning.
+    Snakemake handles each input of each job by itself. For the measurements, of which the paper has 25,000, these
+    would be a third of the time and of the memory of planning.
     """
     used = modules_used(SCRIPTS / f"{name}.py", *(ESTIMATORS[e].module for e in estimators))
     if estimators:
         # An entry of the registry is a parameter, lest a new one remeasures all the others.
         used = [module for module in used if not module.endswith("registry.py")]
-    return hashlib.sha256(b"".join(Path(module).read_bytes() for module in used)).hexdigest()[:16]
+    content = b"".join(Path(file).read_bytes() for file in (script(name), *used))
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def version_of_estimator(name):
     """Digest of the modules of a script that loads the estimator which the wildcard names, and its entry."""
 
-    def version(wildcards):
-        estimator = wildcards.estimator
-        return f"{ESTIMATORS[estimator]} {library_version(name, estimator)}"
+    @cache
+    def version(estimator):
+        return f"{ESTIMATORS[estimator]} {version_of_script(name, estimator)}"
 
-    return version
+    return lambda wildcards: version(wildcards.estimator)
 
 
 def library_of_all_estimators(name):
