@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from clouds import hidden_states
+from clouds import gaussian, hidden_states
 from hard_clouds import CLOUDS, by_singular_values, exactly_centred, over_all_pairs
 from shape_of_learning import anisotropy, average_cosine, spectrum
 from shape_of_learning.arrays import DistinctRowCount, NotFiniteError, distinct_rows
@@ -130,6 +130,14 @@ def test_rows_of_zeros_are_counted_but_have_no_direction():
     moments = streamed(X)
     assert moments.n == 34
     assert moments.directions.directed == 30
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_flat_spectrum_of_tiny_numbers_is_iterated_to_its_end(center):
+    X = 1e-20 * gaussian(1200, 1050) * np.linspace(1, 2, 1050)
+    moments = Moments(1050, ["scatter"])
+    moments.add(X)
+    assert anisotropy(moments, center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
 
 
 def test_zeros_before_tiny_numbers_do_no_harm():

@@ -33,6 +33,8 @@ CLOUDS = {
     "duplicates": with_duplicates,
     "more coordinates than rows": lambda: hidden_states(n=150, d=400),
     "more than Gram matrices of": lambda: hidden_states(n=1300, d=1100),
+    "flat spectrum of scale 1e-20": lambda: 1e-20 * gaussian(1200, 1050) * np.linspace(1, 2, 1050),
+    "offset 1e8": lambda: gaussian(130, 50) + 1e8 * np.linspace(1, 2, 50),
     "scale 1e-30": lambda: 1e-30 * hidden_states(),
     "scale 1e30": lambda: 1e30 * hidden_states(),
     "constant": lambda: np.full((120, 5), 0.1),
@@ -71,12 +73,21 @@ def test_types_of_16_bits_are_taken(dtype):
     )
 
 
+def test_gradients_are_not_asked_for():
+    X = torch.from_numpy(hidden_states()).float().requires_grad_()
+    assert spectrum.anisotropy(X) == pytest.approx(anisotropy(X), rel=1e-9)
+    assert cosine.average_cosine(X) == pytest.approx(average_cosine(X), rel=1e-9)
+    assert len(neighbours.nearest_distances(X, 2)) == len(X)
+
+
 def test_bad_input_is_refused_as_elsewhere():
     for function in (spectrum.anisotropy, cosine.average_cosine):
         with pytest.raises(NotFiniteError, match=r"^X holds NaN or infinity"):
             function(torch.tensor([[1.0, torch.nan], [0.0, 1.0]]))
         with pytest.raises(ValueError, match=r"^X must have two dimensions"):
-            function(torch.ones(3))
+            function(torch.ones(1))
+        with pytest.raises(ValueError, match=r"^X is empty"):
+            function(torch.ones(0, 3))
         with pytest.raises(ValueError, match=r"^X has 1 row"):
             function(torch.ones(1, 3), center=True)
     with pytest.raises(ValueError, match=r"^X has 5 rows, but k=5 neighbours take at least 6"):

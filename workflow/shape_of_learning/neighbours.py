@@ -18,8 +18,10 @@ ACCURACY = 1.9e-9
 # All products at once, which spares half of the operations since they are symmetric, up to this many
 # bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
 ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
-# Rows, at least, whose median stands for that of all: enough not to meet massive ones in the middle.
+# Rows whose median stands for that of all: enough not to meet massive ones in the middle.
 MEDIAN_ROWS = 256
+# Multiples of it, modulo one, are as far from each other as can be, and have no period.
+GOLDEN_RATIO = (5**0.5 - 1) / 2
 # Rows that differences are computed with at a time, so that they are gathered into the cache.
 GATHERED_ROWS = 256
 # Beyond, the difference of two numbers could overflow.
@@ -54,8 +56,9 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Notes
     -----
     Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
-    (:func:`too_close` has the proof). Within that, the last bits are those of the BLAS library that
-    multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB of these.
+    (:func:`too_close` has the proof), down to 1e-307, below which numbers themselves are coarser.
+    Within that, the last bits are those of the BLAS library that multiplies. Time O(n^2 d); memory
+    O(n (d + k)) and n^2 numbers, but no more than 256 MiB of these.
 
     Examples
     --------
@@ -94,7 +97,7 @@ def enough_neighbours(X: Sized, k: int) -> int:
 def _search(X: np.ndarray, k: int) -> np.ndarray:
     m, d = X.shape
     vectors, exponent = _shifted_and_scaled(X)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         halves = np.einsum("ij,ij->i", vectors, vectors) / 2
     # Vectors too far out for their squares are nobody's neighbour at first, and have none.
     far_out = ~(halves < FAR_OUT**2 / 2)
@@ -118,8 +121,13 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
         distances[rows].sort(axis=1)
         for row, others in by_differences.items():
             distances[row] = np.sort(np.concatenate([distances[row], others]))[:k]
+    incomplete = distances[:, -1] == np.inf
+    if far_out.any():
+        # A vector far out is nearer than the k-th only to one that is half as far out, or has it as far away.
+        half = FAR_OUT / 2
+        incomplete |= (halves > half**2 / 2) | (np.ldexp(distances[:, -1], -exponent) > half)
     everyone = np.arange(m)
-    for row in np.flatnonzero(distances[:, -1] == np.inf):
+    for row in np.flatnonzero(incomplete):
         distances[row] = _by_differences(X, row, np.delete(everyone, row), room)[:k]
     return distances
 
@@ -132,7 +140,7 @@ def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, int]:
     shifted = X - amid_the_bulk(X)
     extents = np.maximum(shifted.max(axis=1), -shifted.min(axis=1))
     _, exponent = np.frexp(np.median(extents[extents > 0]))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(shifted, -exponent, out=shifted), int(exponent)
 
 
@@ -141,8 +149,10 @@ def amid_the_bulk(X: ArrayLike) -> np.ndarray:
 
     The median, unlike the mean, stays with the bulk when a few rows have a massive coordinate. Any
     point near the bulk serves as well: that of some of the rows, and of an even number the lower middle.
+    These rows have no period, which windows of text may have.
     """
-    some = as_matrix(X[:: max(1, len(X) // MEDIAN_ROWS)])
+    count = min(len(X), MEDIAN_ROWS)
+    some = as_matrix(X[(np.arange(count) * GOLDEN_RATIO % 1 * len(X)).astype(int)])
     middle = (len(some) - 1) // 2
     return np.partition(some, middle, axis=0)[middle]
 
@@ -190,7 +200,7 @@ def too_close(halves: np.ndarray, d: int) -> np.ndarray:
     steps = (d + 16) * np.finfo(np.float64).eps / 2
     error = 9 * steps / (1 - steps)
     if not 0 < error < ACCURACY:
-        return np.full(len(halves), np.inf)
+        return np.full(len(halves), np.finfo(np.float64).max)
     with np.errstate(invalid="ignore"):
         enough = (1.01 * error * halves + 8 * d * np.finfo(np.float64).tiny) / ACCURACY
         return enough - halves

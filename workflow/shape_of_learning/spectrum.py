@@ -110,6 +110,8 @@ def _of_moments(moments: Moments, center: bool) -> float:
     variance = factor * float(np.trace(scatter)) + float(shift @ shift)
     if variance == 0 or (center and moments.is_constant):
         return math.nan
+    # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
+    factor, shift = factor / variance, shift / math.sqrt(variance)
 
     def product(v: np.ndarray) -> np.ndarray:
         return dsymv(factor, scatter, v) + (shift @ v) * shift
@@ -117,7 +119,7 @@ def _of_moments(moments: Moments, center: bool) -> float:
     largest = largest_by_lanczos(product, moments.width) if moments.width > GRAM_SIDE else None
     if largest is None:
         largest = largest_of_gram(dsyr(1.0, shift, a=factor * scatter, overwrite_a=True))
-    return min(largest / variance, 1.0)
+    return min(largest, 1.0)
 
 
 def largest_of_gram(gram: np.ndarray) -> float:

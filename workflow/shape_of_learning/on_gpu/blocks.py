@@ -26,13 +26,16 @@ def extremes(X: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
     return low, high
 
 
-def mean(X: "torch.Tensor") -> "torch.Tensor":
-    """Mean row in float64."""
-    return sum(block.sum(dim=0) for block in row_blocks(X)) / len(X)
-
-
-def row_blocks(X: "torch.Tensor", shift: "torch.Tensor | None" = None) -> Iterator["torch.Tensor"]:
-    """Rows in float64, less `shift`, a block at a time."""
+def row_blocks(X: "torch.Tensor", *shifts: "torch.Tensor") -> Iterator["torch.Tensor"]:
+    """Rows in float64, less one shift after the other, a block at a time."""
     for rows in X.split(rows_per_block(X.shape[1])):
         block = rows.double()
-        yield block if shift is None else block - shift
+        for shift in shifts:
+            block = block - shift
+        yield block
+
+
+def centre(X: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Two shifts that add up to the mean: the first row, lest an offset cost digits, and the rest."""
+    first = X[0].double()
+    return first, sum(block.sum(dim=0) for block in row_blocks(X, first)) / len(X)

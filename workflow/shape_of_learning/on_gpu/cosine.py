@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.on_gpu.blocks import extremes, mean, row_blocks
+from shape_of_learning.on_gpu.blocks import centre, extremes, row_blocks
 
 if TYPE_CHECKING:
     import torch
@@ -31,19 +31,20 @@ def average_cosine(X: "torch.Tensor", center: bool = False) -> float:
     ValueError
         As there.
     """
+    X = X.detach()
+    low, high = extremes(X)
     if len(X) < 2:
         raise ValueError(f"X has {len(X)} row, but a pair takes at least 2")
-    low, high = extremes(X)
     if center and bool((low == high).all()):
         return math.nan
-    shift, noise = None, 0.0
+    shifts, noise = (), 0.0
     if center:
-        shift = mean(X)
+        shifts = first, rest = centre(X)
         # A row equal to the mean keeps the rounding of the mean, whose direction says nothing.
-        reach = (low - shift).abs().maximum((high - shift).abs())
+        reach = (low - first - rest).abs().maximum((high - first - rest).abs())
         noise = 8 * np.finfo(float).eps * float(reach.norm())
     total, directed = low.new_zeros(X.shape[1]), 0
-    for block in row_blocks(X, shift):
+    for block in row_blocks(X, *shifts):
         norms = block.norm(dim=1)
         heard = norms > noise
         total += (heard / norms.where(heard, 1.0)) @ block

@@ -33,6 +33,7 @@ def nearest_distances(X: "torch.Tensor", k: int) -> np.ndarray:
     ValueError
         As there.
     """
+    X = X.detach()
     extremes(X)
     k = enough_neighbours(X, k)
     first = distinct_rows(X)
@@ -57,9 +58,10 @@ def nearest_distances(X: "torch.Tensor", k: int) -> np.ndarray:
         nearest = products.topk(existing, dim=1, largest=False).values
         found = (2 * (nearest + halves[rows, None])).sqrt().cpu().numpy()
         by_differences = _differences(X, one + start, other)
-        one = one.cpu().numpy()
-        for row in np.unique(one):
-            found[row] = np.sort(np.append(found[row], by_differences[one == row]))[:existing]
+        # Pairs come row by row.
+        with_close, starts = np.unique(one.cpu().numpy(), return_index=True)
+        for row, close in zip(with_close, np.split(by_differences, starts)[1:], strict=True):
+            found[row] = np.sort(np.append(found[row], close))[:existing]
         distances[rows, :existing] = found
     return distances
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.on_gpu.blocks import extremes, mean, row_blocks
+from shape_of_learning.on_gpu.blocks import centre, extremes, row_blocks
 from shape_of_learning.spectrum import GRAM_SIDE, largest_by_lanczos, largest_of_gram
 
 if TYPE_CHECKING:
@@ -32,20 +32,24 @@ def anisotropy(X: "torch.Tensor", center: bool = True) -> float:
     ValueError
         As there.
     """
+    X = X.detach()
+    low, high = extremes(X)
     if center and len(X) < 2:
         raise ValueError(f"X has {len(X)} row, but variance takes at least 2")
-    low, high = extremes(X)
     if center and bool((low == high).all()):
         return math.nan
-    shift = mean(X) if center else None
+    shifts = centre(X) if center else ()
     if X.shape[0] >= X.shape[1]:
-        gram = sum(block.T @ block for block in row_blocks(X, shift))
+        gram = sum(block.T @ block for block in row_blocks(X, *shifts))
     else:
-        whole = X.double() if shift is None else X.double() - shift
+        whole = X.double()
+        for shift in shifts:
+            whole = whole - shift
         gram = whole @ whole.T
     variance = float(gram.trace())
     if variance == 0:
         return math.nan
+    gram /= variance  # Lanczos iteration takes an eigenvalue of 1e-11 for zero
 
     def product(v: np.ndarray) -> np.ndarray:
         return (gram @ gram.new_tensor(v)).cpu().numpy()
@@ -53,4 +57,4 @@ def anisotropy(X: "torch.Tensor", center: bool = True) -> float:
     largest = largest_by_lanczos(product, len(gram)) if len(gram) > GRAM_SIDE else None
     if largest is None:
         largest = largest_of_gram(gram.cpu().numpy())
-    return min(largest / variance, 1.0)
+    return min(largest, 1.0)
