@@ -22,7 +22,7 @@ RECIPE = {
     "context": 512,  # windows of real text have up to 420 tokens of so small a vocabulary
     "batch_size": 2,
     "learning_rate": 0.001,
-    "warmup_steps": 2,
+    "warmup_steps": 0,
     "last_step": STEPS[-1],
     "threads": 1,
 }
