@@ -18,6 +18,8 @@ ACCURACY = 1.9e-9
 # All products at once, which spares half of the operations since they are symmetric, up to this many
 # bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
 ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
+# Groups of columns for each neighbour: then few of the nearest share a group.
+GROUPS_PER_NEIGHBOUR = 8
 # Rows whose median stands for that of all: enough not to meet massive ones in the middle.
 MEDIAN_ROWS = 256
 # Multiples of it, modulo one, are as far from each other as can be, and have no period.
@@ -115,10 +117,8 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
             close = np.flatnonzero(products[i] <= limits[row])
             by_differences[row] = _by_differences(X, row, close, room)
             products[i, close] = np.inf
-        products.partition(k - 1, axis=1)
-        squares = 2 * (products[:, :k] + halves[rows, None])
+        squares = 2 * (_smallest(products, k) + halves[rows, None])
         distances[rows] = np.ldexp(np.sqrt(squares), exponent)
-        distances[rows].sort(axis=1)
         for row, others in by_differences.items():
             distances[row] = np.sort(np.concatenate([distances[row], others]))[:k]
     incomplete = distances[:, -1] == np.inf
@@ -165,6 +165,23 @@ def _products(vectors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     for start in range(0, m, size):
         rows = slice(start, min(start + size, m))
         yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
+
+
+def _smallest(values: np.ndarray, k: int) -> np.ndarray:
+    """The k smallest of each row of `values`, shape (b, m), ascending.
+
+    Columns are put into groups. As many entries as there are groups are no larger than the largest of their
+    minima; so the k-th smallest minimum bounds the k-th smallest entry, and lets few others pass.
+    """
+    m = values.shape[1]
+    group = max(1, m // (GROUPS_PER_NEIGHBOUR * k))
+    minima = values[:, : m // group * group].reshape(len(values), group, -1).min(axis=1)
+    limits = np.partition(minima, k - 1, axis=1)[:, k - 1]
+    smallest = np.empty((len(values), k))
+    for row, limit, found in zip(values, limits, smallest, strict=True):
+        found[:] = np.partition(row[row <= limit], k - 1)[:k]
+    smallest.sort(axis=1)
+    return smallest
 
 
 def too_close(halves: np.ndarray, d: int) -> np.ndarray:
