@@ -63,8 +63,8 @@ def authors_two_nn(cloud: str) -> Work:
     """TwoNN of the paper's authors, which fits the lowest fifth of the ratios."""
     import torch
 
-    # Each step takes and gives back tens of megabytes and keeps two numbers, which the C library by default puts
-    # where these were: memory grows with every step, beyond any machine's. Large blocks apart from small ones:
+    # Each step takes and gives back tens of megabytes and keeps two numbers, which the C library by default
+    # puts where these were, so that memory grows with every step, beyond any machine's. Large blocks apart:
     if sys.platform == "linux":
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 20)
     functions = authors_package()
