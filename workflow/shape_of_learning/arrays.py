@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+# Magnitudes between 2^-400 and 2^400, which include all of float32, are squared and added as they are.
+COMFORTABLE_EXPONENT = 400
 # Types of tensors whose squares, sums of them included, cannot leave the range of float64.
 SMALL_TYPES = ("torch.float32", "torch.bfloat16", "torch.float16")
 
@@ -52,11 +54,9 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
         matrix = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
-    if finite:
-        sound = np.isfinite(matrix)
-        if not sound.all():
-            row = int(np.argmin(sound.all(axis=1)))
-            raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
+    if finite and not is_finite(matrix):
+        row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
+        raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
     return matrix
 
 
@@ -149,18 +149,18 @@ class DistinctRowCount:
             self._seen.add(hashlib.sha256(row).digest())
 
 
-def scaled_to_unit(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Multiply by the power of two that brings the largest magnitude into [1/2, 1).
+def squarable(X: np.ndarray) -> np.ndarray:
+    """Divide by a power of two where squares, or sums of them, would leave the range of float64.
 
-    Squares then neither overflow nor, where they matter beside the largest, underflow; no digit is
-    rounded. A matrix of zeros stays one. The result is a new array, or `out`.
+    The largest magnitude is then in [1/2, 1). All but extreme matrices are returned as they are: never write
+    into the result.
     """
     _, exponent = np.frexp(max(X.max(), -X.min()))
-    return np.ldexp(X, -exponent, out=out)
+    return X if abs(exponent) <= COMFORTABLE_EXPONENT else np.ldexp(X, -exponent)
 
 
 def centred(X: np.ndarray) -> np.ndarray:
-    """Subtract the mean row, and scale to unit magnitude by a power of two.
+    """Subtract the mean row; of extreme matrices, :func:`squarable`.
 
     Parameters
     ----------
@@ -178,13 +178,13 @@ def centred(X: np.ndarray) -> np.ndarray:
     offset, which in hidden states can be a thousand times the signal; that of the second to the
     signal only. A constant column becomes exactly zero.
     """
-    X = scaled_to_unit(X)
-    magnitude = np.maximum(X.max(axis=0), -X.min(axis=0))
-    if (np.ptp(X, axis=0) <= 4 * np.finfo(float).eps * magnitude).all():
+    X = squarable(X)
+    low, high = X.min(axis=0), X.max(axis=0)
+    if (high - low <= 4 * np.finfo(float).eps * np.maximum(high, -low)).all():
         return np.zeros_like(X)
-    for _ in range(2):
-        X -= X.mean(axis=0)
-    return scaled_to_unit(X, out=X)
+    X = X - X.mean(axis=0)
+    X -= X.mean(axis=0)
+    return squarable(X)  # what is left may be small beside the offset
 
 
 def _as_array(X: ArrayLike, name: str) -> np.ndarray:

@@ -5,14 +5,12 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import NotFiniteError, as_matrix
+from shape_of_learning.arrays import COMFORTABLE_EXPONENT, NotFiniteError, as_matrix
 from shape_of_learning.directions import DirectionSum
 
 # Rows are taken in so many bytes of float64 at a time: 512 rows of 4096 numbers. Fewer, and the matrix
 # product waits for the d x d sums that it adds to; more are no faster.
 BLOCK_BYTES = 1 << 24
-# Magnitudes between 2^-400 and 2^400, which include all of float32, are squared and added as they are.
-COMFORTABLE_EXPONENT = 400
 
 
 class Moments:

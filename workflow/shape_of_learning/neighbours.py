@@ -28,7 +28,9 @@ GOLDEN_RATIO = (5**0.5 - 1) / 2
 GATHERED_ROWS = 256
 # Beyond, the difference of two numbers could overflow.
 LARGEST = 2.0**1000
-# Beyond, in units of the bulk of the vectors, a norm is not squared.
+# The bulk of the vectors is not scaled if its squared norms are below this and above its inverse.
+COMFORTABLE = 2.0**200
+# Beyond, where the bulk is at that scale, a norm is not squared.
 FAR_OUT = 2.0**300
 
 
@@ -73,9 +75,10 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
         from shape_of_learning.on_gpu import neighbours as on_gpu
 
         return on_gpu.nearest_distances(X, k)
-    X = as_matrix(X)
+    X = as_matrix(X, finite=False)
     k = enough_neighbours(X, k)
-    if max(X.max(), -X.min()) > LARGEST:
+    if not np.maximum(X.max(), -X.min()) <= LARGEST:
+        as_matrix(X)  # which tells NaN and infinity apart
         raise ValueError("X holds numbers beyond 2^1000, whose differences could overflow")
     first = distinct_rows(X)
     if len(first) < len(X):
@@ -98,9 +101,7 @@ def enough_neighbours(X: Sized, k: int) -> int:
 
 def _search(X: np.ndarray, k: int) -> np.ndarray:
     m, d = X.shape
-    vectors, exponent = _shifted_and_scaled(X)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        halves = np.einsum("ij,ij->i", vectors, vectors) / 2
+    vectors, halves, exponent = _shifted_and_scaled(X)
     # Vectors too far out for their squares are nobody's neighbour at first, and have none.
     far_out = ~(halves < FAR_OUT**2 / 2)
     vectors[far_out], halves[far_out] = 0, np.inf
@@ -132,16 +133,21 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
     return distances
 
 
-def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, int]:
-    """Bring the bulk of the vectors near the origin and their entries near one.
+def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Bring the bulk of the vectors near the origin, and to a scale at which they can be squared.
 
-    Returns the vectors less :func:`amid_the_bulk`, divided by two to the power that is returned with them.
+    Returns the vectors less :func:`amid_the_bulk`, divided by two to the power that is returned last, and
+    half of their squared norms.
     """
-    shifted = X - amid_the_bulk(X)
-    extents = np.maximum(shifted.max(axis=1), -shifted.min(axis=1))
-    _, exponent = np.frexp(np.median(extents[extents > 0]))
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(shifted, -exponent, out=shifted), int(exponent)
+    vectors, exponent = X - amid_the_bulk(X), 0
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        halves = np.einsum("ij,ij->i", vectors, vectors) / 2
+        if not 1 / COMFORTABLE < np.median(halves) < COMFORTABLE:
+            extents = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
+            exponent = int(np.frexp(np.median(extents[extents > 0]))[1])
+            np.ldexp(vectors, -exponent, out=vectors)
+            halves = np.einsum("ij,ij->i", vectors, vectors) / 2
+    return vectors, halves, exponent
 
 
 def amid_the_bulk(X: ArrayLike) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_matrix, centred, is_on_gpu, scaled_to_unit
+from shape_of_learning.arrays import as_matrix, centred, is_on_gpu, squarable
 from shape_of_learning.moments import Moments
 from shape_of_learning.random_streams import random_stream
 
@@ -16,8 +16,10 @@ GRAM_SIDE = 1024
 # Rows per step of X^T (X v): 128 rows of 4096 numbers are 4 MiB and are still in the cache when
 # they are read the second time.
 ROWS_PER_BLOCK = 128
-# Restarts of Lanczos, 20 products each, before a spectrum without gap is left to the Gram matrix.
-LANCZOS_RESTARTS = 12
+# Vectors that Lanczos iteration keeps: one leading direction shows in a dozen products.
+LANCZOS_VECTORS = 12
+# Its restarts, about ten products each, before a spectrum without gap is left to the Gram matrix.
+LANCZOS_RESTARTS = 20
 
 
 def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
@@ -81,7 +83,7 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
 
 
 def _of_matrix(X: np.ndarray, center: bool) -> float:
-    X = centred(X) if center else scaled_to_unit(X)
+    X = centred(X) if center else squarable(X)
     variance = float(np.einsum("ij,ij->i", X, X).sum())
     if variance == 0:
         return math.nan
@@ -91,12 +93,13 @@ def _of_matrix(X: np.ndarray, center: bool) -> float:
         for start in range(0, len(X), ROWS_PER_BLOCK):
             block = X[start : start + ROWS_PER_BLOCK]
             result += (block @ v) @ block
-        return result
+        # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
+        return result / variance
 
     largest = largest_by_lanczos(product, X.shape[1]) if min(X.shape) > GRAM_SIDE else None
     if largest is None:
-        largest = largest_of_gram(X.T @ X if X.shape[0] >= X.shape[1] else X @ X.T)
-    return min(largest / variance, 1.0)
+        largest = largest_of_gram(X.T @ X if X.shape[0] >= X.shape[1] else X @ X.T) / variance
+    return min(largest, 1.0)
 
 
 def _of_moments(moments: Moments, center: bool) -> float:
@@ -110,7 +113,7 @@ def _of_moments(moments: Moments, center: bool) -> float:
     variance = factor * float(np.trace(scatter)) + float(shift @ shift)
     if variance == 0 or (center and moments.is_constant):
         return math.nan
-    # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
+    # Of variance one, for the same reason.
     factor, shift = factor / variance, shift / math.sqrt(variance)
 
     def product(v: np.ndarray) -> np.ndarray:
@@ -149,7 +152,14 @@ def largest_by_lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) 
     # A random start, unlike a vector of ones, is orthogonal to no direction that data could have.
     start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
     try:
-        top = eigsh(matrix, k=1, v0=start, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)
+        top = eigsh(
+            matrix,
+            k=1,
+            v0=start,
+            ncv=min(LANCZOS_VECTORS, width),
+            maxiter=LANCZOS_RESTARTS,
+            return_eigenvectors=False,
+        )
     except ArpackError:
         return None
     return float(top[0])
