@@ -174,14 +174,18 @@ def test_one_figure_is_redrawn_alone(two_cores):
     two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
 
 
-def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
-    module = one_core.folder / "workflow/shape_of_learning/cosine.py"
-    original = module.read_text()
-    module.write_text(original + "\n# edited\n")
+def planned_after_an_edit(checkout: Checkout, file: str) -> dict[str, int]:
+    path = checkout.folder / "workflow" / file
+    original = path.read_text()
+    path.write_text(original + "\n# edited\n")
     try:
-        planned = one_core.planned("--configfile", "real.yaml")
+        return checkout.planned("--configfile", "real.yaml")
     finally:
-        module.write_text(original)
+        path.write_text(original)
+
+
+def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
+    planned = planned_after_an_edit(one_core, "shape_of_learning/cosine.py")
     # Two cosines of the 3 layers of two models, at each step, and of the 7 layers of the third.
     assert planned["measure_isotropy"] == 2 * (2 * len(STEPS) * 3 + 7)
     assert "dump_embeddings" not in planned
@@ -191,13 +195,7 @@ def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
 
 
 def test_an_edited_script_runs_again(one_core):
-    script = one_core.folder / "workflow/scripts/find_neighbours.py"
-    original = script.read_text()
-    script.write_text(original + "\n# edited\n")
-    try:
-        planned = one_core.planned("--configfile", "real.yaml")
-    finally:
-        script.write_text(original)
+    planned = planned_after_an_edit(one_core, "scripts/find_neighbours.py")
     assert planned["find_neighbours"] == 2 * len(STEPS) * 3 + 7
     assert "measure_isotropy" not in planned
 
