@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.arrays import distinct_rows
-from shape_of_learning.neighbours import amid_the_bulk, enough_neighbours, too_close
+from shape_of_learning.neighbours import enough_neighbours
 from shape_of_learning.on_gpu.blocks import extremes, rows_per_block
+from shape_of_learning.squared_distances import amid_the_bulk, too_close
 
 if TYPE_CHECKING:
     import torch
