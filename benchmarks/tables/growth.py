@@ -1,8 +1,8 @@
 """How cost grows with the number of vectors, n, and of coordinates, d: as a power of either.
 
 The power is the slope of a straight line through the times on logarithmic axes. A search compares all pairs:
-n^2 d. Anisotropy of at most 1024 coordinates forms their products, n d^2; beyond, it reads the matrix some
-hundred times, n d.
+n^2 d. Anisotropy of at most 128 coordinates forms their products, n d^2; beyond, it reads the matrix a dozen
+times or two, n d.
 """
 
 from pathlib import Path

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import ArrayLike
 
 # Magnitudes between 2^-400 and 2^400, which include all of float32, are squared and added as they are.
 COMFORTABLE_EXPONENT = 400
+# Rows that are looked at several times are taken so many bytes at a time.
+CACHE_BYTES = 2**20
 # Types of tensors whose squares, sums of them included, cannot leave the range of float64.
 SMALL_TYPES = ("torch.float32", "torch.bfloat16", "torch.float16")
 
@@ -123,8 +126,9 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     shared = np.flatnonzero(sizes[group] > 1)
     if not shared.size:
         return np.arange(len(group))
+    rows = np.ascontiguousarray(as_matrix(X[shared]))
     # Adding 0.0 turns -0.0 into 0.0; equal numbers then have equal bytes, compared a row at a time.
-    rows = np.ascontiguousarray(as_matrix(X[shared]) + 0.0)
+    rows += 0.0
     row_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
     _, first = np.unique(row_bytes, return_index=True)
     return np.sort(np.concatenate([np.flatnonzero(sizes[group] == 1), shared[first]]))
@@ -155,8 +159,7 @@ def squarable(X: np.ndarray) -> np.ndarray:
     The largest magnitude is then in [1/2, 1). All but extreme matrices are returned as they are: never write
     into the result.
     """
-    _, exponent = np.frexp(max(X.max(), -X.min()))
-    return X if abs(exponent) <= COMFORTABLE_EXPONENT else np.ldexp(X, -exponent)
+    return _scaled(X, max(X.max(), -X.min()))
 
 
 def centred(X: np.ndarray) -> np.ndarray:
@@ -178,13 +181,42 @@ def centred(X: np.ndarray) -> np.ndarray:
     offset, which in hidden states can be a thousand times the signal; that of the second to the
     signal only. A constant column becomes exactly zero.
     """
-    X = squarable(X)
-    low, high = X.min(axis=0), X.max(axis=0)
-    if (high - low <= 4 * np.finfo(float).eps * np.maximum(high, -low)).all():
+    low, high, mean = _extremes_and_mean(X)
+    magnitude = np.maximum(high, -low)
+    scaled = _scaled(X, magnitude.max())
+    if scaled is not X:
+        return centred(scaled)
+    if (high - low <= 4 * np.finfo(float).eps * magnitude).all():
         return np.zeros_like(X)
-    X = X - X.mean(axis=0)
-    X -= X.mean(axis=0)
-    return squarable(X)  # what is left may be small beside the offset
+    X, rest = np.empty_like(X), 0.0
+    for rows in _rows_in_cache(X):
+        rest = rest + np.subtract(scaled[rows], mean, out=X[rows]).sum(axis=0)
+    X -= rest / len(X)
+    return _scaled(X, (high - low).max())  # what is left may be small beside the offset
+
+
+def _scaled(X: np.ndarray, largest: float) -> np.ndarray:
+    """Divide by the power of two next to the largest magnitude, if that is extreme."""
+    _, exponent = np.frexp(largest)
+    return X if abs(exponent) <= COMFORTABLE_EXPONENT else np.ldexp(X, -exponent)
+
+
+def _extremes_and_mean(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Least, greatest and mean value of each column; the rows come from memory once."""
+    low, high, total = X[0], X[0], 0.0
+    with np.errstate(over="ignore"):  # of extreme matrices, of which the extremes are enough
+        for rows in _rows_in_cache(X):
+            block = X[rows]
+            low = np.minimum(low, block.min(axis=0))
+            high = np.maximum(high, block.max(axis=0))
+            total = total + block.sum(axis=0)
+        return low, high, total / len(X)
+
+
+def _rows_in_cache(X: np.ndarray) -> Iterator[slice]:
+    size = max(1, CACHE_BYTES // (X.shape[1] * X.itemsize))
+    for start in range(0, len(X), size):
+        yield slice(start, start + size)
 
 
 def _as_array(X: ArrayLike, name: str) -> np.ndarray:

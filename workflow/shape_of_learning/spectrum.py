@@ -10,14 +10,16 @@ from shape_of_learning.arrays import as_matrix, centred, is_on_gpu, squarable
 from shape_of_learning.moments import Moments
 from shape_of_learning.random_streams import random_stream
 
-# Up to this many rows or columns the Gram matrix and its top eigenvalue take under half a second;
-# beyond, their cubic cost overtakes that of a hundred passes over the data.
-GRAM_SIDE = 1024
+# Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
+# their cost, one power higher, overtakes that of a dozen passes over the data.
+GRAM_SIDE = 128
 # Rows per step of X^T (X v): 128 rows of 4096 numbers are 4 MiB and are still in the cache when
 # they are read the second time.
 ROWS_PER_BLOCK = 128
 # Vectors that Lanczos iteration keeps: one leading direction shows in a dozen products.
 LANCZOS_VECTORS = 12
+# Its residual, relative to the eigenvalue, whose error it bounds, and as a rule is the square root of.
+LANCZOS_TOLERANCE = 1e-10
 # Its restarts, about ten products each, before a spectrum without gap is left to the Gram matrix.
 LANCZOS_RESTARTS = 20
 
@@ -54,10 +56,10 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
     Notes
     -----
     No decomposition is needed: the denominator is the sum of squares, the numerator the largest
-    eigenvalue of the smaller Gram matrix, or, where that is larger than 1024 x 1024, of
-    ``X.T @ X`` by Lanczos iteration from a fixed start to machine precision. For one matrix in memory
-    that takes a fraction of the n d^2 operations of `Moments`, which in turn serve both kinds of
-    anisotropy and matrices of any length.
+    eigenvalue of the smaller Gram matrix, or, where that is larger than 128 x 128, of
+    ``X.T @ X`` by Lanczos iteration from a fixed start, until its residual bounds the error to 1e-10. For
+    one matrix in memory that takes a fraction of the n d^2 operations of `Moments`, which in turn serve
+    both kinds of anisotropy and matrices of any length.
 
     References
     ----------
@@ -158,6 +160,7 @@ def largest_by_lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) 
             v0=start,
             ncv=min(LANCZOS_VECTORS, width),
             maxiter=LANCZOS_RESTARTS,
+            tol=LANCZOS_TOLERANCE,
             return_eigenvectors=False,
         )
     except ArpackError:

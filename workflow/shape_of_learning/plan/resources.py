@@ -183,26 +183,26 @@ def forward_minutes(work: Work, *, threads: int = 1, on_gpu: bool) -> float:
 
 
 def isotropy_memory_mb(work: Work) -> float:
-    """Memory of an anisotropy or a cosine: the layer and four copies of a batch.
+    """Memory of an anisotropy or a cosine: the layer and three copies of a batch.
 
-    The copies are the batch as float64, centred, its test for NaN, and its distinct rows.
+    The copies are the batch as float64 and its rows, twice, while the distinct ones are counted.
     """
-    return NUMPY_MB + work.layer_mb + 4 * work.measured_mb
+    return NUMPY_MB + work.layer_mb + 3 * work.measured_mb
 
 
 def isotropy_minutes(work: Work) -> float:
-    """Time of an anisotropy: its Gram matrix, n d min(d, 1024), or as many Lanczos steps."""
+    """Time of an anisotropy: n d min(d, 1024) products, far more than Lanczos iteration takes as a rule."""
     operations = 2 * work.tokens * work.hidden_size * min(work.hidden_size, 1024)
     return operations / CORE_FLOPS / 60
 
 
 def neighbours_memory_mb(work: Work) -> float:
-    """Memory of a neighbour search: the layer, four copies of a batch, and all products of its vectors.
+    """Memory of a neighbour search: the layer, three copies of a batch, and all products of its vectors.
 
-    The copies are the batch as float64, its test for NaN, its distinct rows, and the shifted batch.
+    The copies are the batch as float64, its distinct rows, and these shifted.
     """
     products = min(8 * work.batch_vectors**2, PRODUCTS_BYTES) / MB
-    return NUMPY_MB + work.layer_mb + 4 * work.measured_mb + products
+    return NUMPY_MB + work.layer_mb + 3 * work.measured_mb + products
 
 
 def neighbours_minutes(work: Work) -> float:
