@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from transformers.utils import ModelOutput
 
 
+# Of square matrices whose product runs as fast as the machine multiplies at all.
+PRODUCT_SIDE = 2048
+
+
 class TimedWriter(HiddenStateWriter):
     """A writer that counts the bytes it writes and the seconds that this takes."""
 
@@ -91,6 +95,30 @@ def bare(shape: str, windows: int, threads: int, style: str, **options: str) -> 
                 list(pool.map(lambda batch: compute(run, batch), batches))
         synchronise(run)
         return {"tokens": run.tokens, **gpu_peak()}
+
+    return work
+
+
+def products_at_their_fastest(shape: str, windows: int, threads: int, **options: str) -> Work:
+    """As many operations as the weights of the blocks take on the windows, in large square products."""
+    import torch
+
+    run = batch_run(shape, windows, threads, **options)
+    weights = sum(
+        module.weight.numel()
+        for module in run.forward.model.modules()
+        if isinstance(module, torch.nn.Linear)
+    )
+    square = torch.rand(PRODUCT_SIDE, PRODUCT_SIDE)
+    # The rest of a product is left out: less than a hundredth of a pass.
+    products = 2 * weights * run.tokens // (2 * PRODUCT_SIDE**3)
+    torch.set_num_threads(threads)
+    torch.mm(square, square)
+
+    def work() -> dict[str, float]:
+        for _ in range(products):
+            torch.mm(square, square)
+        return {"GFlop": products * 2 * PRODUCT_SIDE**3 / 1e9}
 
     return work
 

@@ -27,7 +27,6 @@ TINY_ROWS, TINY_WIDTHS = [200, 400], [10, 20]
 SEARCH, ANISOTROPY = "nearest_distances, k = 100", "anisotropy"
 OWN = (SEARCH, ANISOTROPY)
 BY_ROWS, BY_WIDTH = "n", "d"
-REPEATS = 3
 
 
 def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
@@ -38,9 +37,7 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     for n, d in dict.fromkeys(grown + widened):
         size, arguments = f"{n} x {d}", {"cloud": stored_cloud(folder, n, d)}
         for name, function in ((SEARCH, "nearest_distances"), (ANISOTROPY, "anisotropy")):
-            contenders.append(
-                Contender(name, f"benchmarks.ours:{function}", arguments, size, repeats=REPEATS)
-            )
+            contenders.append(Contender(name, f"benchmarks.ours:{function}", arguments, size))
     return contest(contenders, repeats)
 
 
