@@ -2,7 +2,7 @@
 
 The power is the slope of a straight line through the times on logarithmic axes. A search compares all pairs:
 n^2 d. Anisotropy of at most 128 coordinates forms their products, n d^2; beyond, it reads the matrix a dozen
-times or two, n d.
+times or two, n d, as it has a leading direction.
 """
 
 from pathlib import Path

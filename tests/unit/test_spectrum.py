@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import CLOUDS, by_singular_values
 from shape_of_learning import anisotropy, spectrum
+from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -47,6 +48,31 @@ def test_a_spectrum_without_gap_is_left_to_the_gram_matrix(monkeypatch):
     monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1)
     assert spectrum.largest_by_lanczos(lambda v: (X @ v) @ X, X.shape[1]) is None
     assert anisotropy(X) == pytest.approx(by_singular_values(X), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("share_of_first", "gap"),
+    [(3e-3, 2e-9), (1e-3, 1e-8), (1e-4, 1e-7), (1e-5, 1e-6), (1e-6, 1e-5)],
+)
+def test_the_second_of_two_nearly_equal_eigenvalues_is_not_taken_for_the_first(share_of_first, gap):
+    """Even where the start of the iteration has next to nothing of the first eigenvector."""
+    width = spectrum.GRAM_SIDE + 1
+    start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
+    image = gaussian(width, 1)[:, 0]
+    image[0] = share_of_first * image[1]
+    image *= np.linalg.norm(start) / np.linalg.norm(image)
+    # A reflection that turns the start into its image in the basis of eigenvectors.
+    normal = (start - image) / np.linalg.norm(start - image)
+    reflection = np.eye(width) - 2 * np.outer(normal, normal)
+    eigenvalues = np.concatenate([[1, 1 - gap], np.linspace(0.05, 0.5, width - 2)])
+    X = np.sqrt(eigenvalues)[:, None] * reflection
+    assert anisotropy(X, center=False) == pytest.approx(1 / eigenvalues.sum(), rel=1e-11)
+
+
+@pytest.mark.filterwarnings("error")
+def test_sums_that_overflow_do_no_harm():
+    X = np.where(np.arange(600) < 300, 1e307, -1e307)[:, None] * np.ones(600)
+    assert anisotropy(X) == pytest.approx(1)
 
 
 @given(arrays(float, (7, 4), elements=st.floats(-1e6, 1e6, width=32)))

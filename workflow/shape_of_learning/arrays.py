@@ -120,18 +120,16 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     """
     if not is_on_gpu(X):
         X = as_matrix(X)
-    # Rows whose first number is nobody else's, nearly all as a rule, need no further look.
+    # Rows whose first number is nobody else's, as in float32 nearly all are, need no further look.
     first_column = as_matrix(X[:, :1])[:, 0]
     _, group, sizes = np.unique(first_column, return_inverse=True, return_counts=True)
-    shared = np.flatnonzero(sizes[group] > 1)
-    if not shared.size:
-        return np.arange(len(group))
-    rows = np.ascontiguousarray(as_matrix(X[shared]))
-    # Adding 0.0 turns -0.0 into 0.0; equal numbers then have equal bytes, compared a row at a time.
-    rows += 0.0
-    row_bytes = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
-    _, first = np.unique(row_bytes, return_index=True)
-    return np.sort(np.concatenate([np.flatnonzero(sizes[group] == 1), shared[first]]))
+    is_first = sizes[group] == 1
+    shared, seen = np.flatnonzero(~is_first), set()
+    for some in _rows_in_cache(len(shared), X.shape[1]):
+        for row, digest in zip(shared[some], _digests(as_matrix(X[shared[some]])), strict=True):
+            is_first[row] = digest not in seen
+            seen.add(digest)
+    return np.flatnonzero(is_first)
 
 
 class DistinctRowCount:
@@ -148,9 +146,14 @@ class DistinctRowCount:
 
     def add(self, X: np.ndarray) -> None:
         """Take in rows, shape (n, d), of a real dtype."""
-        # Adding zero turns -0.0 into 0.0 and leaves the dtype.
-        for row in np.ascontiguousarray(X + X.dtype.type(0)):
-            self._seen.add(hashlib.sha256(row).digest())
+        self._seen.update(_digests(X))
+
+
+def _digests(X: np.ndarray) -> Iterator[bytes]:
+    """SHA-256 of each row; of rows that are equal, the same."""
+    # Adding zero turns -0.0 into 0.0 and leaves the dtype.
+    for row in np.ascontiguousarray(X + X.dtype.type(0)):
+        yield hashlib.sha256(row).digest()
 
 
 def squarable(X: np.ndarray) -> np.ndarray:
@@ -189,14 +192,14 @@ def centred(X: np.ndarray) -> np.ndarray:
     if (high - low <= 4 * np.finfo(float).eps * magnitude).all():
         return np.zeros_like(X)
     X, rest = np.empty_like(X), 0.0
-    for rows in _rows_in_cache(X):
+    for rows in _rows_in_cache(*X.shape):
         rest = rest + np.subtract(scaled[rows], mean, out=X[rows]).sum(axis=0)
     X -= rest / len(X)
     return _scaled(X, (high - low).max())  # what is left may be small beside the offset
 
 
 def _scaled(X: np.ndarray, largest: float) -> np.ndarray:
-    """Divide by the power of two next to the largest magnitude, if that is extreme."""
+    """Divide by the power of two next to the largest magnitude, or about as much, if that is extreme."""
     _, exponent = np.frexp(largest)
     return X if abs(exponent) <= COMFORTABLE_EXPONENT else np.ldexp(X, -exponent)
 
@@ -204,8 +207,9 @@ def _scaled(X: np.ndarray, largest: float) -> np.ndarray:
 def _extremes_and_mean(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Least, greatest and mean value of each column; the rows come from memory once."""
     low, high, total = X[0], X[0], 0.0
-    with np.errstate(over="ignore"):  # of extreme matrices, of which the extremes are enough
-        for rows in _rows_in_cache(X):
+    # The sums of extreme matrices may overflow; their extremes are enough.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows in _rows_in_cache(*X.shape):
             block = X[rows]
             low = np.minimum(low, block.min(axis=0))
             high = np.maximum(high, block.max(axis=0))
@@ -213,9 +217,10 @@ def _extremes_and_mean(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         return low, high, total / len(X)
 
 
-def _rows_in_cache(X: np.ndarray) -> Iterator[slice]:
-    size = max(1, CACHE_BYTES // (X.shape[1] * X.itemsize))
-    for start in range(0, len(X), size):
+def _rows_in_cache(n: int, d: int) -> Iterator[slice]:
+    """Divide n rows of d float64 numbers."""
+    size = max(1, CACHE_BYTES // (8 * d))
+    for start in range(0, n, size):
         yield slice(start, start + size)
 
 

@@ -3,6 +3,7 @@
 A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but wrong by an amount
 that grows with the norms of x and y; differences give each distance right, but slowly. A bound on what
 rounding can have done to the product tells the few pairs, too close for their norms, that need differences.
+Where only a few neighbours are asked for, a coarser product is enough to tell who can be among them.
 """
 
 from collections.abc import Iterator, Sized
@@ -55,11 +56,11 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Notes
     -----
     Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
-    (:func:`~shape_of_learning.squared_distances.too_close` has the proof), down to 1e-307, below which
-    numbers themselves are coarser. Within that, the last bits are those of the BLAS library that
-    multiplies. Up to five neighbours are found twice as fast, if the vectors are not too close for it
-    (:func:`~shape_of_learning.few_neighbours.nearest_few`). Time O(n^2 d); memory O(n (d + k)) and n^2
-    numbers, but no more than 256 MiB of these.
+    (:func:`~shape_of_learning.squared_distances.too_close` has the proof, and for five neighbours or
+    fewer, which are found twice as fast, :func:`~shape_of_learning.few_neighbours.nearest_few`), down to
+    1e-307, below which numbers themselves are coarser. Within that, the last bits are those of the BLAS
+    library that multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB
+    of these.
 
     Examples
     --------

@@ -120,14 +120,18 @@ class Work:
         return self.tokens * self.hidden_size * 4 / MB
 
     @property
-    def measured_mb(self) -> float:
-        """Memory of one measured batch as float64.
+    def measured_vectors(self) -> int:
+        """Vectors of one batch at most.
 
-        The remainder of the sample is spread over the batches, so that one can be nearly twice as long
-        as `batch_vectors` says.
+        What remains of the sample is spread over the batches, so that one can be nearly twice as long as
+        `batch_vectors` says.
         """
-        batches = max(1, self.tokens // self.batch_vectors)
-        return self.tokens / batches * self.hidden_size * 8 / MB
+        return min(self.tokens, 2 * self.batch_vectors)
+
+    @property
+    def measured_mb(self) -> float:
+        """Memory of one measured batch as float64."""
+        return self.measured_vectors * self.hidden_size * 8 / MB
 
 
 def download_mb(work: Work) -> float:
@@ -183,11 +187,12 @@ def forward_minutes(work: Work, *, threads: int = 1, on_gpu: bool) -> float:
 
 
 def isotropy_memory_mb(work: Work) -> float:
-    """Memory of an anisotropy or a cosine: the layer and three copies of a batch.
+    """Memory of an anisotropy or a cosine: the layer, a batch as float64 and centred, and a Gram matrix.
 
-    The copies are the batch as float64 and its rows, twice, while the distinct ones are counted.
+    A spectrum without a leading direction takes that, of as many rows as the batch has rows or columns.
     """
-    return NUMPY_MB + work.layer_mb + 3 * work.measured_mb
+    gram = 8 * min(work.measured_vectors, work.hidden_size) ** 2 / MB
+    return NUMPY_MB + work.layer_mb + 2 * work.measured_mb + gram
 
 
 def isotropy_minutes(work: Work) -> float:
@@ -199,7 +204,7 @@ def isotropy_minutes(work: Work) -> float:
 def neighbours_memory_mb(work: Work) -> float:
     """Memory of a neighbour search: the layer, three copies of a batch, and all products of its vectors.
 
-    The copies are the batch as float64, its distinct rows, and these shifted.
+    The copies are the batch as float64, its distinct rows where there are others, and these shifted.
     """
     products = min(8 * work.batch_vectors**2, PRODUCTS_BYTES) / MB
     return NUMPY_MB + work.layer_mb + 3 * work.measured_mb + products
