@@ -48,12 +48,12 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
     :math:`t = (b + \varepsilon |x|^2) / (1 - \varepsilon)`; whoever is as near as that has
     :math:`\hat s \le (1 + \varepsilon) t + \varepsilon |x|^2`. All these are looked at.
     """
-    from scipy.linalg.blas import ssyrk
-
     m, d = X.shape
     error = relative_error(d, np.float32)
     if k > FEW_NEIGHBOURS or 4 * m * m > PRODUCT_BYTES or error > 1 / 2:
         return None
+    from scipy.linalg.blas import ssyrk  # here, so that jobs that look for more start without it
+
     vectors = np.empty(X.shape, np.float32)
     with np.errstate(over="ignore", under="ignore"):
         np.subtract(X, amid_the_bulk(X), out=vectors, casting="same_kind")
