@@ -30,8 +30,7 @@ rule measure_isotropy:
     conda:
         "../../envs/metrics.yaml"
     resources:
-        mem_mb=isotropy_memory,
-        runtime=isotropy_minutes,
+        **if_counted(mem_mb=isotropy_memory, runtime=isotropy_minutes),
     params:
         script=script("measure_isotropy"),
         estimator=version_of_estimator("measure_isotropy"),
@@ -57,8 +56,7 @@ rule find_neighbours:
     conda:
         "../../envs/metrics.yaml"
     resources:
-        mem_mb=neighbours_memory,
-        runtime=neighbours_minutes,
+        **if_counted(mem_mb=neighbours_memory, runtime=neighbours_minutes),
     params:
         script=script("find_neighbours"),
         library=version_of_script("find_neighbours"),
@@ -89,8 +87,7 @@ rule measure_intrinsic_dimension:
     conda:
         "../../envs/metrics.yaml"
     resources:
-        mem_mb=dimension_memory,
-        runtime=dimension_minutes,
+        **if_counted(mem_mb=dimension_memory, runtime=dimension_minutes),
     params:
         script=script("measure_intrinsic_dimension"),
         estimator=version_of_estimator("measure_intrinsic_dimension"),
