@@ -19,10 +19,12 @@ UNITS = {"seconds": "seconds", "cpu_seconds": "processor seconds", "peak_gb": "G
 OURS_COLOUR, OTHERS_COLOUR = sns.color_palette("colorblind")[0], "0.65"
 WIDTH, ROW_HEIGHT, PANEL_HEIGHT = 7.0, 0.28, 0.75
 DPI = 160
+# Up to it bars begin at zero, so that their lengths show their ratios.
+LARGEST_RATIO = 10
 
 
 def bars(table: ModuleType, results: Results) -> Figure:
-    """One panel per size, a bar per contender, on a logarithmic scale."""
+    """One panel per size, a bar per contender, on a logarithmic scale if they differ much."""
     shown = getattr(table, "SHOWN", "seconds")
     panels = {
         size: [
@@ -33,6 +35,8 @@ def bars(table: ModuleType, results: Results) -> Figure:
         for size in results.sizes()
     }
     panels = {size: rows for size, rows in panels.items() if rows}
+    all_shown = [number for rows in panels.values() for _, number in rows]
+    scale = "log" if all_shown and max(all_shown) > LARGEST_RATIO * min(all_shown) else "linear"
     heights = [len(rows) * ROW_HEIGHT + PANEL_HEIGHT for rows in panels.values()]
     figure, axes = plt.subplots(
         max(len(panels), 1),
@@ -47,7 +51,7 @@ def bars(table: ModuleType, results: Results) -> Figure:
         colours = [OURS_COLOUR if name in table.OWN else OTHERS_COLOUR for name in names]
         drawn = axis.barh(names, numbers, color=colours, height=0.7)
         axis.bar_label(drawn, [f"{number:.3g}" for number in numbers], padding=3, fontsize=8)
-        axis.set_xscale("log")
+        axis.set_xscale(scale)
         axis.invert_yaxis()
         axis.margins(x=0.12)
         axis.set_title(size, loc="left", fontsize=9)
