@@ -7,6 +7,7 @@ TABLES = (
     "streamed",
     "memory",
     "dump",
+    "without_a_dump",
     "corpus",
     "overhead",
     "start_up",

@@ -19,22 +19,14 @@ WINDOWS = [
 ]
 
 
-def dump(
-    checkpoint,
-    destination,
-    widths,
-    windows=WINDOWS,
-    *,
-    role=None,
-    threads=1,
-    device="cpu",
-    **protocol,
+def sample_of(
+    checkpoint, widths, windows=WINDOWS, *, role=None, threads=1, device="cpu", **protocol
 ):
-    """Dump the checkpoint in the role it says itself; number of tokens and cross-entropy."""
+    """The windows and the checkpoint, in the role it says itself."""
     configuration = checkpoint / "config.json"
     if role is None and configuration.exists():
         role = role_of(json.loads(configuration.read_text()))
-    sample = SampleRun.load(
+    return SampleRun.load(
         checkpoint,
         windows,
         role=role or "decoder",
@@ -44,6 +36,11 @@ def dump(
         threads=threads,
         device=torch.device(device),
     )
+
+
+def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
+    """Dump them; number of tokens and cross-entropy."""
+    sample = sample_of(checkpoint, widths, windows, **options)
     return sample.batches.tokens, dump_embeddings(sample, destination, {"model": "tiny"})
 
 

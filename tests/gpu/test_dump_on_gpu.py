@@ -9,11 +9,12 @@ import pytest
 import torch
 import transformers
 
-from dumps import WINDOWS, cross_entropy, dump
+from dumps import WINDOWS, cross_entropy, dump, sample_of
 from shape_of_learning.embeddings.batching import batches_of_equal_work
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
+from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
 from tiny_models import (
     CONFIGURATIONS,
@@ -67,6 +68,24 @@ def test_hidden_states_are_those_of_the_cpu(name, tmp_path):
     for cpu, gpu in zip(layers_of(tmp_path / "cpu"), layers_of(tmp_path / "cuda:0"), strict=True):
         # As in test_embedding_dump: a few hundred roundings of 6e-8 in a row. TF32 would give 5e-4.
         np.testing.assert_allclose(gpu, cpu, rtol=0, atol=1e-5 * np.abs(cpu).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_layers_are_given_out_on_the_gpu_and_are_those_of_the_dump(name, dtype, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    options = {"device": "cuda:0", "batch_size": 2, "dtype": dtype}
+    _, expected = dump(checkpoint, tmp_path / "dump", WIDTHS[name], **options)
+    layers = {}
+    loss = measure_layer_by_layer(
+        sample_of(checkpoint, WIDTHS[name], **options),
+        lambda layer, rows: rows.clone(),
+        layers.__setitem__,
+    )
+    assert all(rows.device == GPU for rows in layers.values())
+    for layer, dumped in enumerate(layers_of(tmp_path / "dump")):
+        np.testing.assert_array_equal(layers[layer].cpu().numpy(), dumped)
+    np.testing.assert_equal(vars(loss), vars(expected))
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "llama", "bloom"])

@@ -6,7 +6,6 @@ import torch
 
 from clouds import gaussian, hidden_states
 from shape_of_learning import anisotropy, average_cosine, nearest_distances
-from shape_of_learning.embeddings.hidden_states_in_memory import HiddenStatesInMemory
 
 pytestmark = [
     pytest.mark.gpu,
@@ -44,12 +43,3 @@ def test_measures_are_those_of_the_cpu_and_made_on_the_gpu(name, dtype):
             assert found == pytest.approx(measure(X, center=center), rel=1e-9, abs=1e-12)
     found = nearest_distances(X.to(GPU), 100)
     np.testing.assert_allclose(found, nearest_distances(X, 100), rtol=1e-9, atol=0)
-
-
-def test_a_layer_in_memory_goes_to_the_gpu():
-    X = hidden_states().astype(np.float32)
-    states = HiddenStatesInMemory(len(X), [X.shape[1]])
-    states.write(0, slice(None), X)
-    layer = states.take(0, GPU)
-    assert layer.device == GPU
-    np.testing.assert_array_equal(layer.cpu().numpy(), X)

@@ -1,6 +1,4 @@
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +6,7 @@ import torch
 import transformers
 
 from dumps import WINDOWS, dump
+from little_memory import said_with_little_memory
 from shape_of_learning.embeddings.batch_size import (
     SHARE_OF_FREE_MEMORY,
     TOKENS_ON_A_GPU,
@@ -22,42 +21,21 @@ from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from tiny_models import CONFIGURATIONS, WIDTHS, save_tiny_model
 
-TESTS = Path(__file__).parents[1]
 LLAMA_2_7B = transformers.LlamaConfig(
     hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, intermediate_size=11008
 )
-# What a job has beside its weights is limited, as on a machine that is too small for its batches.
-LIMITED = """
-import logging, resource, sys
-from pathlib import Path
-sys.path[:0] = {paths!r}
-from dumps import dump
-from shape_of_learning.errors import InputError
-logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
-checkpoint, folder = Path({checkpoint!r}), Path({folder!r})
-dump(checkpoint, folder / "small", [32] * 4, ["tokens"])  # loads the libraries
-taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (taken + {spare}, taken + {spare}))
-try:
-    dump(checkpoint, folder / "dump", [32] * 4, [{text!r}] * 8, batch_size=8)
-except InputError as error:
-    print("REFUSED:", error)
-"""
 
 
 def dump_with_little_memory(tmp_path, text, spare):
     """Dump eight windows through BLOOM, whose two heads take 4 T^2 bytes each for their scores."""
     checkpoint = save_tiny_model(tmp_path / "model", "bloom", head=True)
-    program = LIMITED.format(
-        paths=[str(TESTS), *sys.path],
-        checkpoint=str(checkpoint),
-        folder=str(tmp_path),
-        spare=spare,
-        text=text,
+    said = said_with_little_memory(
+        'from dumps import dump; dump(checkpoint, folder / "dump", widths, windows, batch_size=8)',
+        checkpoint,
+        [text] * 8,
+        spare,
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return checkpoint, done.stdout
+    return checkpoint, said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")

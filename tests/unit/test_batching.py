@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dumps import WINDOWS
 from shape_of_learning.embeddings.batching import (
+    LEAST_TOKENS,
     LENGTH_UNIT,
     batches_by_length,
     batches_of_equal_work,
@@ -53,12 +54,24 @@ def test_little_is_padded_in_batches_of_equal_work():
 
 
 def test_batches_by_length_are_as_long_as_their_longest_window():
-    batches = batches_by_length(windows_of([3, 9, 5, 9, 1]), 2)
+    batches = batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
     assert [(batch.windows.tolist(), batch.shape) for batch in batches] == [
-        ([1, 3], (2, 9)),
-        ([2, 0], (2, 5)),
-        ([4], (1, 1)),
+        ([1, 3], (2, 90)),
+        ([2, 0], (2, 50)),
+        ([4], (1, LEAST_TOKENS)),
     ]
+
+
+@given(LENGTHS, st.integers(1, 64), st.sampled_from([None, 700, 1024]))
+def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, context):
+    for batch in batches_by_length(windows_of(lengths), size, context):
+        rows, length = batch.shape
+        assert rows * length >= LEAST_TOKENS
+        assert max(lengths[number] for number in batch.windows) <= length
+
+
+def test_a_small_batch_is_padded_no_further_than_the_context():
+    assert batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
 
 
 def passes(checkpoint, batches, windows, predicted=None):
@@ -94,7 +107,7 @@ def test_rows_that_fill_up_and_padding_change_nothing(name, tmp_path):
     predicted = [next_tokens(window) for window in windows]
     full = batches_of_equal_work(windows, 2, 128)
     assert any(len(batch.windows) < batch.shape[0] for batch in full)
-    alone, sums_alone = passes(checkpoint, batches_by_length(windows, 1), windows, predicted)
+    alone, sums_alone = passes(checkpoint, batches_by_length(windows, 1, None), windows, predicted)
     together, sums_together = passes(checkpoint, full, windows, predicted)
     for key, expected in alone.items():
         # As in test_embedding_dump: a few hundred roundings in a row.

@@ -20,7 +20,8 @@ def rounded(values, layers=1):
         part = slice(start, start + 100)
         for layer in range(layers):
             yield half.rounded(layer, part, values[part])
-    half.check()
+    for layer in range(layers):
+        half.check(layer)
 
 
 def refusal(values, **options):

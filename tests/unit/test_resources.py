@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import transformers
 
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.plan import resources as needs
+from tiny_models import save_stirred_model
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPTS = REPOSITORY / "workflow/scripts"
@@ -67,6 +69,16 @@ def test_a_model_that_no_card_holds_asks_for_several():
     assert needs.gpus(replace(LLAMA_2_7B, layers=80, hidden_size=8192, precision="bfloat16")) > 1
 
 
+def test_without_a_dump_a_deeper_model_needs_no_more_memory_but_for_its_weights():
+    deeper = replace(LLAMA_2_7B, layers=64)
+    for memory in (
+        partial(needs.checkpoint_memory_mb, threads=2, on_gpu=True),
+        partial(needs.checkpoint_memory_mb, threads=2),
+    ):
+        more = memory(deeper) - memory(LLAMA_2_7B) - 2 * deeper.weights_mb
+        assert more < 2 * deeper.batch_mb
+
+
 def peak_megabytes(*command: object) -> float:
     """Largest resident memory of a job; raises if it fails."""
     code = (
@@ -110,3 +122,29 @@ def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hi
     )  # fmt: skip
     assert isotropy < needs.isotropy_memory_mb(work) * needs.MARGIN
     assert neighbours < needs.neighbours_memory_mb(work) * needs.MARGIN
+
+
+def test_measuring_within_the_pass_takes_no_more_memory_than_it_asks_for(tmp_path):
+    work = needs.Work(
+        layers=20, hidden_size=128, windows=120, window_characters=512, vocabulary=300,
+        batch_vectors=500,
+    )  # fmt: skip
+    configuration = transformers.GPTNeoXConfig(
+        vocab_size=300, hidden_size=128, num_hidden_layers=20, num_attention_heads=2,
+        intermediate_size=512, max_position_embeddings=512,
+    )  # fmt: skip
+    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox", configuration)
+    text = tmp_path / "text.txt"
+    text.write_text("the shape of what a model learns; layers, tokens, windows. " * 2000)
+    measured = peak_megabytes(
+        SCRIPTS / "measure_checkpoint.py", "--checkpoint", checkpoint, "--text", text,
+        "--model", "m", "--revision", "main", "--role", "decoder", "--widths", *[128] * 21,
+        "--windows", work.windows, "--window-characters", work.window_characters, "--seed", 0,
+        "--special-tokens", "keep", "--first-token", "keep", "--precision", "float32",
+        "--last-layer", "after_final_norm", "--batch-size", "auto", "--dtype", "float32",
+        "--threads", 2, "--batch-vectors", work.batch_vectors,
+        "--output", tmp_path / "measurements", "--loss", tmp_path / "loss.csv",
+        "--log", tmp_path / "log",
+    )  # fmt: skip
+    # Half of it is PyTorch: that the rest is right is seen in the large.
+    assert measured < needs.checkpoint_memory_mb(work, 2) * needs.MARGIN

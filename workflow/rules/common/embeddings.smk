@@ -53,7 +53,7 @@ def unless_kept(path):
     return path if setting("embeddings", "keep") else temp(path)
 
 
-# Of both rules that run it: the one that dumps hidden states and the one that measures them in memory.
+# Of both rules that run it: the one that dumps hidden states and the one that measures them at once.
 SAMPLE_PARAMETERS = {
     "checkpoint": checkpoint_folder,
     "role": model_role,

@@ -2,12 +2,12 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,22 +21,12 @@ from shape_of_learning.embeddings.computed_batch import ComputedBatch
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.half_precision import HalfPrecision
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
 
 logger = logging.getLogger(__name__)
-
-
-class HiddenStateStore(Protocol):
-    """Takes hidden states, row by row of each layer: onto a disk or in memory."""
-
-    dtype: np.dtype
-
-    def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
-        """Take in `values`, shape (rows, width), of its type."""
-
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Take note of how they were computed."""
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -61,7 +51,7 @@ class BatchRun:
         Batches that are computed at the same time on a CPU, one thread each, so that the numbers do
         not depend on it.
     overflowed : set of int
-        Layers whose hidden states, as far as they are written, hold NaN or infinity.
+        Layers whose hidden states, as far as they are computed, hold NaN or infinity.
     """
 
     forward: ForwardPass
@@ -73,22 +63,24 @@ class BatchRun:
     threads: int = 1
     overflowed: set[int] = field(default_factory=set, init=False)
     _lengths: np.ndarray = field(init=False)
+    _ends: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         lengths = np.array([int(window.kept.sum()) for window in self.windows])
         object.__setattr__(self, "_lengths", lengths)
+        object.__setattr__(self, "_ends", lengths.cumsum())
 
     @property
     def tokens(self) -> int:
         """Number of rows that each layer has."""
-        return int(self._lengths.sum())
+        return int(self._ends[-1])
 
-    def write(self, writer: HiddenStateStore, batch_size: int | None) -> np.ndarray:
+    def write(self, writer: HiddenStateWriter, batch_size: int | None) -> np.ndarray:
         """Run all windows and write their hidden states, with the batch size that memory allows.
 
         Parameters
         ----------
-        writer : HiddenStateStore
+        writer : HiddenStateWriter
             Takes the rows; where its type is float16, they must survive the rounding. It is told
             the batch size and the device.
         batch_size : int or None
@@ -107,13 +99,45 @@ class BatchRun:
             If one window alone exhausts memory, the model's layers are not as `widths` says, or a
             hidden state does not survive the rounding to float16.
         """
+        likelihoods, size = self.at_a_size_that_fits(
+            batch_size,
+            lambda size: self._write_all(writer, size),
+            remedy="lower `sampling.window_characters`",
+        )
+        writer.describe({"batch_size": size, "device": self.forward.device_name()})
+        return likelihoods
+
+    def at_a_size_that_fits(
+        self, batch_size: int | None, attempt: Callable[[int], Result], *, remedy: str
+    ) -> tuple[Result, int]:
+        """Attempt what takes memory with one batch size after another.
+
+        Parameters
+        ----------
+        batch_size : int or None
+            As above.
+        attempt : callable
+            Takes the batch size.
+        remedy : str
+            What one may do in the end besides giving more memory and fewer bytes to a weight.
+
+        Returns
+        -------
+        object
+            What `attempt` returns.
+        int
+            The batch size with which it did.
+
+        Raises
+        ------
+        InputError
+            If one window alone exhausts memory.
+        """
         longest = max(len(window.ids) for window in self.windows)
         first = batch_size or automatic_batch_size(self.forward, longest)
         for size in halved(min(first, len(self.windows))):
             try:
-                likelihoods = self._write_all(writer, size)
-                writer.describe({"batch_size": size, "device": self.forward.device_name()})
-                return likelihoods
+                return attempt(size), size
             except Exception as error:
                 if not memory_is_exhausted(error):
                     raise
@@ -124,10 +148,10 @@ class BatchRun:
         raise InputError(
             f"memory of the {self.forward.device.type.upper()} is exhausted by one window of "
             f"{longest} tokens through the model in {self.name} ({reason}); give the job more, set "
-            "`precision: bfloat16` in the model's entry or lower `sampling.window_characters`"
+            f"`precision: bfloat16` in the model's entry or {remedy}"
         )
 
-    def _write_all(self, writer: HiddenStateStore, size: int) -> np.ndarray:
+    def _write_all(self, writer: HiddenStateWriter, size: int) -> np.ndarray:
         likelihoods = np.zeros(len(self.windows))
         half = writer.dtype == np.float16
         rounding = HalfPrecision(self.widths, self.tokens, self.name) if half else None
@@ -141,13 +165,14 @@ class BatchRun:
                 logger.info("%s: batch %d of %d", self.name, next(number), len(batches))
                 del computed  # gives its memory to the batch after next
         if rounding is not None:
-            rounding.check()
+            for layer in range(len(self.widths)):
+                rounding.check(layer)
         return likelihoods
 
     def batches(self, size: int) -> list[Batch]:
         """Join the windows, `size` of the longest ones at a time, as suits the device."""
         if self.forward.device.type == "cpu":
-            return batches_by_length(self.windows, size)
+            return batches_by_length(self.windows, size, self.forward.context())
         return batches_of_equal_work(self.windows, size, self.forward.context())
 
     def _in_flight(self, batches: list[Batch]) -> Iterator[tuple[Batch, ComputedBatch]]:
@@ -163,7 +188,9 @@ class BatchRun:
                         done, future = pending.popleft()
                         yield done, future.result()
                         del future
-                    pending.append((batch, pool.submit(self._compute, batch)))
+                    pending.append(
+                        (batch, pool.submit(self.forward.hidden_states, *self.arguments_of(batch)))
+                    )
                 while pending:
                     done, future = pending.popleft()
                     yield done, future.result()
@@ -172,41 +199,35 @@ class BatchRun:
                 for _, future in pending:
                     future.cancel()
 
-    def _compute(self, batch: Batch) -> ComputedBatch:
+    def arguments_of(self, batch: Batch) -> tuple:
+        """Arguments of :meth:`ForwardPass.hidden_states` for a batch."""
         numbers = batch.windows
         windows = [self.windows[number] for number in numbers]
         predicted = self.predicted and [self.predicted[number] for number in numbers]
-        return self.forward.hidden_states(windows, self.padding, predicted, batch.shape)
+        return windows, self.padding, predicted, batch.shape
 
-    def _store(
-        self,
-        batch: Batch,
-        computed: ComputedBatch,
-        writer: HiddenStateStore,
-        rounding: HalfPrecision | None,
-    ) -> None:
-        if len(computed.states) != len(self.widths):
+    def rows_of(self, number: int) -> slice:
+        """Return which rows of each layer the kept tokens of a window are."""
+        return slice(int(self._ends[number] - self._lengths[number]), int(self._ends[number]))
+
+    def require_widths(self, widths: list[int]) -> None:
+        """Raise InputError if the model's hidden states are not as many and as wide as its entry says."""
+        if len(widths) != len(self.widths):
             raise InputError(
-                f"the model in {self.name} has {len(computed.states) - 1} layers, but its entry "
+                f"the model in {self.name} has {len(widths) - 1} layers, but its entry "
                 f"says {len(self.widths) - 1}; correct `layers` in config/models"
             )
-        ends = np.cumsum(self._lengths)
-        for layer, width in enumerate(self.widths):
-            for number, rows in zip(batch.windows, computed.kept_rows(layer), strict=True):
-                self._check(layer, rows, width)
-                place = slice(int(ends[number] - self._lengths[number]), int(ends[number]))
-                writer.write(
-                    layer, place, rows if rounding is None else rounding.rounded(layer, place, rows)
+        for layer, (width, expected) in enumerate(zip(widths, self.widths, strict=True)):
+            if width != expected:
+                raise InputError(
+                    f"hidden state {layer} of the model in {self.name} has width {width}, but "
+                    f"its entry says {expected}; correct `hidden_size` or `last_hidden_size` in "
+                    "config/models"
                 )
 
-    def _check(self, layer: int, rows: np.ndarray, width: int) -> None:
-        if rows.shape[1] != width:
-            raise InputError(
-                f"hidden state {layer} of the model in {self.name} has width {rows.shape[1]}, but "
-                f"its entry says {width}; correct `hidden_size` or `last_hidden_size` in "
-                "config/models"
-            )
-        if layer not in self.overflowed and not np.isfinite(rows).all():
+    def note_overflow(self, layer: int) -> None:
+        """Take note that hidden states of a layer are NaN or infinite, and say it once."""
+        if layer not in self.overflowed:
             self.overflowed.add(layer)
             logger.warning(
                 "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken, or "
@@ -214,3 +235,22 @@ class BatchRun:
                 layer,
                 self.name,
             )
+
+    def _store(
+        self,
+        batch: Batch,
+        computed: ComputedBatch,
+        writer: HiddenStateWriter,
+        rounding: HalfPrecision | None,
+    ) -> None:
+        self.require_widths(computed.widths)
+        for layer in range(len(self.widths)):
+            for number, values in zip(batch.windows, computed.kept_rows(layer), strict=True):
+                if layer not in self.overflowed and not np.isfinite(values).all():
+                    self.note_overflow(layer)
+                rows = self.rows_of(number)
+                writer.write(
+                    layer,
+                    rows,
+                    values if rounding is None else rounding.rounded(layer, rows, values),
+                )

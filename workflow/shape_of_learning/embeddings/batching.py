@@ -9,6 +9,9 @@ from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 # The longest window is padded to a multiple of 2^4 3, so that the tokens of a batch have divisors
 # close to whatever length the other windows have.
 LENGTH_UNIT = 48
+# With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
+# processors, up to 15 rows.
+LEAST_TOKENS = 16
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,22 @@ class Batch:
     shape: tuple[int, int]
 
 
-def batches_by_length(windows: list[TokenisedWindow], size: int) -> list[Batch]:
+def batches_by_length(
+    windows: list[TokenisedWindow], size: int, context: int | None
+) -> list[Batch]:
     """Join `size` windows of similar length, padded to the longest of them: little is padded.
+
+    But none has fewer tokens than :data:`LEAST_TOKENS`, if the context admits them, so that on a CPU, too,
+    equal vectors of different batches stay equal.
+
+    Parameters
+    ----------
+    windows : list of TokenisedWindow
+        All windows.
+    size : int
+        How many windows one batch holds.
+    context : int or None
+        Most tokens that the model takes, padding included; None for any number.
 
     Returns
     -------
@@ -37,10 +54,12 @@ def batches_by_length(windows: list[TokenisedWindow], size: int) -> list[Batch]:
         Longest windows first, so that memory is exhausted at once or never.
     """
     order, lengths = _longest_first(windows)
-    return [
-        Batch(part, (len(part), int(lengths[part[0]])))
-        for part in (order[start : start + size] for start in range(0, len(order), size))
-    ]
+    batches = []
+    for part in (order[start : start + size] for start in range(0, len(order), size)):
+        longest, enough = int(lengths[part[0]]), -(-LEAST_TOKENS // len(part))
+        length = enough if context is None else min(enough, context)
+        batches.append(Batch(part, (len(part), max(longest, length))))
+    return batches
 
 
 def batches_of_equal_work(

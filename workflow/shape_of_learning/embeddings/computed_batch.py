@@ -27,6 +27,11 @@ class ComputedBatch:
     states: list[HostCopy]
     sums: HostCopy | None
 
+    @property
+    def widths(self) -> list[int]:
+        """Width of each layer."""
+        return [state.width for state in self.states]
+
     def kept_rows(self, layer: int) -> Iterator[np.ndarray]:
         """Wait for a layer; yield the kept rows of each window, float32 of shape (kept, width)."""
         for window, values in zip(self.windows, self.states[layer].array(), strict=False):

@@ -183,29 +183,61 @@ class ForwardPass:
         import torch
 
         with torch.inference_mode():
-            texts = [window.ids for window in windows]
-            output = self.run(texts, padding, shape, output_hidden_states=True)
+            output = self.run(_texts(windows), padding, shape, output_hidden_states=True)
             kind, last = type(output), output.last_hidden_state
-            states = list(output.hidden_states)
+            states = self.states_of(output)
             del output
-            if self._before_final_norm:
-                states[-1] = self._block_output.value
-                self._block_output.value = None
             # Each leaves the GPU and is forgotten here, so that the next batch gets its memory.
             copies = [self._copies.start(states.pop(0), torch.float32) for _ in range(len(states))]
             if predicted is None:
                 return ComputedBatch(windows, copies, None)
-            if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
-                shown = [tokens.shown for tokens in predicted]
-                last = self.run(shown, padding, shape).last_hidden_state
-            likelihoods = self._likelihoods(last, kind, predicted)
+            likelihoods = self._likelihoods(last, kind, windows, padding, predicted, shape)
             return ComputedBatch(windows, copies, self._copies.start(likelihoods, torch.float64))
 
+    def likelihoods(
+        self,
+        windows: list[TokenisedWindow],
+        padding: int,
+        predicted: list[PredictedTokens] | None = None,
+        shape: tuple[int, int] | None = None,
+    ) -> "torch.Tensor | None":
+        """Run one batch of windows, arguments as above, for what the head makes of it; in inference mode.
+
+        Returns
+        -------
+        tensor of float64, shape (windows,), or None
+            Negative log-likelihood of each window's predicted tokens, in nats.
+        """
+        output = self.run(_texts(windows), padding, shape)
+        self._block_output.value = None
+        if predicted is None:
+            return None
+        kind, last = type(output), output.last_hidden_state
+        return self._likelihoods(last, kind, windows, padding, predicted, shape)
+
+    def states_of(self, output: "ModelOutput") -> list["torch.Tensor"]:
+        """Return the hidden states of all layers, embedding output first, that a run was asked for."""
+        states = list(output.hidden_states)
+        if self._before_final_norm:
+            states[-1] = self._block_output.value
+            self._block_output.value = None
+        return states
+
     def _likelihoods(
-        self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]
+        self,
+        last: "torch.Tensor",
+        kind: type,
+        windows: list[TokenisedWindow],
+        padding: int,
+        predicted: list[PredictedTokens],
+        shape: tuple[int, int] | None,
     ) -> "torch.Tensor":
         import torch
 
+        if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
+            last = self.run(
+                [tokens.shown for tokens in predicted], padding, shape
+            ).last_hidden_state
         logits = partial(self.head.logits, kind=kind)
         return torch.stack(
             [
@@ -239,6 +271,10 @@ class ForwardPass:
 
     def _keep_block_output(self, module: Any, inputs: Any, output: Any) -> None:
         self._block_output.value = output[0] if isinstance(output, tuple) else output
+
+
+def _texts(windows: list[TokenisedWindow]) -> list[np.ndarray]:
+    return [window.ids for window in windows]
 
 
 def _compute_exactly() -> None:

@@ -11,7 +11,7 @@ from shape_of_learning.errors import InputError
 LARGEST = 65504
 # Largest relative change of the TwoNN estimate; its own statistical error is 1.7 % at n = 4096.
 TOLERANCE = 0.01
-# The first rows of the dump, about 18 windows drawn at random. Their float32 values stay in memory.
+# The first rows of a layer, about 18 windows drawn at random. Their float32 values stay in memory.
 SAMPLE_ROWS = 2048
 
 
@@ -39,7 +39,9 @@ class HalfPrecision:
 
         self._model = model
         rows = min(tokens, SAMPLE_ROWS)
-        self._samples = [np.empty((rows, width), np.float32) for width in widths]
+        self._samples = {
+            layer: np.empty((rows, width), np.float32) for layer, width in enumerate(widths)
+        }
 
     def rounded(self, layer: int, rows: slice, values: np.ndarray) -> np.ndarray:
         """Round rows of one layer.
@@ -76,30 +78,30 @@ class HalfPrecision:
             part[:] = values[: len(part)]
         return narrow
 
-    def check(self) -> None:
-        """Compare TwoNN of the sampled rows before and after rounding, for each layer.
+    def check(self, layer: int) -> None:
+        """Compare TwoNN of the sampled rows of one layer before and after rounding, and forget them.
 
         Raises
         ------
         InputError
             If it changes by more than :data:`TOLERANCE`, or becomes undefined.
         """
-        for layer, sample in enumerate(self._samples):
-            before, after = _two_nn(sample), _two_nn(sample.astype(np.float16))
-            change = abs(after - before) / before
-            # Where it is undefined to begin with, as on a handful of distinct rows, nothing is lost.
-            if math.isnan(before) or change <= TOLERANCE:
-                continue
-            became = (
-                "leaves it undefined"
-                if math.isnan(after)
-                else f"changes it to {after:.4g}, by {change:.1%}"
-            )
-            raise InputError(
-                f"TwoNN of hidden state {layer} of the model in {self._model} is {before:.4g} on "
-                f"{len(sample)} vectors, and rounding to float16 {became}; set `embeddings.dtype` "
-                "to float32"
-            )
+        sample = self._samples.pop(layer)
+        before, after = _two_nn(sample), _two_nn(sample.astype(np.float16))
+        change = abs(after - before) / before
+        # Where it is undefined to begin with, as on a handful of distinct rows, nothing is lost.
+        if math.isnan(before) or change <= TOLERANCE:
+            return
+        became = (
+            "leaves it undefined"
+            if math.isnan(after)
+            else f"changes it to {after:.4g}, by {change:.1%}"
+        )
+        raise InputError(
+            f"TwoNN of hidden state {layer} of the model in {self._model} is {before:.4g} on "
+            f"{len(sample)} vectors, and rounding to float16 {became}; set `embeddings.dtype` "
+            "to float32"
+        )
 
 
 def _two_nn(vectors: np.ndarray) -> float:

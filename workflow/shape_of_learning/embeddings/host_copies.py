@@ -23,6 +23,11 @@ class HostCopy:
         self._tensor = tensor
         self._arrived = arrived
 
+    @property
+    def width(self) -> int:
+        """Size of the last dimension."""
+        return self._tensor.shape[-1]
+
     def array(self) -> np.ndarray:
         """Wait for it and return it, without another copy."""
         if self._arrived is not None:

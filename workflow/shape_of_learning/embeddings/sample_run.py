@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.embeddings.batch_run import BatchRun, HiddenStateStore
+from shape_of_learning.embeddings.batch_run import BatchRun
 from shape_of_learning.embeddings.cross_entropy import (
     PredictedTokens,
     masked_tokens,
@@ -16,6 +16,7 @@ from shape_of_learning.embeddings.cross_entropy import (
     next_tokens,
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
@@ -35,7 +36,7 @@ class SampleProtocol:
     batch_size : int or None
         None to choose by free memory; see :meth:`BatchRun.write`.
     dtype : str
-        ``"float32"`` or ``"float16"``, of what is stored; the forward pass has its `precision`.
+        ``"float32"`` or ``"float16"``, of what is stored or measured; the forward pass has its `precision`.
     """
 
     keep_special_tokens: bool = True
@@ -138,7 +139,7 @@ class SampleRun:
         """Position of each row within its window, int64."""
         return np.concatenate([np.flatnonzero(window.kept) for window in self.batches.windows])
 
-    def into(self, store: HiddenStateStore) -> CrossEntropy:
+    def into(self, store: HiddenStateWriter) -> CrossEntropy:
         """Run all windows and store their hidden states.
 
         Returns
@@ -154,14 +155,17 @@ class SampleRun:
             cannot be stored as `protocol.dtype`. One that is NaN or infinite is stored: the loss is then
             infinite.
         """
-        likelihoods = self.batches.write(store, self.protocol.batch_size)
-        loss = self._cross_entropy(likelihoods)
-        if self.batches.overflowed:  # whatever the head makes of it
-            loss = replace(loss, loss=math.inf)
+        loss = self.cross_entropy(self.batches.write(store, self.protocol.batch_size))
         store.describe({"loss": loss.loss})
         return loss
 
-    def _cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
+    def cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
+        """Return the mean over all windows of what :attr:`batches` gives when it has run."""
+        loss = self._mean(likelihoods)
+        # Whatever the head makes of it.
+        return replace(loss, loss=math.inf) if self.batches.overflowed else loss
+
+    def _mean(self, likelihoods: np.ndarray) -> CrossEntropy:
         predicted = self.batches.predicted
         if predicted is None:
             return UNDEFINED

@@ -215,11 +215,28 @@ def neighbours_minutes(work: Work) -> float:
     return 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
 
 
+def paused_mb(work: Work) -> float:
+    """Memory of all batches while they stand at a hidden state.
+
+    Of each token there are the hidden state that a block has been given and the one that it gives, its row of
+    the mask and, where the library forms them, its attention to the others of its window, in as many heads
+    as have 64 coordinates each.
+    """
+    length = work.tokens / work.windows
+    return (2 + length / 64 + length / work.hidden_size) * work.layer_mb
+
+
 def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
-    """Memory of a forward pass whose hidden states stay in memory, and of the layers measured at a time."""
-    layers = (work.layers + 1) * work.layer_mb
-    forward = forward_memory_mb(work, threads, on_gpu=on_gpu)
-    return forward + layers + threads * neighbours_memory_mb(work)
+    """Memory of a forward pass whose hidden states are measured layer by layer.
+
+    `threads` layers are measured while another one is computed. On a GPU they stay there, but for the
+    one that is rounded to 16 bits, and again to 32.
+    """
+    if on_gpu:
+        return TORCH_MB + CUDA_HOST_MB + 2 * work.weights_mb + 3 * work.layer_mb
+    measured = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    forward = TORCH_MB + 2 * work.weights_mb + threads * work.batch_mb
+    return forward + paused_mb(work) + work.layer_mb + measured
 
 
 def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:

@@ -4,7 +4,8 @@ REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv   the same tables as from a dump
     <results>/losses/{model}/{revision}.csv
-STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk.
+STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It brings all windows
+    through the model side by side, layer by layer, and measures each layer while the next one is computed.
 """
 
 
