@@ -88,7 +88,9 @@ def _run(job: Job, folder: Path, waits_at: tuple[str, ...]) -> None:
     def wait(event: str, arguments: tuple) -> None:
         if event in waits_at and unfinished.search(str(arguments[0])):
             _mark(folder, os.getpid()).touch()
-            time.sleep(600)
+            # Many short ones: a signal that comes as one begins is seen only when that one is over.
+            for _ in range(6000):
+                time.sleep(0.1)
 
     sys.addaudithook(wait)
     runpy.run_path(job.script, run_name="__main__")
