@@ -1,6 +1,7 @@
 """Hidden states that are measured while the windows go through the model are those of a dump."""
 
 import gc
+import json
 import sys
 import threading
 import time
@@ -13,10 +14,11 @@ import transformers
 
 from dumps import WINDOWS, dump, sample_of
 from little_memory import said_with_little_memory
+from shape_of_learning.embeddings.half_precision import HalfPrecision
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
-from shape_of_learning.embeddings.hidden_state_sites import find_sites
+from shape_of_learning.embeddings.hidden_state_sites import Site, find_sites
 from shape_of_learning.embeddings.layer_by_layer import PROBED_TOKENS, measure_layer_by_layer
-from shape_of_learning.embeddings.paused_pass import PausedPass
+from shape_of_learning.embeddings.paused_pass import PausedPass, pausing_at
 from shape_of_learning.errors import InputError
 from tiny_models import CONFIGURATIONS, WIDTHS, save_stirred_model, save_tiny_model, save_tokenizer
 
@@ -133,6 +135,51 @@ def test_a_hidden_state_that_is_padded_within_the_model_is_refused(tmp_path):
         layers_of(checkpoint, [32] * 4)
 
 
+def test_a_model_that_exchanges_modules_is_refused(tmp_path):
+    configuration = transformers.BigBirdConfig(
+        vocab_size=300, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=512, block_size=8, num_random_blocks=1,
+    )  # fmt: skip
+    checkpoint = tmp_path / "model"
+    transformers.BigBirdModel(configuration).save_pretrained(checkpoint)
+    save_tokenizer(checkpoint, special=True)
+    message = refused_before_measuring(checkpoint, [32] * 4)
+    assert "a `big_bird` model exchanges modules during a forward pass" in message
+
+
+def test_a_block_that_gives_back_its_input_is_a_layer_like_others(tmp_path):
+    sample = sample_of(save_tiny_model(tmp_path / "model", "gpt_neox"), [32] * 4)
+    sample.batches.forward.model.layers[1].forward = lambda states, **options: states
+    layers = {}
+    measure_layer_by_layer(sample, copied, layers.__setitem__)
+    np.testing.assert_array_equal(layers[1], layers[2])
+    assert not np.array_equal(layers[2], layers[3])
+
+
+def test_a_call_with_two_hidden_states_pauses_for_each():
+    class Sum(torch.nn.Module):
+        def forward(self, one, other):
+            return one + other
+
+    module, tensors = Sum(), (torch.ones(2), torch.zeros(2))
+    sites = [Site(module, 0, is_output=False, path=(0, n)) for n in range(2)]
+    paused = PausedPass(sites, lambda: module(*tensors))
+    with pausing_at(sites):
+        assert paused.switch() is tensors[0]
+        assert paused.switch() is tensors[1]
+        assert paused.switch().tolist() == [1, 1]
+
+
+def test_what_a_checkpoint_says_of_its_output_costs_no_memory(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    file = checkpoint / "config.json"
+    asked = {"output_hidden_states": True, "output_attentions": True, "use_cache": True}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **asked}))
+    forward = sample_of(checkpoint, [32] * 4).batches.forward
+    kept = forward.run([np.arange(5)], padding=0)
+    assert [name for name, value in kept.items() if value is not None] == ["last_hidden_state"]
+
+
 def test_the_longest_windows_tell_where_hidden_states_are(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
     assert_as_dumped(tmp_path / "dump", checkpoint, [32] * 4, ["", "", *WINDOWS])
@@ -149,6 +196,16 @@ def test_memory_that_a_measurement_exhausts_is_no_matter_of_the_batch_size(tmp_p
     with pytest.raises(InputError, match=r"hidden state 0 .* \(too much\); give the job more, or"):
         measure_layer_by_layer(sample, measure, ignore)
     assert layers == [0]
+
+
+def test_so_is_memory_that_rounding_exhausts(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise MemoryError("too much")
+
+    monkeypatch.setattr(HalfPrecision, "check", fail)
+    sample = sample_of(save_tiny_model(tmp_path / "model", "gpt_neox"), [32] * 4, dtype="float16")
+    with pytest.raises(InputError, match=r"hidden state 0 .* \(too much\); give the job more, or"):
+        measure_layer_by_layer(sample, copied, ignore)
 
 
 def test_a_layer_is_measured_while_the_next_one_and_no_other_is_computed(tmp_path):

@@ -58,8 +58,10 @@ class ForwardPass:
         # One thread per batch: sums are then formed in the same order whatever the number of cores.
         torch.set_num_threads(1)
         self.model, self.head, self.device = model, head, device
-        self.model.config.use_cache = False
         self.config = self.model.config
+        # A pass keeps nothing that it is not asked for, whatever the checkpoint's own configuration says.
+        self.config.use_cache = False
+        self.config.output_hidden_states = self.config.output_attentions = False
         self._copies = HostCopies()
         self._block_output = threading.local()
         # Without a final norm the last hidden state is before it already.

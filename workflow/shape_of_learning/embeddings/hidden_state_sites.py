@@ -94,8 +94,10 @@ def find_sites(model: "PreTrainedModel", run: Callable[[], list["torch.Tensor"]]
     Raises
     ------
     InputError
-        If a hidden state never passes from one module to another.
+        If a hidden state never passes from one module to another, or the model exchanges modules during a
+        pass, as BigBird does on a short text: other passes would go on with what this one has left.
     """
+    modules = list(model.modules())
     seen: list[Sight] = []
     calls: Counter = Counter()
     depth = 0
@@ -108,20 +110,26 @@ def find_sites(model: "PreTrainedModel", run: Callable[[], list["torch.Tensor"]]
         depth += not is_output
         calls[module, is_output] += 1
 
-    hooks = list(watched(((m, end) for m in model.modules() for end in (False, True)), watch))
+    hooks = list(watched(((m, end) for m in modules for end in (False, True)), watch))
     try:
         states = run()
     finally:
         for hook in hooks:
             hook.remove()
-    firsts, number = [], 0
+    kind, remedy = f"a `{model.config.model_type}` model", "set `embeddings.dump: true`"
+    if modules != list(model.modules()):
+        raise InputError(
+            f"{kind} exchanges modules during a forward pass, so that several cannot pause side by side; "
+            f"{remedy}"
+        )
+    firsts, number = [], -1
     for layer, state in enumerate(states):
-        later = range(number, len(seen))
+        later = range(number + 1, len(seen))
         number = next((n for n in later if seen[n].shows(state)), len(seen))
         if number == len(seen):
             raise InputError(
-                f"hidden state {layer} of a `{model.config.model_type}` model does not pass between its "
-                "modules, so that it cannot be measured within the forward pass; set `embeddings.dump: true`"
+                f"hidden state {layer} of {kind} does not pass between its modules, so that it cannot be "
+                f"measured within the forward pass; {remedy}"
             )
         firsts.append(number)
     spans = zip(states, firsts, [*firsts[1:], len(seen)], strict=True)

@@ -146,14 +146,14 @@ class LayerByLayer:
     def _measure(self, layer: int, vectors: "torch.Tensor", rounding: HalfPrecision | None) -> Any:
         import torch
 
-        if not is_finite(vectors):
-            self.run.note_overflow(layer)
-        if rounding is not None:
-            rounded = rounding.rounded(layer, slice(0, len(vectors)), vectors.cpu().numpy())
-            rounding.check(layer)
-            vectors.copy_(torch.from_numpy(rounded))
-            del rounded
         try:
+            if not is_finite(vectors):
+                self.run.note_overflow(layer)
+            if rounding is not None:
+                rounded = rounding.rounded(layer, slice(0, len(vectors)), vectors.cpu().numpy())
+                rounding.check(layer)
+                vectors.copy_(torch.from_numpy(rounded))
+                del rounded
             return self.measure(layer, vectors.numpy() if vectors.device.type == "cpu" else vectors)
         except Exception as error:
             if memory_is_exhausted(error):  # however small the batches of the forward pass are

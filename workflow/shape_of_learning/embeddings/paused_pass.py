@@ -1,6 +1,6 @@
 """A forward pass that stands still at each hidden state until it is told to go on."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -35,15 +35,16 @@ class PausedPass(greenlet):
 
     def __init__(self, sites: Iterable[Site], compute: Callable[[], Any]):
         super().__init__(compute)
-        self._sites = {(site.module, site.is_output, site.call): site for site in sites}
+        self._sites: defaultdict[tuple, list[Site]] = defaultdict(list)
+        for site in sites:
+            self._sites[site.module, site.is_output, site.call].append(site)
         self._calls: Counter = Counter()
 
     def reach(self, module: "torch.nn.Module", is_output: bool, content: Any) -> None:
-        """Take note of a call, and pause if it has to do with a hidden state."""
+        """Take note of a call, and pause for each hidden state that it has to do with."""
         call = self._calls[module, is_output]
         self._calls[module, is_output] += 1
-        site = self._sites.get((module, is_output, call))
-        if site is not None:
+        for site in self._sites.get((module, is_output, call), ()):
             self.parent.switch(tensor_at(site.path, content))
 
 
