@@ -13,6 +13,7 @@ from benchmarks.results import Results
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 UNITS = {"seconds": "seconds", "cpu_seconds": "processor seconds", "peak_gb": "GB at the peak"}
 # Of seaborn's colour-blind palette: one for what is ours, a grey for everybody else.
@@ -24,7 +25,7 @@ LARGEST_RATIO = 10
 
 
 def bars(table: ModuleType, results: Results) -> Figure:
-    """One panel per size, a bar per contender, on a logarithmic scale if they differ much."""
+    """One panel per size, a bar per contender, or a point on a logarithmic scale if they differ much."""
     shown = getattr(table, "SHOWN", "seconds")
     panels = {
         size: [
@@ -49,14 +50,29 @@ def bars(table: ModuleType, results: Results) -> Figure:
     for axis, (size, rows) in zip(axes[:, 0], panels.items(), strict=False):
         names, numbers = zip(*rows, strict=True)
         colours = [OURS_COLOUR if name in table.OWN else OTHERS_COLOUR for name in names]
-        drawn = axis.barh(names, numbers, color=colours, height=0.7)
-        axis.bar_label(drawn, [f"{number:.3g}" for number in numbers], padding=3, fontsize=8)
         axis.set_xscale(scale)
-        axis.invert_yaxis()
+        if scale == "log":  # where a bar's length would show nothing
+            axis.scatter(numbers, names, c=colours, zorder=2)
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            axis.xaxis.set_minor_locator(NullLocator())
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.grid(axis="x", linewidth=0.4)
+        else:
+            axis.barh(names, numbers, color=colours, height=0.7)
+        for name, number in rows:
+            axis.annotate(
+                f"{number:.3g}", (number, name), (6, 0),
+                textcoords="offset points", va="center", fontsize=8,
+            )  # fmt: skip
+        axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.margins(x=0.12)
         axis.set_title(size, loc="left", fontsize=9)
         axis.tick_params(axis="y", length=0, labelsize=8)
-    axes[-1, 0].set_xlabel(UNITS[shown])
+    if panels:
+        axes[-1, 0].set_xlabel(UNITS[shown])
+    else:
+        axes[-1, 0].set_axis_off()
+        axes[-1, 0].text(0, 0.5, "; ".join(row.note for row in results.rows), fontsize=8)
     figure.suptitle(table.TITLE, x=0.01, ha="left", fontsize=11)
     sns.despine(figure, left=True)
     return figure

@@ -24,11 +24,17 @@ FEW_PAGES = """\
 """
 
 
-def tiled(raw: bytes, size: int) -> bytes:
-    """Repeat the whole pages of an export until they make `size` bytes or a little more."""
+def write_tiled(raw: bytes, size: int, path: Path) -> None:
+    """Repeat the whole pages of an export until they make `size` bytes or a little more.
+
+    They are never all in memory: a child's peak counts from what its parent has had.
+    """
     first, last = raw.index(b"<page>"), raw.rindex(b"</page>") + len(b"</page>\n")
-    head, pages = raw[:first], raw[first:last]
-    return head + pages * -(-size // len(pages)) + b"</mediawiki>\n"
+    with path.open("wb") as file:
+        file.write(raw[:first])
+        for _ in range(-(-size // (last - first))):
+            file.write(raw[first:last])
+        file.write(b"</mediawiki>\n")
 
 
 def raw_pages(tiny: bool) -> bytes | None:

@@ -21,10 +21,11 @@ Measured by `make bench`, which installs the peers into an environment of its ow
 this page is typed by hand, and none of it is a timed test.
 
 Every run is a process of its own and contenders take turns; what counts is the median, without the start
-of the interpreter and without imports unless a row is about a whole program. What takes more than
-{patience} s is run once. All get {cores} cores, or one where the text says so. GB are 10^9 bytes of resident
-memory. `others` is the number of cores that anything else on the machine used meanwhile, by the system's own
-count; rows with more than {busy} are marked as busy and worth measuring again.
+of the interpreter and without imports unless a row is about a whole program; `CPU s` is the whole process's.
+What takes more than {patience} s is run once. All get {cores} cores, or one where the text says so. GB are
+10^9 bytes of resident memory. `others` is the number of cores that anything else on the machine used
+meanwhile, by the system's own count; rows with more than {busy} are marked as busy and worth measuring again.
+A commit with a + had changes.
 
 {machines}
 

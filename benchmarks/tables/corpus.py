@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.contest import CORES, Contender, Measured, contest
 from benchmarks.results import Results
 from benchmarks.targets import Target
-from benchmarks.wikitext import raw_pages, tiled
+from benchmarks.wikitext import raw_pages, write_tiled
 
 TITLE = "Corpus cleaning"
 BYTES, PART = 100_000_000, 900_000
@@ -28,8 +28,8 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
         reason = "not measured: the first 10^6 bytes of enwik8 are not at ../shared/data/enwik6.xz"
         return [Measured(ALL, OURS, note=reason)]
     whole, part = folder / "whole.xml", folder / "part.xml"
-    whole.write_bytes(tiled(raw, TINY_BYTES if tiny else BYTES))
-    part.write_bytes(tiled(raw, TINY_PART if tiny else PART))
+    write_tiled(raw, TINY_BYTES if tiny else BYTES, whole)
+    write_tiled(raw, TINY_PART if tiny else PART, part)
     arguments = [
         *("--input", str(whole), "--format", "mediawiki", "--processes", str(CORES)),
         *("--text", str(folder / "text.txt"), "--alphabet", str(folder / "alphabet.json")),

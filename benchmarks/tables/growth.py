@@ -1,8 +1,9 @@
 """How cost grows with the number of vectors, n, and of coordinates, d: as a power of either.
 
-The power is the slope of a straight line through the times on logarithmic axes. A search compares all pairs:
-n^2 d. Anisotropy of at most 128 coordinates forms their products, n d^2; beyond, it reads the matrix a dozen
-times or two, n d, as it has a leading direction.
+The power is the slope of a straight line on logarithmic axes through the times of the five largest sizes;
+below, most of the time is overhead. A search compares all pairs: n^2 d. Anisotropy of at most 128 coordinates
+forms their products, n d^2; beyond, it reads the matrix a dozen times or two, n d, as it has a leading
+direction.
 """
 
 from pathlib import Path
@@ -27,6 +28,7 @@ TINY_ROWS, TINY_WIDTHS = [200, 400], [10, 20]
 SEARCH, ANISOTROPY = "nearest_distances, k = 100", "anisotropy"
 OWN = (SEARCH, ANISOTROPY)
 BY_ROWS, BY_WIDTH = "n", "d"
+FITTED = 5
 
 
 def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
@@ -57,7 +59,8 @@ def points(results: Results, contender: str, factor: str) -> tuple[np.ndarray, n
 
 def slope(results: Results, contender: str, factor: str) -> float:
     """Fit the power."""
-    return float(np.polyfit(*map(np.log, points(results, contender, factor)), 1)[0])
+    x, seconds = points(results, contender, factor)
+    return float(np.polyfit(np.log(x[-FITTED:]), np.log(seconds[-FITTED:]), 1)[0])
 
 
 def draw(results: Results) -> "Figure":
@@ -73,7 +76,9 @@ def draw(results: Results) -> "Figure":
             except KeyError:
                 continue
             power = slope(results, name, factor)
-            axis.loglog(x, seconds, marker=marker, label=f"{name}: {factor}^{power:.2f}")
+            axis.plot(x, seconds, marker=marker, label=f"{name}: {factor}^{power:.2f}")
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
         axis.set(xlabel=f"{factor} ({fixed[factor]})", ylabel="seconds")
         if axis.lines:
             axis.legend(frameon=False, fontsize=8)

@@ -2,8 +2,8 @@
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
-    <results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv   the same tables as from a dump
-    <results>/losses/{model}/{revision}.csv
+    <results>/within_the_pass/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv   the tables of a dump
+    <results>/within_the_pass/losses/{model}/{revision}.csv
 STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It brings all windows
     through the model side by side, layer by layer, and measures each layer while the next one is computed.
 """
@@ -17,8 +17,8 @@ rule measure_checkpoint:
         script=script("measure_checkpoint"),
         library=library_of_all_estimators("measure_checkpoint"),
     output:
-        measurements=directory("<results>/measurements/{model}/{revision}"),
-        loss="<results>/losses/{model}/{revision}.csv",
+        measurements=directory("<results>/within_the_pass/measurements/{model}/{revision}"),
+        loss="<results>/within_the_pass/losses/{model}/{revision}.csv",
     log:
         "<logs>/measurements/{model}/{revision}.log",
     benchmark:

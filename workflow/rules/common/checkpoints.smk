@@ -78,7 +78,7 @@ def gated_checkpoints(wildcards):
 
 def checkpoint_losses(wildcards):
     return expand(
-        "<results>/losses/{model}/{revision}.csv",
+        f"{MEASURED}/losses/{{model}}/{{revision}}.csv",
         model=wildcards.model,
         revision=[each.name for each in checkpoints(wildcards.model)],
     )

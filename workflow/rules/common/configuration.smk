@@ -106,6 +106,11 @@ def setting(section, key):
     return CONFIGURATION.settings[section][key]
 
 
+# What is measured with and without a dump lies apart. Of a file that a rule has not made itself, Snakemake takes
+# whatever is there, and would not see that windows or batches are others since the other rule made it.
+MEASURED = "<results>" if setting("embeddings", "dump") else "<results>/within_the_pass"
+
+
 def any_of(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"

@@ -11,7 +11,7 @@ def selected_checkpoints(wildcards):
 def layer_measurements(wildcards):
     """The tables of all layers, or the folders that hold them where one job makes all."""
     model, name = wildcards.model, wildcards.estimator
-    folders = [f"<results>/measurements/{model}/{c.name}" for c in selected_checkpoints(wildcards)]
+    folders = [f"{MEASURED}/measurements/{model}/{c.name}" for c in selected_checkpoints(wildcards)]
     if not setting("embeddings", "dump"):
         return folders
     layers = range(MODELS[model].layers + 1)
