@@ -1,6 +1,7 @@
 """A plot for each table: ``python -m benchmarks.plots TABLE CSV`` writes a PNG beside the CSV."""
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from benchmarks.results import Results
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
@@ -48,26 +50,9 @@ def bars(table: ModuleType, results: Results) -> Figure:
         layout="constrained",
     )
     for axis, (size, rows) in zip(axes[:, 0], panels.items(), strict=False):
-        names, numbers = zip(*rows, strict=True)
-        colours = [OURS_COLOUR if name in table.OWN else OTHERS_COLOUR for name in names]
         axis.set_xscale(scale)
-        if scale == "log":  # where a bar's length would show nothing
-            axis.scatter(numbers, names, c=colours, zorder=2)
-            axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
-            axis.xaxis.set_minor_locator(NullLocator())
-            axis.xaxis.set_major_formatter("{x:g}")
-            axis.grid(axis="x", linewidth=0.4)
-        else:
-            axis.barh(names, numbers, color=colours, height=0.7)
-        for name, number in rows:
-            axis.annotate(
-                f"{number:.3g}", (number, name), (6, 0),
-                textcoords="offset points", va="center", fontsize=8,
-            )  # fmt: skip
-        axis.set_ylim(len(rows) - 0.5, -0.5)
-        axis.margins(x=0.12)
+        draw_panel(axis, rows, table.OWN)
         axis.set_title(size, loc="left", fontsize=9)
-        axis.tick_params(axis="y", length=0, labelsize=8)
     if panels:
         axes[-1, 0].set_xlabel(UNITS[shown])
     else:
@@ -76,6 +61,28 @@ def bars(table: ModuleType, results: Results) -> Figure:
     figure.suptitle(table.TITLE, x=0.01, ha="left", fontsize=11)
     sns.despine(figure, left=True)
     return figure
+
+
+def draw_panel(axis: Axes, rows: list[tuple[str, float]], own: Sequence[str]) -> None:
+    """Draw a row for each contender and its number, from the top; `own` are ours."""
+    names, numbers = zip(*rows, strict=True)
+    colours = [OURS_COLOUR if name in own else OTHERS_COLOUR for name in names]
+    if axis.get_xscale() == "log":  # where a bar's length would show nothing
+        axis.scatter(numbers, names, c=colours, zorder=2)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.grid(axis="x", linewidth=0.4)
+    else:
+        axis.barh(names, numbers, color=colours, height=0.7)
+    for name, number in rows:
+        axis.annotate(
+            f"{number:.3g}", (number, name), (6, 0),
+            textcoords="offset points", va="center", fontsize=8,
+        )  # fmt: skip
+    axis.set_ylim(len(rows) - 0.5, -0.5)
+    axis.margins(x=0.12)
+    axis.tick_params(axis="y", length=0, labelsize=8)
 
 
 def main(name: str, path: str) -> None:
