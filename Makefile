@@ -44,8 +44,8 @@ docs/resources.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_resources.py > $@.new
 	mv $@.new $@
 
-# Speed and memory beside peers and the machine's limits: all tables, or TABLE="estimators neighbours". An hour and
-# a half on an idle machine; a table that was measured beside other work says so.
+# Speed and memory beside peers and the machine's limits: all tables, or TABLE="estimators neighbours". Three
+# hours on an idle machine; a table that was measured beside other work says so.
 bench: $(ENVIRONMENT)-bench/complete
 	PYTHONPATH=workflow $(ENVIRONMENT)-bench/bin/python -m benchmarks $(TABLE)
 	$(MAKE) docs/performance.md

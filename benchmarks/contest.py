@@ -20,8 +20,6 @@ ROOT = Path(__file__).parents[1]
 # The targets are for two cores, so all that can take threads is given two, also where there are more.
 CORES = 2
 REPEATS = 5
-# What takes longer is measured once: its ratio to us is beyond what the machine's moods could change.
-PATIENCE_SECONDS = 60
 THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -139,8 +137,7 @@ def contest(contenders: Iterable[Contender], repeats: int | None = None) -> list
     turns = max((contender.repeats for contender in present), default=0)
     for turn in range(turns if repeats is None else min(turns, repeats)):
         for contender, runs in zip(present, done, strict=True):
-            slow = bool(runs) and runs[0].seconds > PATIENCE_SECONDS
-            if turn < contender.repeats and not slow:
+            if turn < contender.repeats:
                 runs.append(run_contender(contender))
                 said = f"{contender.size:>16}  {contender.name:32}{runs[-1].seconds:12.4f} s"
                 print(f"{said}{runs[-1].peak_gb:9.3f} GB", file=sys.stderr, flush=True)

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks.contest import CORES, PATIENCE_SECONDS, Measured
+from benchmarks.contest import CORES, Measured
 from benchmarks.machine import machines
 from benchmarks.results import RESULTS, Results
 from benchmarks.table_list import TABLES
@@ -22,10 +22,9 @@ this page is typed by hand, and none of it is a timed test.
 
 Every run is a process of its own and contenders take turns; what counts is the median, without the start
 of the interpreter and without imports unless a row is about a whole program; `CPU s` is the whole process's.
-What takes more than {patience} s is run once. All get {cores} cores, or one where the text says so. GB are
-10^9 bytes of resident memory. `others` is the number of cores that anything else on the machine used
-meanwhile, by the system's own count; rows with more than {busy} are marked as busy and worth measuring again.
-A commit with a + had changes.
+All get {cores} cores, or one where the text says so. GB are 10^9 bytes of resident memory. `others` is the
+number of cores that anything else on the machine used meanwhile, by the system's own count; rows with more
+than {busy} are marked as busy and worth measuring again. A commit with a + had changes.
 
 {machines}
 
@@ -127,7 +126,6 @@ def page(folder: Path) -> str:
         sections.append(section(name, table, results))
         targets += [[table.TITLE, *target_row(target, results)] for target in table.TARGETS]
     return PAGE.format(
-        patience=PATIENCE_SECONDS,
         cores=CORES,
         busy=BUSY,
         machines=machines(folder / "machine.csv"),
