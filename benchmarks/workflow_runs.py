@@ -34,9 +34,10 @@ def checked_out(folder: Path) -> Path:
     return folder
 
 
-def snakemake(folder: Path, *arguments: str) -> Run:
-    """Run Snakemake; its output, errors included, is kept."""
-    command = [sys.executable, "-m", "benchmarks.snakemake_process", *arguments]
+def snakemake(folder: Path, *arguments: str, profile: Path | None = None) -> Run:
+    """Run Snakemake, under the profiler if that writes a `profile`; all that it says is kept."""
+    profiler = ["-m", "cProfile", "-o", str(profile)] if profile else []
+    command = [sys.executable, *profiler, "-m", "benchmarks.snakemake_process", *arguments]
     # One stream, so that what is said of the process comes last.
     joined = ["sh", "-c", 'exec "$@" 2>&1', "sh", *command]
     return run_command(joined, folder=folder, environment=VARIABLES, threads=1)

@@ -3,8 +3,9 @@
 `outside jobs` is the share of the two cores' time, while the demo runs, that no job had: planning,
 scheduling, and cores that waited for the jobs that others depend on. `CPU s` and `peak GB` are those of
 Snakemake's own process. The paper is planned offline from lock files as a first planning leaves them; it is
-up to date when all its files are there, empty, and Snakemake has recorded that it made them. Functions of
-this workflow take a few hundredths of planning; the rest is Snakemake's own, a millisecond for each job.
+up to date when all its files are there, empty, and Snakemake has recorded that it made them. The shares are
+those of one more planning under Python's profiler: almost all of it is Snakemake's own, a millisecond or
+more for each job.
 """
 
 import json
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.contest import CORES, REPEATS, Measured, Run, summary
+from benchmarks.planning_profile import shares_of_planning
 from benchmarks.targets import Target
 from benchmarks.workflow_runs import (
     checked_out,
@@ -37,6 +39,8 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     if tiny:
         clone = checked_out(folder / "demo")
         planned = [own_process(snakemake(clone, "-n", *DEMO_OPTIONS)) for _ in range(times)]
+        shares = shares_of_planning(clone, "-n", *DEMO_OPTIONS)
+        planned = [replace(run, values=shares) for run in planned]
         return [summary("", "snakemake -n of the demo", planned, 1)]
     clones = [checked_out(folder / f"demo_{time}") for time in range(times)]
     rows.append(summary("", DEMO, [demo_run(clone) for clone in clones], CORES))
@@ -47,7 +51,11 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     revisions = lock_everything(clone)
     planned = [own_process(snakemake(clone, "-n", "--quiet", "rules")) for _ in range(times)]
     total = next(line for line in planned[0].said.splitlines() if line.startswith("total"))
-    values = {"jobs": int(total.split()[1]), "checkpoints": revisions}
+    values = {
+        "jobs": int(total.split()[1]),
+        "checkpoints": revisions,
+        **shares_of_planning(clone, "-n", "--quiet", "rules"),
+    }
     rows.append(summary("", PLAN, [replace(run, values=values) for run in planned], 1))
     pretend_done(clone)
     again = [own_process(snakemake(clone, "-n", "--quiet", "rules")) for _ in range(times)]
