@@ -16,6 +16,7 @@ from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
 from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
+from shape_of_learning.errors import InputError
 from tiny_models import (
     CONFIGURATIONS,
     VOCABULARY,
@@ -196,6 +197,25 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
         np.testing.assert_allclose(gpu, cpu, rtol=0, atol=1e-5 * np.abs(cpu).max())
     with h5py.File(tmp_path / "dump" / "layer_0.h5") as file:
         assert 1 <= file.attrs["batch_size"] < 16
+
+
+def test_a_model_for_which_others_have_left_no_memory_is_told_apart_from_a_broken_one(tmp_path):
+    checkpoint = save_stirred_model(tmp_path / "model", "llama", WIDE["llama"]())
+    total = torch.cuda.get_device_properties(GPU).total_memory
+    torch.cuda.empty_cache()
+    # The GPU says that memory is free; this process may not have it.
+    torch.cuda.set_per_process_memory_fraction(torch.cuda.memory_reserved(GPU) / total, GPU)
+    try:
+        with pytest.raises(InputError, match="--resources gpu=1"):
+            ForwardPass.load(
+                checkpoint,
+                role="decoder",
+                precision="float32",
+                last_layer="after_final_norm",
+                device=GPU,
+            )
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, GPU)
 
 
 def test_the_states_of_a_batch_have_left_the_gpu_once_they_are_read(tmp_path):

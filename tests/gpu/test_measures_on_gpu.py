@@ -36,8 +36,9 @@ def test_measures_are_those_of_the_cpu_and_made_on_the_gpu(name, dtype):
     X = torch.from_numpy(CLOUDS[name]()).to(dtype)
     for measure in (anisotropy, average_cosine):
         for center in (True, False):
+            on_gpu = X.to(GPU)  # before the reset, which fails where nothing has used the GPU yet
             torch.cuda.reset_peak_memory_stats(GPU)
-            found = measure(X.to(GPU), center=center)
+            found = measure(on_gpu, center=center)
             # As float64, even a block of the rows takes more than the rows themselves.
             assert torch.cuda.max_memory_allocated(GPU) > 2 * X.nbytes
             assert found == pytest.approx(measure(X, center=center), rel=1e-9, abs=1e-12)

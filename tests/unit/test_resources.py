@@ -85,7 +85,12 @@ def peak_megabytes(*command: object) -> float:
         "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "workflow")}
+    # Without a GPU, whose libraries alone take more memory of the host than these jobs.
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY / "workflow"),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         environment[threads] = "1"
     run = subprocess.run(

@@ -43,9 +43,16 @@ class Checkout:
         return run.stdout
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The variables that Snakemake sees: nothing of the user's own Hugging Face settings."""
+        """The variables that Snakemake sees: nothing of the user's own Hugging Face settings, and no GPU.
+
+        Numbers of a GPU are other sums of the same, so tables would not be equal byte for byte.
+        """
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-        own = {"HF_HOME": str(self.folder / "hf"), "HF_HUB_OFFLINE": "1"}
+        own = {
+            "HF_HOME": str(self.folder / "hf"),
+            "HF_HUB_OFFLINE": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
         variables = {**inherited, **own, **more}
         # Jobs call `python`; it must be the one that has the dependencies.
         variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"

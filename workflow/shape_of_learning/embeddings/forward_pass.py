@@ -99,7 +99,7 @@ class ForwardPass:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         device = device or default_device()
-        model, head = load_model(folder, role=role, precision=precision, device=device)
+        model, head, device = load_model(folder, role=role, precision=precision, device=device)
         return cls(model, head, device=device, last_layer=last_layer)
 
     def context(self) -> int | None:

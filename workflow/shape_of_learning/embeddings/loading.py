@@ -5,6 +5,7 @@ import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shape_of_learning.embeddings.batch_size import memory_is_exhausted
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
 from shape_of_learning.embeddings.placement import spreading, weight_bytes
 from shape_of_learning.errors import InputError
@@ -21,7 +22,7 @@ UNUSED_WEIGHTS = ("pooler.",)
 
 def load_model(
     folder: Path, *, role: str, precision: str, device: "torch.device"
-) -> tuple["PreTrainedModel", LanguageModelHead | None]:
+) -> tuple["PreTrainedModel", LanguageModelHead | None, "torch.device"]:
     """Load the base model of a checkpoint and, if it has one, its language-model head.
 
     Parameters
@@ -43,6 +44,8 @@ def load_model(
     head : LanguageModelHead or None
         None, with a line in the log that says why, if the library knows no such head for the
         architecture or the checkpoint lacks weights of it.
+    device : torch.device
+        Where the model takes its tokens: `device`, unless no part of a spread model found room there.
 
     Raises
     ------
@@ -57,27 +60,28 @@ def load_model(
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }[role]
     if type(config) in known:
-        model, missing = _load(with_head, folder, config, precision, device)
+        model, missing, spread = _load(with_head, folder, config, precision, device)
         # The hidden states are those of AutoModel, so it must have the same model in it.
         if type(model.base_model) is transformers.MODEL_MAPPING.get(type(config), None):
             inside = f"{model.base_model_prefix}."
             _refuse(folder, [k.removeprefix(inside) for k in missing if k.startswith(inside)])
             lacking = [key for key in missing if not key.startswith(inside)]
-            model = _placed(model, folder, device)
+            model, device = _placed(model, folder, device, spread)
             if not lacking:
-                return model.base_model, LanguageModelHead(model)
+                return model.base_model, LanguageModelHead(model), device
             logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
-            return model.base_model, None
+            return model.base_model, None, device
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
-    model, missing = _load(transformers.AutoModel, folder, config, precision, device)
+    model, missing, spread = _load(transformers.AutoModel, folder, config, precision, device)
     _refuse(folder, missing)
-    return _placed(model, folder, device), None
+    model, device = _placed(model, folder, device, spread)
+    return model, None, device
 
 
 def _load(
     kind: type, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
-) -> tuple["PreTrainedModel", list[str]]:
-    """Load a model, to the CPU unless it must be spread; also what weights its files lack."""
+) -> tuple["PreTrainedModel", list[str], bool]:
+    """Load a model, to the CPU unless it must be spread; also what its files lack, and whether it was."""
     import torch
 
     options = {}
@@ -92,16 +96,33 @@ def _load(
         output_loading_info=True,
         **options,
     )
-    return model, sorted(report["missing_keys"])
+    return model, sorted(report["missing_keys"]), bool(options)
 
 
-def _placed(model: "PreTrainedModel", folder: Path, device: "torch.device") -> "PreTrainedModel":
-    places = getattr(model, "hf_device_map", None)
-    if places is None:
-        model = model.to(device)
-    else:
-        logger.info("%s is spread over several devices: %s", folder, places)
-    return model.eval().requires_grad_(False)
+def _placed(
+    model: "PreTrainedModel", folder: Path, device: "torch.device", spread: bool
+) -> tuple["PreTrainedModel", "torch.device"]:
+    """Move a model to `device` unless it has been spread; return where it takes its tokens, too."""
+    if not spread:
+        model = _moved(model, folder, device)
+    elif hasattr(model, "hf_device_map"):
+        logger.info("%s is spread over several devices: %s", folder, model.hf_device_map)
+    else:  # the library does not say where a model is that found room in one place
+        device = model.device
+        logger.info("%s found room on %s alone", folder, device)
+    return model.eval().requires_grad_(False), device
+
+
+def _moved(model: "PreTrainedModel", folder: Path, device: "torch.device") -> "PreTrainedModel":
+    try:
+        return model.to(device)
+    except RuntimeError as error:
+        if not memory_is_exhausted(error):
+            raise
+        raise InputError(
+            f"the model in {folder} does not fit {device} any more, as it did before it was read; if "
+            "other jobs of this run are on that GPU, `--resources gpu=1` lets one at a time have it"
+        ) from error
 
 
 def _read(kind: type, folder: Path, **options: Any) -> Any:

@@ -49,8 +49,8 @@ def spreading(needed: int, free: int) -> dict[str, str]:
     -------
     dict
         Empty if it can. Else the model is spread over all visible GPUs and, if they are too small
-        together, over host memory and disk, from where weights come for each batch: slow, but it
-        ends.
+        together, over host memory and, where its weights are safetensors, disk; from there they come
+        for each batch: slow, but it ends.
     """
     if needed <= SHARE_FOR_WEIGHTS * free:
         return {}
