@@ -47,6 +47,6 @@ if __name__ == "__main__":
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
     parser.add_argument("--tiny", action="store_true", help="only show that everything runs")
     parser.add_argument("--repeats", type=int, help="at most; the median counts")
-    parser.add_argument("--folder", type=Path, help="for temporary files, up to 6 GB")
+    parser.add_argument("--folder", type=Path, help="for temporary files, up to 8 GB")
     parser.add_argument("--output", type=Path, default=RESULTS)
     run(main, parser, console=logging.INFO)

@@ -54,6 +54,8 @@ class Contender:
         Package without which the contender is left out, with a note.
     environment : str
         Folder within the environment that runs this, where the package has an environment of its own.
+    on_gpu : bool
+        Whether it sees the GPU, if there is one. What is about the CPU must not.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Contender:
     repeats: int = REPEATS
     needs: str = ""
     environment: str = ""
+    on_gpu: bool = False
 
     @property
     def python(self) -> Path:
@@ -152,11 +155,12 @@ def contest(contenders: Iterable[Contender], repeats: int | None = None) -> list
 def run_contender(contender: Contender) -> Run:
     """Run a contender once."""
     if contender.command:
-        return run_command(list(contender.command), threads=contender.threads)
+        command = list(contender.command)
+        return run_command(command, threads=contender.threads, on_gpu=contender.on_gpu)
     arguments = json.dumps(dict(contender.arguments), default=str)
     module = ["-m", "benchmarks.in_process", contender.function, arguments]
     command = [str(contender.python), *module]
-    run = run_command(command, threads=contender.threads)
+    run = run_command(command, threads=contender.threads, on_gpu=contender.on_gpu)
     answer = json.loads(run.said.splitlines()[-1])
     return Run(answer["seconds"], run.cpu_seconds, run.peak_gb, run.load, values=answer["values"])
 
@@ -167,6 +171,7 @@ def run_command(
     threads: int = CORES,
     folder: Path = ROOT,
     environment: Mapping[str, str] | None = None,
+    on_gpu: bool = False,
 ) -> Run:
     """Run a program and see what it takes; its standard output is kept, its errors are shown.
 
@@ -180,6 +185,8 @@ def run_command(
         **dict.fromkeys(THREAD_VARIABLES, str(threads)),
         **(environment or {}),
     }
+    if not on_gpu:
+        variables["CUDA_VISIBLE_DEVICES"] = ""
     variables["PYTHONPATH"] = f"{ROOT / 'workflow'}{os.pathsep}{ROOT}"
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
     busy = _busy_seconds()

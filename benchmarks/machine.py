@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ class Machine:
 
     Attributes
     ----------
+    processor : str
+        And the GPUs, if there are any.
     load : float
         Jobs at work in the minute before the table was begun.
     commit : str
@@ -68,7 +71,7 @@ def record_machine() -> Machine:
     return Machine(
         table="",
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        processor=_processor(),
+        processor=", ".join([_processor(), *_gpus()]),
         cores=os.cpu_count() or 0,
         memory_gb=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         load=round(os.getloadavg()[0], 2),
@@ -89,6 +92,15 @@ def _processor() -> str:
     # A virtual machine may name no model; family and model say which generation it is.
     generation = f"family {named.get('cpu family')}, model {named.get('model')}"
     return f"{named.get('model name', platform.machine())} ({generation})"
+
+
+def _gpus() -> list[str]:
+    """Name, memory and driver of each GPU."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    asking = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    said = subprocess.run(asking, capture_output=True, text=True, check=False)
+    return [] if said.returncode else said.stdout.splitlines()
 
 
 def _with_version(package: str) -> str:
