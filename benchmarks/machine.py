@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.contest import ROOT
-from shape_of_learning.csv_table import read_rows, write_table
+from shape_of_learning.storage.csv_table import read_rows, write_table
 
 PACKAGES = (
     "numpy", "scipy", "torch", "transformers", "h5py", "snakemake", "mwparserfromhell",

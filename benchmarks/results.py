@@ -6,7 +6,7 @@ from dataclasses import astuple, fields, replace
 from pathlib import Path
 
 from benchmarks.contest import Measured
-from shape_of_learning.csv_table import read_rows, write_table
+from shape_of_learning.storage.csv_table import read_rows, write_table
 
 RESULTS = Path(__file__).parent / "results"
 COLUMNS = tuple(field.name for field in fields(Measured))

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.contest import CORES, ROOT, Run, run_command
-from shape_of_learning.checkpoints.listed_weights import ListedWeights, WeightFile
+from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
 from shape_of_learning.plan.model_list import Model, read_entries, read_models
 
@@ -60,11 +60,11 @@ def _lock(model: Model) -> Lock:
     for each in model.checkpoints:
         # Weights that differ between any two, lest the gate takes them for repeated ones.
         digest = hashlib.sha256(f"{each.repository}@{each.revision}".encode()).hexdigest()
-        listed = ListedWeights(digest[:40], {"model.safetensors": WeightFile(1, digest)})
+        listed = WeightListing(digest[:40], {"model.safetensors": WeightFile(1, digest)})
         revisions[each.name] = LockedRevision(
             each.repository, each.revision, each.subfolder, each.step, each.tokens, listed
         )
-    tokenizer = LockedRevision(model.tokenizer, "main", listed=ListedWeights("0" * 40))
+    tokenizer = LockedRevision(model.tokenizer, "main", listed=WeightListing("0" * 40))
     return Lock(revisions=revisions, tokenizer=tokenizer if model.tokenizer else None)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hub_server import OLAH, olah_environment
-from shape_of_learning.file_lock import made_by_one_process
+from shape_of_learning.storage.file_lock import made_by_one_process
 
 
 @pytest.fixture(scope="session")

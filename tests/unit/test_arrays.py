@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clouds import gaussian
-from shape_of_learning.arrays import as_matrix, distinct_rows
+from shape_of_learning.estimators.arrays import as_matrix, distinct_rows
 
 
 def test_distinct_rows_are_first_appearances_in_order():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumps import WINDOWS
-from shape_of_learning.embeddings.batching import (
+from shape_of_learning.embeddings.window_batches import (
     LEAST_TOKENS,
     LENGTH_UNIT,
     batches_by_length,

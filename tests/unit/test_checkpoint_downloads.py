@@ -23,7 +23,7 @@ from hub_fetching import (
 )
 from hub_server import Front, in_front
 from shape_of_learning.hub.downloads import PARALLEL_FILES
-from shape_of_learning.hub.retrying import TRIES
+from shape_of_learning.hub.retries import TRIES
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from threadpoolctl import threadpool_limits
 
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import over_all_pairs
-from shape_of_learning import average_cosine, moments
+from shape_of_learning import average_cosine
+from shape_of_learning.estimators import moments
 
 pytestmark = pytest.mark.filterwarnings("error")
 

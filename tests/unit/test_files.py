@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.files import HOST, written_beside
+from shape_of_learning.storage.files import HOST, atomic_write
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
     final = tmp_path / "deep" / "result.csv"
-    with written_beside(final) as partial:
+    with atomic_write(final) as partial:
         partial.write_text("all of it")
         assert not final.exists()
     assert final.read_text() == "all of it"
@@ -26,7 +26,7 @@ def test_a_failure_leaves_nothing_new_and_keeps_what_was_there(tmp_path, kind):
     final = tmp_path / "result"
     for content in ("old", "new"):
         try:
-            with written_beside(final) as partial:
+            with atomic_write(final) as partial:
                 target = partial if kind == "file" else partial / "inside"
                 target.parent.mkdir(exist_ok=True)
                 target.write_text(content)
@@ -42,7 +42,7 @@ def test_a_failure_leaves_nothing_new_and_keeps_what_was_there(tmp_path, kind):
 def test_a_folder_replaces_an_older_one_entirely(tmp_path):
     final = tmp_path / "folder"
     for name in ("old", "new"):
-        with written_beside(final) as partial:
+        with atomic_write(final) as partial:
             partial.mkdir()
             (partial / name).touch()
     assert [path.name for path in final.iterdir()] == ["new"]
@@ -58,7 +58,7 @@ def ended_process() -> int:
 def test_what_a_killed_run_left_is_removed(tmp_path):
     left = tmp_path / f".result.{HOST}-{ended_process()}.partial"
     left.mkdir()
-    with written_beside(tmp_path / "result") as partial:
+    with atomic_write(tmp_path / "result") as partial:
         partial.write_text("fresh")
     assert list(tmp_path.iterdir()) == [tmp_path / "result"]
 
@@ -66,7 +66,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
 def test_a_process_that_is_alive_keeps_what_it_writes(tmp_path):
     writing = tmp_path / f".result.{HOST}-{os.getppid()}.partial"
     writing.write_text("half of it")
-    with written_beside(tmp_path / "result") as partial:
+    with atomic_write(tmp_path / "result") as partial:
         partial.write_text("fresh")
     assert writing.read_text() == "half of it"
 
@@ -76,7 +76,7 @@ def test_what_another_host_writes_is_left_alone_for_a_day(tmp_path):
     for path in (recent, old):
         path.touch()
     os.utime(old, (0, 0))
-    with written_beside(tmp_path / "result") as partial:
+    with atomic_write(tmp_path / "result") as partial:
         partial.touch()
     assert {path.name for path in tmp_path.iterdir()} == {"result", recent.name}
 
@@ -85,7 +85,7 @@ def test_other_files_with_similar_names_are_left_alone(tmp_path):
     others = {".result.csv.host-1.partial", ".result.mirror.partial", ".result.partial"}
     for name in others:
         (tmp_path / name).touch()
-    with written_beside(tmp_path / "result") as partial:
+    with atomic_write(tmp_path / "result") as partial:
         partial.touch()
     assert {path.name for path in tmp_path.iterdir()} == others | {"result"}
 
@@ -93,8 +93,8 @@ def test_other_files_with_similar_names_are_left_alone(tmp_path):
 WRITER = """
 import sys, time
 from pathlib import Path
-from shape_of_learning.files import written_beside
-with written_beside(Path(sys.argv[1])) as partial:
+from shape_of_learning.storage.files import atomic_write
+with atomic_write(Path(sys.argv[1])) as partial:
     partial.mkdir()
     for i in range(200):
         (partial / str(i)).write_text("x" * 1000)
@@ -120,9 +120,9 @@ def test_a_folder_is_whole_or_absent_whenever_its_writer_is_killed(tmp_path):
 REPLACERS = """
 import sys
 from pathlib import Path
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 for _ in range(100):
-    with written_beside(Path(sys.argv[1])) as partial:
+    with atomic_write(Path(sys.argv[1])) as partial:
         partial.mkdir()
         (partial / "inside").touch()
 """

@@ -1,22 +1,22 @@
 """What hashes say of a training curve."""
 
-from shape_of_learning.checkpoints.gate import CurvePoint, KnownBad, verdicts
-from shape_of_learning.checkpoints.gate_table import combined_hash
-from shape_of_learning.checkpoints.listed_weights import ListedWeights, WeightFile
+from shape_of_learning.checkpoints.integrity import CurvePoint, KnownBad, verdicts
+from shape_of_learning.checkpoints.integrity_table import combined_hash
+from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
 
 SOURCE = "https://example.org/1"
 
 
-def whole(content: str, name: str = "pytorch_model.bin") -> ListedWeights:
-    return ListedWeights(f"commit of {content}", {name: WeightFile(8, f"sha256:{content}")})
+def whole(content: str, name: str = "pytorch_model.bin") -> WeightListing:
+    return WeightListing(f"commit of {content}", {name: WeightFile(8, f"sha256:{content}")})
 
 
-def shards(*contents: str) -> ListedWeights:
+def shards(*contents: str) -> WeightListing:
     files = {f"shard-{i}": WeightFile(8, f"sha256:{c}") for i, c in enumerate(contents)}
-    return ListedWeights("commit", files)
+    return WeightListing("commit", files)
 
 
-def curve(repository: str = "org/model", **steps: ListedWeights) -> list[CurvePoint]:
+def curve(repository: str = "org/model", **steps: WeightListing) -> list[CurvePoint]:
     """``step7=...`` is step 7."""
     return [CurvePoint(name, int(name[4:]), repository, listed) for name, listed in steps.items()]
 
@@ -88,7 +88,7 @@ def test_whoever_shares_the_weights_of_a_known_bad_step_is_bad():
 
 
 def test_the_same_weights_are_found_whatever_format_is_preferred():
-    both = ListedWeights("c", whole("s", "model.safetensors").files, other_format=whole("b").files)
+    both = WeightListing("c", whole("s", "model.safetensors").files, other_format=whole("b").files)
     points = curve(step1=whole("b"), step9=both)
     assert judged(points, mains={"org/model": both})[1] == "same weights as step 9"
 
@@ -112,15 +112,15 @@ def test_a_shard_of_another_step_makes_mixed_shards():
 
 def test_problems_of_the_listing_are_verdicts():
     points = curve(
-        step0=ListedWeights(problem="missing"),
-        step1=ListedWeights("c", problem="no weights"),
+        step0=WeightListing(problem="missing"),
+        step1=WeightListing("c", problem="no weights"),
         step2=whole("b"),
     )
     assert judged(points) == {0: "missing", 1: "no weights", 2: "ok"}
 
 
 def test_a_missing_last_step_does_not_take_the_last_ones_right():
-    points = curve(step0=whole("z"), step5=whole("z"), step9=ListedWeights(problem="missing"))
+    points = curve(step0=whole("z"), step5=whole("z"), step9=WeightListing(problem="missing"))
     assert judged(points) == {0: "ok", 5: "same weights as step 0", 9: "missing"}
 
 

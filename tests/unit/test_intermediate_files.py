@@ -2,7 +2,7 @@ import h5py
 import numpy as np
 import pytest
 
-from shape_of_learning.csv_table import read_rows
+from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measurements import (
     BATCH_COLUMNS,

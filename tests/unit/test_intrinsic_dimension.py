@@ -6,7 +6,7 @@ import torch
 
 from clouds import ball, embedded, gaussian, hidden_states, rotation
 from shape_of_learning import mada, mle, mom, nearest_distances, two_nn
-from shape_of_learning.arrays import distinct_rows
+from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")

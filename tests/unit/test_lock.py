@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.checkpoints.gate_table import gate_table_is, write_gate_table
-from shape_of_learning.checkpoints.listed_weights import ListedWeights, WeightFile
+from shape_of_learning.checkpoints.integrity_table import integrity_table_is, write_integrity_table
+from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, write_lock
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import OfferedSteps
@@ -26,13 +26,13 @@ tiny:
 """
 
 
-def weights(content: str) -> ListedWeights:
-    return ListedWeights(
+def weights(content: str) -> WeightListing:
+    return WeightListing(
         f"{content:0>40}", {"model.safetensors": WeightFile(7, f"sha256:{content}")}
     )
 
 
-def locked(step: int, listed: ListedWeights) -> LockedRevision:
+def locked(step: int, listed: WeightListing) -> LockedRevision:
     return LockedRevision("org/model", f"step{step}", step=step, tokens=100 * step, listed=listed)
 
 
@@ -42,10 +42,10 @@ LOCK = Lock(
     revisions={
         "step0": locked(0, weights("a")),
         "step1": locked(1, weights("a")),
-        "step8": locked(8, ListedWeights(problem="missing")),
+        "step8": locked(8, WeightListing(problem="missing")),
     },
     mains={"org/model": weights("z")},
-    tokenizer=LockedRevision("org/words", "main", listed=ListedWeights("c" * 40)),
+    tokenizer=LockedRevision("org/words", "main", listed=WeightListing("c" * 40)),
 )
 
 
@@ -87,11 +87,11 @@ def test_a_damaged_lock_is_one_sentence(tmp_path, content):
 
 
 def test_a_table_is_that_of_a_lock_or_not(tmp_path):
-    write_gate_table(tmp_path / "t.csv", LOCK)
-    assert gate_table_is(tmp_path / "t.csv", LOCK)
-    assert not gate_table_is(tmp_path / "t.csv", replace(LOCK, curve={"step0": "ok"}))
+    write_integrity_table(tmp_path / "t.csv", LOCK)
+    assert integrity_table_is(tmp_path / "t.csv", LOCK)
+    assert not integrity_table_is(tmp_path / "t.csv", replace(LOCK, curve={"step0": "ok"}))
     (tmp_path / "t.csv").write_text("")
-    assert not gate_table_is(tmp_path / "t.csv", LOCK)
+    assert not integrity_table_is(tmp_path / "t.csv", LOCK)
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
@@ -129,9 +129,9 @@ def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_aske
 
 
 def test_a_table_that_is_there_follows_the_curve(tmp_path):
-    write_gate_table(tmp_path / "t.csv", LOCK)
+    write_integrity_table(tmp_path / "t.csv", LOCK)
     planned(tmp_path, "[0, 8]", without_tokenizer(LOCK))
-    assert gate_table_is(tmp_path / "t.csv", read_lock(tmp_path / "tiny.yaml"))
+    assert integrity_table_is(tmp_path / "t.csv", read_lock(tmp_path / "tiny.yaml"))
 
 
 def test_offered_steps_that_are_listed_are_found_by_their_pattern():

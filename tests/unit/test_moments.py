@@ -6,9 +6,10 @@ import torch
 
 from clouds import gaussian, hidden_states
 from hard_clouds import CLOUDS, by_singular_values, exactly_centred, over_all_pairs
-from shape_of_learning import anisotropy, average_cosine, spectrum
-from shape_of_learning.arrays import DistinctRowCount, NotFiniteError, distinct_rows
-from shape_of_learning.moments import Moments
+from shape_of_learning import anisotropy, average_cosine
+from shape_of_learning.estimators import anisotropy as spectrum
+from shape_of_learning.estimators.arrays import DistinctRowCount, NotFiniteError, distinct_rows
+from shape_of_learning.estimators.moments import Moments
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.pretraining.batches import IGNORED, MaskedObjective
+from shape_of_learning.pretraining.training_batches import IGNORED, MaskedObjective
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps
 from shape_of_learning.pretraining.tokenizer import train_tokenizer

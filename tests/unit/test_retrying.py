@@ -6,7 +6,7 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.hub.retrying import TRIES, may_pass, patiently
+from shape_of_learning.hub.retries import TRIES, may_pass, with_retries
 
 LONG = 60.0  # seconds, which no test waits
 
@@ -42,26 +42,26 @@ class Failing:
 )
 def test_the_pause_is_the_one_that_the_server_asks_for(headers):
     begun = time.monotonic()
-    assert patiently(Failing(answered(429, **headers)), first_pause=LONG) == "done"
+    assert with_retries(Failing(answered(429, **headers)), first_pause=LONG) == "done"
     assert time.monotonic() - begun < LONG
 
 
 def test_patience_ends():
     attempt = Failing(*[httpx2.ConnectError("refused")] * 100)
     with pytest.raises(httpx2.ConnectError):
-        patiently(attempt, first_pause=0)
+        with_retries(attempt, first_pause=0)
     assert attempt.calls == TRIES
 
 
 def test_progress_renews_patience():
     attempt = Failing(*[httpx2.ReadError("cut")] * 100)
-    assert patiently(attempt, first_pause=0, progress=lambda: attempt.calls) == "done"
+    assert with_retries(attempt, first_pause=0, progress=lambda: attempt.calls) == "done"
 
 
 def test_losing_ground_and_gaining_it_again_is_no_progress():
     attempt = Failing(*[httpx2.ReadError("cut")] * 100)
     with pytest.raises(httpx2.ReadError):
-        patiently(attempt, first_pause=0, progress=lambda: attempt.calls % 2)
+        with_retries(attempt, first_pause=0, progress=lambda: attempt.calls % 2)
     assert attempt.calls == TRIES
 
 
@@ -70,7 +70,7 @@ def test_waiting_can_be_stopped():
     stopping.set()
     attempt = Failing(httpx2.ConnectError("refused"))
     with pytest.raises(httpx2.ConnectError):
-        patiently(attempt, first_pause=LONG, stopping=stopping)
+        with_retries(attempt, first_pause=LONG, stopping=stopping)
     assert attempt.calls == 1
 
 

@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "work
 MAKER = """
 import sys, time
 from pathlib import Path
-from shape_of_learning.file_lock import made_by_one_process
+from shape_of_learning.storage.file_lock import made_by_one_process
 final = Path(sys.argv[1])
 for _ in range(20):
     with made_by_one_process(final):
@@ -36,7 +36,7 @@ for _ in range(20):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from shape_of_learning.file_lock import made_by_one_process
+from shape_of_learning.storage.file_lock import made_by_one_process
 with made_by_one_process(Path(sys.argv[1])):
     print("begun", flush=True)
     time.sleep(600)

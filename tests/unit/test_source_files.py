@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning.plan.source_files import PACKAGE, modules_used
-from shape_of_learning.registry import ESTIMATORS
+from shape_of_learning.metrics.registry import ESTIMATORS
 
 SCRIPTS = sorted((PACKAGE.parent / "scripts").glob("*.py"))
 
@@ -54,7 +54,7 @@ def test_a_metric_job_imports_no_deep_learning_library(script):
     program = (
         f"import sys; sys.path[:0] = [{str(PACKAGE.parent)!r}, {str(SCRIPTS[0].parent)!r}]\n"
         f"import {script}, shape_of_learning\n"
-        "from shape_of_learning.registry import ESTIMATORS\n"
+        "from shape_of_learning.metrics.registry import ESTIMATORS\n"
         "[estimator.load() for estimator in ESTIMATORS.values()]\n"
         "assert not {'torch', 'transformers', 'pandas'} & set(sys.modules)"
     )

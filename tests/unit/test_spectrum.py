@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import CLOUDS, by_singular_values
-from shape_of_learning import anisotropy, spectrum
+from shape_of_learning import anisotropy
+from shape_of_learning.estimators import anisotropy as spectrum
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")

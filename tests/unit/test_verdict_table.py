@@ -5,17 +5,17 @@ import math
 
 import pytest
 
-from shape_of_learning.checkpoints.verdict_table import GatedCheckpoint, write_verdicts
-from shape_of_learning.csv_table import write_table
-from shape_of_learning.embeddings.losses import COLUMNS
+from shape_of_learning.checkpoints.verdict_table import ListedCheckpoint, write_verdicts
+from shape_of_learning.storage.csv_table import write_table
+from shape_of_learning.checkpoints.losses import COLUMNS
 from shape_of_learning.errors import InputError
 
 CURVE = [
-    GatedCheckpoint("step0", 0, None, "ok"),
-    GatedCheckpoint("step1", 1, 100, "same weights as step 0"),
-    GatedCheckpoint("step2", 2, 200, "missing"),
-    GatedCheckpoint("step3", 3, 300, "ok"),
-    GatedCheckpoint("step4", 4, 400, "ok"),
+    ListedCheckpoint("step0", 0, None, "ok"),
+    ListedCheckpoint("step1", 1, 100, "same weights as step 0"),
+    ListedCheckpoint("step2", 2, 200, "missing"),
+    ListedCheckpoint("step3", 3, 300, "ok"),
+    ListedCheckpoint("step4", 4, 400, "ok"),
 ]
 
 

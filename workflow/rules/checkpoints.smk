@@ -129,7 +129,7 @@ rule judge_checkpoints:
         "../../envs/metrics.yaml"
     params:
         folder=losses_folder,
-        checkpoints=gated_checkpoints,
+        checkpoints=judged_checkpoints,
         policy=CONFIGURATION.settings["bad_checkpoints"],
     message:
         "Judging the checkpoints of {wildcards.model}"

@@ -7,10 +7,10 @@ commit is listed again, so that one which the Hub no longer has is found now and
 import argparse
 from pathlib import Path
 
-from shape_of_learning.checkpoints.gate_table import write_gate_table
+from shape_of_learning.checkpoints.integrity_table import write_integrity_table
 from shape_of_learning.checkpoints.lock import read_lock
-from shape_of_learning.checkpoints.verification import verify_pins
-from shape_of_learning.command_line import run
+from shape_of_learning.checkpoints.pins import verify_pins
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.errors import InputError
 
 
@@ -29,7 +29,7 @@ def main(model: str, lock: Path, output: Path) -> None:
         if not locked.revisions[name].listed.problem
     }
     verify_pins(pinned, where=where, lock=str(lock))
-    write_gate_table(output, locked)
+    write_integrity_table(output, locked)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.command_line import run
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.embeddings.dump import dump_embeddings
-from shape_of_learning.embeddings.losses import write_loss
+from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.embeddings.sample_arguments import add_sample_arguments, load_sample
 
 

@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 from shape_of_learning.checkpoints.checkpoint_record import RECORD
-from shape_of_learning.checkpoints.fetching import fetch
-from shape_of_learning.command_line import run
+from shape_of_learning.checkpoints.checkpoint_download import fetch
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
-from shape_of_learning.hub.retrying import FIRST_PAUSE
+from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.hub.retries import FIRST_PAUSE
 
 
 def main(
@@ -55,7 +55,7 @@ def main(
         first_pause=first_pause,
     )
     if receipt is not None:
-        with written_beside(receipt) as partial:
+        with atomic_write(receipt) as partial:
             shutil.copyfile(output / RECORD, partial)
 
 

@@ -7,9 +7,9 @@ name only once its size and digest are those expected.
 import argparse
 from pathlib import Path
 
-from shape_of_learning.command_line import run
-from shape_of_learning.corpus.fetching import CorpusSource, fetch
-from shape_of_learning.corpus.verification import Expected, write_receipt
+from shape_of_learning.script_arguments.running import run
+from shape_of_learning.corpus.mirrors import CorpusSource, fetch
+from shape_of_learning.corpus.corpus_file import Expected, write_receipt
 
 
 def main(
@@ -23,7 +23,7 @@ def main(
     distinct_bytes: int | None = None,
     receipt: Path | None = None,
 ) -> None:
-    """Fetch to `output` what :func:`~shape_of_learning.corpus.fetching.fetch` finds."""
+    """Fetch to `output` what :func:`~shape_of_learning.corpus.mirrors.fetch` finds."""
     expected = Expected(size, sha256, git_blob, distinct_bytes)
     found = fetch(CorpusSource(source, urls, member, expected), output)
     if receipt is not None:

@@ -8,13 +8,13 @@ import argparse
 import json
 from pathlib import Path
 
-from shape_of_learning.checkpoints.verdict_table import GatedCheckpoint, write_verdicts
-from shape_of_learning.command_line import run
+from shape_of_learning.checkpoints.verdict_table import ListedCheckpoint, write_verdicts
+from shape_of_learning.script_arguments.running import run
 
 
 def main(model: str, checkpoints: str, losses: Path, policy: str, output: Path) -> None:
     """Write the table of verdicts; `checkpoints` is a JSON list of [revision, step, tokens, verdict]."""
-    gated = [GatedCheckpoint(*each) for each in json.loads(checkpoints)]
+    gated = [ListedCheckpoint(*each) for each in json.loads(checkpoints)]
     write_verdicts(output, model, gated, losses, policy=policy)
 
 

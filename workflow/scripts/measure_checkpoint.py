@@ -8,11 +8,11 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.command_line import run
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
-from shape_of_learning.embeddings.losses import write_loss
+from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.embeddings.sample_arguments import add_sample_arguments, load_sample
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 from shape_of_learning.metrics.batches import require_one_batch
 from shape_of_learning.metrics.layer import layer_values
 from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
@@ -30,7 +30,7 @@ def main(revision: str, batch_vectors: int, output: Path, loss: Path, **sampled:
     sample = load_sample(**sampled)
     require_one_batch(sample.batches.tokens, batch_vectors)
     model, seed = sampled["model"], sampled["seed"]
-    with written_beside(output) as folder:
+    with atomic_write(output) as folder:
 
         def measure(
             layer: int, vectors: "np.ndarray | torch.Tensor"

@@ -1,6 +1,6 @@
 """Rule figure_4: intrinsic dimension averaged over layers, by training step, of several models."""
 
-from shape_of_learning.command_line import run
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.command import (
     add_curve_arguments,
     add_verdicts_argument,

@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from shape_of_learning.command_line import run
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.pretraining.recipe import ARCHITECTURES, Recipe
 

@@ -6,15 +6,15 @@ Its text depends on the version of Python, and on nothing else.
 import argparse
 from pathlib import Path
 
-from shape_of_learning.command_line import run
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.corpus.python_topics import pages, write_export
-from shape_of_learning.corpus.verification import Expected, verified, write_receipt
-from shape_of_learning.files import written_beside
+from shape_of_learning.corpus.corpus_file import Expected, verified, write_receipt
+from shape_of_learning.storage.files import atomic_write
 
 
 def main(output: Path, receipt: Path | None = None) -> None:
     """Write the export to `output`."""
-    with written_beside(output) as partial:
+    with atomic_write(output) as partial:
         write_export(partial, dict(pages()))
     if receipt is not None:
         write_receipt(receipt, verified(output, Expected()))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import yaml
 
-from shape_of_learning.command_line import run
-from shape_of_learning.files import written_beside
+from shape_of_learning.script_arguments.running import run
+from shape_of_learning.storage.files import atomic_write
 
 
 def main(settings: str, output: Path) -> None:
     """Turn JSON `settings` into a YAML file that ``--configfile`` takes again."""
-    with written_beside(output) as partial:
+    with atomic_write(output) as partial:
         partial.write_text(yaml.safe_dump(json.loads(settings), sort_keys=False), encoding="utf-8")
 
 

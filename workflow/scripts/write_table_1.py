@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from shape_of_learning.command_line import run
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.table_1 import read_entries, write_table
 
 

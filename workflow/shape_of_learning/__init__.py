@@ -13,14 +13,14 @@ The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neig
 from importlib import import_module
 
 _HOME = {
-    "anisotropy": "spectrum",
-    "average_cosine": "cosine",
-    "distinct_rows": "arrays",
-    "mada": "intrinsic_dimension",
-    "mle": "intrinsic_dimension",
-    "mom": "intrinsic_dimension",
-    "nearest_distances": "neighbours",
-    "two_nn": "intrinsic_dimension",
+    "anisotropy": "estimators.anisotropy",
+    "average_cosine": "estimators.average_cosine",
+    "distinct_rows": "estimators.arrays",
+    "mada": "estimators.intrinsic_dimension",
+    "mle": "estimators.intrinsic_dimension",
+    "mom": "estimators.intrinsic_dimension",
+    "nearest_distances": "estimators.neighbours",
+    "two_nn": "estimators.intrinsic_dimension",
 }
 __all__ = list(_HOME)
 

@@ -21,10 +21,10 @@ def curve(name):
     try:
         resolved = curve_of(MODELS[name], lock, table, unreachable=known)
     except InputError as error:
-        stop(error)
+        fail(error)
     if resolved.unresolved and not known:
         UNREACHABLE.append(resolved.unresolved)
-        announce(
+        warn(
             [f"{resolved.unresolved}; revisions are planned as config/models lists them, unchecked"]
         )
     return resolved
@@ -44,18 +44,18 @@ def checkpoints(name):
     said = ", ".join(f"`{n}` ({verdict})" for n, verdict in resolved.bad().items())
     total = len(resolved.checkpoints)
     if said and policy == "fail":
-        stop(
+        fail(
             f"model `{name}`: {len(resolved.bad())} of {total} revisions are not what they should be: "
             f"{said}; correct the entry, or set key `bad_checkpoints` to `skip` or `flag`"
         )
     if not measured:
-        stop(
+        fail(
             f"model `{name}` has no checkpoint that can be used: {said}; correct its entry, or remove it "
             "from key `models`"
         )
     if len(measured) < total:
         left_out = f"{total - len(measured)} of {total} revisions are left out"
-        announce(
+        warn(
             [f"model `{name}`: {left_out}, as config/locks/{name}.yaml has it; bad ones are {said}"]
         )
     return measured
@@ -68,7 +68,7 @@ def last_checkpoint(name):
     return ([each for each in measured if each.name not in bad] or measured)[-1]
 
 
-def gated_checkpoints(wildcards):
+def judged_checkpoints(wildcards):
     """What judge_checkpoints.py is told of each checkpoint, as JSON: revision, step, tokens, verdict."""
     resolved = curve(wildcards.model)
     return json.dumps(
@@ -94,7 +94,7 @@ def hub_arguments(wildcards):
     measured = {each.name: each for each in checkpoints(wildcards.model)}
     if wildcards.revision not in measured:
         verdict = resolved.verdicts.get(wildcards.revision, "it is not in the model's entry")
-        stop(f"model `{model.name}`: `{wildcards.revision}` is not fetched: {verdict}")
+        fail(f"model `{model.name}`: `{wildcards.revision}` is not fetched: {verdict}")
     entry = measured[wildcards.revision]
     arguments = {
         "repository": entry.repository,

@@ -15,7 +15,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.source_files import modules_used
-from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
 WORKFLOW = Path(workflow.current_basedir).parents[1]
 SCRIPTS = WORKFLOW / "scripts"
@@ -116,12 +116,12 @@ def any_of(names):
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
 
 
-def stop(reason):
+def fail(reason):
     """End with one sentence: around an exception in an input function Snakemake puts a traceback."""
     raise SystemExit(f"ERROR: {reason}")
 
 
-def announce(sentences):
+def warn(sentences):
     """Tell the user, on the terminal and not only in a log."""
     for sentence in sentences:
         print(f"NOTE: {sentence}", file=sys.stderr)

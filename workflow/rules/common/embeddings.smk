@@ -31,7 +31,7 @@ def checkpoint_folder(wildcards, input):
 
 def dump_library():
     """Library modules of the dump: in 16 bits also those that check it, lest their edits rerun all dumps."""
-    checks = {"float32": (), "float16": ("neighbours", "intrinsic_dimension")}
+    checks = {"float32": (), "float16": ("estimators.neighbours", "estimators.intrinsic_dimension")}
     return modules_used(SCRIPTS / "dump_embeddings.py", *checks[setting("embeddings", "dtype")])
 
 

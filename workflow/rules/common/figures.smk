@@ -85,7 +85,7 @@ def figure_target(figure):
     def files(wildcards):
         if figure not in CONFIGURATION.figures:
             reason = next(n for n in CONFIGURATION.notices if n.startswith(figure))
-            stop(f"{reason}; add one to key `models`")
+            fail(f"{reason}; add one to key `models`")
         return figure_files(figure)
 
     return files

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import require_writable
+from shape_of_learning.storage.files import require_writable
 
 
 def stop_unless_writable(folder):

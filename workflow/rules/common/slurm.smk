@@ -11,9 +11,9 @@ def answer_of(*command):
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as error:
-        stop(f"`{command[0]}` does not answer ({error}); start this where SLURM's commands work")
+        fail(f"`{command[0]}` does not answer ({error}); start this where SLURM's commands work")
     if ran.returncode:
-        stop(f"`{command[0]}` fails: {' '.join(ran.stderr.split())[-300:]}")
+        fail(f"`{command[0]}` fails: {' '.join(ran.stderr.split())[-300:]}")
     return ran.stdout
 
 
@@ -34,7 +34,7 @@ def refuse_to_lose_sight_of_jobs():
     )
     uses_squeue = workflow.executor_settings.status_command == "squeue"
     if uses_squeue and age and int(age[1]) < SECONDS_TO_REMEMBER_JOBS:
-        stop(
+        fail(
             f"SLURM forgets a job {age[1]} seconds after its end (MinJobAge), but {SECONDS_TO_REMEMBER_JOBS} are "
             "needed; ask the administrator for more, or use `--slurm-status-command sacct`, with which jobs that "
             "somebody cancels are waited for in vain"
@@ -50,7 +50,7 @@ def refuse_to_work_beside_an_earlier_run():
         return
     if jobs := jobs_of_an_earlier_run():
         verb = "jobs of an earlier run are" if len(jobs) > 1 else "job of an earlier run is"
-        stop(
+        fail(
             f"{len(jobs)} SLURM {verb} still at work in this folder; wait for the end, so that the work "
             f"counts, or cancel with `scancel {' '.join(jobs)}`, and start again"
         )

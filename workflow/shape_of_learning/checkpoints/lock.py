@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from shape_of_learning.checkpoints.listed_weights import ListedWeights, WeightFile
+from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -29,7 +29,7 @@ class LockedRevision:
     subfolder: str = ""
     step: int | None = None
     tokens: int | None = None
-    listed: ListedWeights = field(default_factory=ListedWeights)
+    listed: WeightListing = field(default_factory=WeightListing)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Lock:
         Steps by rule: the rule in words -> the names that it chose.
     revisions : mapping of str to LockedRevision
         By name; also those of earlier plans, lest another choice of steps forgets them.
-    mains : mapping of str to ListedWeights
+    mains : mapping of str to WeightListing
         The main branch of repositories whose other branches are in the curve, for comparison.
     tokenizer : LockedRevision or None
         The repository of the tokenizer, where it is another one.
@@ -53,7 +53,7 @@ class Lock:
     curve: Mapping[str, str] = field(default_factory=dict)
     chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
     revisions: Mapping[str, LockedRevision] = field(default_factory=dict)
-    mains: Mapping[str, ListedWeights] = field(default_factory=dict)
+    mains: Mapping[str, WeightListing] = field(default_factory=dict)
     tokenizer: LockedRevision | None = None
 
 
@@ -94,7 +94,7 @@ def write_lock(path: Path, lock: Lock) -> None:
         content["mains"] = {name: _written_listed(each) for name, each in lock.mains.items()}
     if lock.tokenizer is not None:
         content["tokenizer"] = _written(lock.tokenizer)
-    with written_beside(path) as partial:
+    with atomic_write(path) as partial:
         text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=120)
         partial.write_text(HEADER + text, encoding="utf-8")
 
@@ -110,8 +110,8 @@ def _revision(written: Mapping[str, Any]) -> LockedRevision:
     )
 
 
-def _listed(written: Mapping[str, Any]) -> ListedWeights:
-    return ListedWeights(
+def _listed(written: Mapping[str, Any]) -> WeightListing:
+    return WeightListing(
         written.get("commit", ""),
         _files(written.get("files", {})),
         _files(written.get("other_format", {})),
@@ -131,7 +131,7 @@ def _written(locked: LockedRevision) -> dict[str, Any]:
     return where | _written_listed(locked.listed)
 
 
-def _written_listed(listed: ListedWeights) -> dict[str, Any]:
+def _written_listed(listed: WeightListing) -> dict[str, Any]:
     content: dict[str, Any] = {"commit": listed.commit} if listed.commit else {}
     if listed.problem:
         content["problem"] = listed.problem

@@ -8,11 +8,11 @@ from functools import partial
 from huggingface_hub import constants
 
 from shape_of_learning.checkpoints.checkpoint_files import WEIGHTS
-from shape_of_learning.checkpoints.listed_weights import (
+from shape_of_learning.checkpoints.weight_listing import (
     MISSING,
     MIXED_SHARDS,
     NO_WEIGHTS,
-    ListedWeights,
+    WeightListing,
     WeightFile,
 )
 from shape_of_learning.checkpoints.lock import LockedRevision
@@ -34,7 +34,7 @@ MAIN = "main"
 
 def resolve(
     wanted: Mapping[str, LockedRevision], *, where: str
-) -> tuple[dict[str, LockedRevision], dict[str, ListedWeights]]:
+) -> tuple[dict[str, LockedRevision], dict[str, WeightListing]]:
     """Find the commit and the weight files of each revision.
 
     Parameters
@@ -49,7 +49,7 @@ def resolve(
     dict of str to LockedRevision
         The same with what is listed there. A revision that does not exist is listed as missing, and so
         is a repository, if others of them do.
-    dict of str to ListedWeights
+    dict of str to WeightListing
         The main branch of each repository that other revisions were asked of, if it has weights.
 
     Raises
@@ -88,7 +88,7 @@ def _in_cache(wanted: LockedRevision, where: str) -> LockedRevision:
     return replace(wanted, listed=list_weights(source, wanted.subfolder, where=where))
 
 
-def list_weights(source: RemoteRevision, subfolder: str, *, where: str) -> ListedWeights:
+def list_weights(source: RemoteRevision, subfolder: str, *, where: str) -> WeightListing:
     """List the weight files of a revision, in both formats if it has both.
 
     Raises
@@ -97,43 +97,43 @@ def list_weights(source: RemoteRevision, subfolder: str, *, where: str) -> Liste
         If an index of shards cannot be read.
     """
     names = source.names_in(subfolder)
-    formats: list[ListedWeights] = []
+    formats: list[WeightListing] = []
     for whole, index in WEIGHTS:
         if whole in names:
             formats.append(_of_files(source, subfolder, [whole]))
         elif index in names:
             formats.append(_of_shards(source, subfolder, index, where))
     if not formats:
-        return ListedWeights(source.commit, problem=NO_WEIGHTS)
+        return WeightListing(source.commit, problem=NO_WEIGHTS)
     first, *others = formats
     return replace(first, other_format=others[0].files) if others else first
 
 
 def _listed(
     wanted: LockedRevision, *, commits: Mapping[str, Mapping[str, str] | None], where: str
-) -> ListedWeights:
+) -> WeightListing:
     known = commits[wanted.repository]
     if known is None:
-        return ListedWeights(problem=MISSING)
+        return WeightListing(problem=MISSING)
     commit = known.get(wanted.revision) or commit_of(
         wanted.repository, wanted.revision, where=where
     )
     if commit is None:
-        return ListedWeights(problem=MISSING)
+        return WeightListing(problem=MISSING)
     source = list_files(wanted.repository, wanted.revision, commit, where=where)
     return list_weights(source, wanted.subfolder, where=where)
 
 
-def _of_files(source: RemoteRevision, subfolder: str, names: Sequence[str]) -> ListedWeights:
+def _of_files(source: RemoteRevision, subfolder: str, names: Sequence[str]) -> WeightListing:
     files = {}
     for name in names:
         listed = source.files[inside(subfolder, name)]
         digest = f"sha256:{listed.sha256}" if listed.sha256 else f"git:{listed.git_blob}"
         files[name] = WeightFile(listed.bytes, digest)
-    return ListedWeights(source.commit, files)
+    return WeightListing(source.commit, files)
 
 
-def _of_shards(source: RemoteRevision, subfolder: str, index: str, where: str) -> ListedWeights:
+def _of_shards(source: RemoteRevision, subfolder: str, index: str, where: str) -> WeightListing:
     content = read_json(source, inside(subfolder, index), where=where)
     shards = sorted(set(content.get("weight_map", {}).values()))
     present = [name for name in shards if inside(subfolder, name) in source.files]

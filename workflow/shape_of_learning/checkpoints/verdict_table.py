@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shape_of_learning.checkpoints.gate import OK
+from shape_of_learning.checkpoints.integrity import OK
 from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
-from shape_of_learning.csv_table import read_rows, write_table
-from shape_of_learning.embeddings.losses import COLUMNS as LOSS_COLUMNS
+from shape_of_learning.storage.csv_table import read_rows, write_table
+from shape_of_learning.checkpoints.losses import COLUMNS as LOSS_COLUMNS
 from shape_of_learning.errors import InputError
 
 COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
@@ -16,7 +16,7 @@ NOT_MEASURED = ("", "", "")
 
 
 @dataclass(frozen=True)
-class GatedCheckpoint:
+class ListedCheckpoint:
     """A checkpoint and the gate's verdict on it; step and tokens are None where there are none."""
 
     revision: str
@@ -26,7 +26,7 @@ class GatedCheckpoint:
 
 
 def write_verdicts(
-    path: Path, model: str, checkpoints: Sequence[GatedCheckpoint], losses: Path, *, policy: str
+    path: Path, model: str, checkpoints: Sequence[ListedCheckpoint], losses: Path, *, policy: str
 ) -> None:
     """Judge the checkpoints of a model by their losses and write the table, one row each.
 
@@ -36,7 +36,7 @@ def write_verdicts(
         CSV file to write.
     model : str
         Its name.
-    checkpoints : sequence of GatedCheckpoint
+    checkpoints : sequence of ListedCheckpoint
         All that the model's entry lists.
     losses : Path
         Folder of ``{revision}.csv``, which only the measured ones have.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from shape_of_learning.corpus.verification import CHUNK_BYTES
+from shape_of_learning.corpus.corpus_file import CHUNK_BYTES
 
 logger = logging.getLogger(__name__)
 

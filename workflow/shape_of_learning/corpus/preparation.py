@@ -14,9 +14,9 @@ from typing import Literal, TextIO
 from shape_of_learning.corpus.alphabet import Alphabet, described, most_frequent
 from shape_of_learning.corpus.articles import PageCounts, clean_articles
 from shape_of_learning.corpus.export import Export
-from shape_of_learning.corpus.verification import CHUNK_BYTES
+from shape_of_learning.corpus.corpus_file import CHUNK_BYTES
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +85,8 @@ def prepare(
     else:
         pieces = _counted(_decoded(chunks, source))
     with (
-        written_beside(text) as text_file,
-        written_beside(alphabet) as alphabet_file,
+        atomic_write(text) as text_file,
+        atomic_write(alphabet) as alphabet_file,
         # The alphabet is known at the end only. Nameless, so that no end of the process leaves it.
         tempfile.TemporaryFile(
             "w+", encoding="utf-8", newline="", dir=text_file.parent

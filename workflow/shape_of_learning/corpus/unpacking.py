@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from shape_of_learning.corpus.verification import Unusable
+from shape_of_learning.corpus.corpus_file import Unusable
 
 _OPENERS: dict[bytes, Callable[[Path], BinaryIO]] = {
     b"\x1f\x8b": gzip.open,

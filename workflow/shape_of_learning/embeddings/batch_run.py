@@ -16,7 +16,7 @@ from shape_of_learning.embeddings.batch_size import (
     halved,
     memory_is_exhausted,
 )
-from shape_of_learning.embeddings.batching import Batch, batches_by_length, batches_of_equal_work
+from shape_of_learning.embeddings.window_batches import Batch, batches_by_length, batches_of_equal_work
 from shape_of_learning.embeddings.computed_batch import ComputedBatch
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.embeddings.batching import LENGTH_UNIT
+from shape_of_learning.embeddings.window_batches import LENGTH_UNIT
 
 if TYPE_CHECKING:
     from shape_of_learning.embeddings.forward_pass import ForwardPass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.embeddings.losses import UNDEFINED, CrossEntropy
+from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
-from shape_of_learning.embeddings.losses import CrossEntropy
+from shape_of_learning.checkpoints.losses import CrossEntropy
 from shape_of_learning.embeddings.sample_run import SampleRun
-from shape_of_learning.files import require_space, written_beside
+from shape_of_learning.storage.files import require_space, atomic_write
 
 
 def dump_embeddings(
@@ -40,7 +40,7 @@ def dump_embeddings(
     tokens = sample.batches.tokens
     needed = sum(file_bytes(tokens, width, np.dtype(dtype)) for width in widths)
     require_space(destination, needed)
-    with written_beside(destination) as folder:
+    with atomic_write(destination) as folder:
         folder.mkdir()
         writer = HiddenStateWriter(
             folder, widths, sample.token_ids, sample.positions, attributes, dtype

@@ -107,8 +107,8 @@ class HalfPrecision:
 def _two_nn(vectors: np.ndarray) -> float:
     # By name, so that the modules of the estimators are no sources of the dump: an edit to them
     # would otherwise run every forward pass again (see `dump_library` in the rules).
-    neighbours = import_module("shape_of_learning.neighbours")
-    intrinsic_dimension = import_module("shape_of_learning.intrinsic_dimension")
+    neighbours = import_module("shape_of_learning.estimators.neighbours")
+    intrinsic_dimension = import_module("shape_of_learning.estimators.intrinsic_dimension")
     if len(vectors) < 3:
         return math.nan
     return intrinsic_dimension.two_nn(neighbours.nearest_distances(vectors, 2))

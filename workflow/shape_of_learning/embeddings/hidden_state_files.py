@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.hdf5_files import UNREADABLE, unreadable
+from shape_of_learning.storage.hdf5_files import UNREADABLE, unreadable
 
 # A chunk is the unit of reading: 256 kB are large against a seek, and smaller than the rows of a
 # window. Else most chunks are written in parts, of which HDF5 reads and writes each chunk as a whole.

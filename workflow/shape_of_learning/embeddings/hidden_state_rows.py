@@ -9,7 +9,7 @@ import numpy as np
 
 from shape_of_learning.embeddings.hidden_state_files import layer_file
 from shape_of_learning.errors import InputError
-from shape_of_learning.hdf5_files import UNREADABLE, unreadable
+from shape_of_learning.storage.hdf5_files import UNREADABLE, unreadable
 
 
 class HiddenStateRows:

@@ -17,7 +17,7 @@ from shape_of_learning.embeddings.cross_entropy import (
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
-from shape_of_learning.embeddings.losses import UNDEFINED, CrossEntropy
+from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
 

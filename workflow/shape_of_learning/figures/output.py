@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from shape_of_learning.figures.style import drawn_models, theme
 from shape_of_learning.figures.tidy_table import Measurements, read_measurements
 from shape_of_learning.figures.verdicts import Verdicts, read_verdicts
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -92,11 +92,11 @@ def save(drawing: Drawing, pdf: Path, png: Path, csv: Path) -> None:
 
     Call it within :func:`~shape_of_learning.figures.style.theme`.
     """
-    with written_beside(csv) as partial:
+    with atomic_write(csv) as partial:
         drawing.table.to_csv(partial, index=False, lineterminator="\n")
     metadata = {"Subject": drawing.caption, "CreationDate": None}
-    with written_beside(pdf) as partial:
+    with atomic_write(pdf) as partial:
         drawing.figure.savefig(partial, format="pdf", metadata=metadata)
     metadata = {"Description": drawing.caption, "Software": None}
-    with written_beside(png) as partial:
+    with atomic_write(png) as partial:
         drawing.figure.savefig(partial, format="png", metadata=metadata)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 
 Entry = Mapping[str, str | int | float]
 
@@ -91,7 +91,7 @@ def write_table(entries: Sequence[Entry], csv_file: Path, markdown: Path) -> Non
     csv_file, markdown : Path
         Files to write.
     """
-    with written_beside(csv_file) as partial, partial.open("w", encoding="utf-8") as file:
+    with atomic_write(csv_file) as partial, partial.open("w", encoding="utf-8") as file:
         rows = csv.DictWriter(file, ["model", *COLUMNS], lineterminator="\n")
         rows.writeheader()
         rows.writerows(entries)
@@ -100,7 +100,7 @@ def write_table(entries: Sequence[Entry], csv_file: Path, markdown: Path) -> Non
     for entry in entries:
         name = str(entry["model"]).replace("|", r"\|")
         lines.append([name, *(column.printed(entry[key]) for key, column in COLUMNS.items())])
-    with written_beside(markdown) as partial:
+    with atomic_write(markdown) as partial:
         text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
         partial.write_text(text, encoding="utf-8")
 

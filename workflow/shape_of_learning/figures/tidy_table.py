@@ -10,7 +10,7 @@ import pandas as pd
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.table_files import named, numbers, read_text
 from shape_of_learning.metrics.measurements import COLUMNS
-from shape_of_learning.registry import ESTIMATORS
+from shape_of_learning.metrics.registry import ESTIMATORS
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from typing import Any
 from huggingface_hub import constants, hf_hub_url
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import DISK_FULL, require_space
+from shape_of_learning.storage.files import DISK_FULL, require_space
 from shape_of_learning.hub.fingerprint import Fingerprint
 from shape_of_learning.hub.hub_cache import adopt, cached_file, can_be_linked
 from shape_of_learning.hub.hub_errors import explained, lacking
 from shape_of_learning.hub.part import Part, part_of
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
-from shape_of_learning.hub.retrying import FIRST_PAUSE
+from shape_of_learning.hub.retries import FIRST_PAUSE
 from shape_of_learning.hub.transfer import transfer
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Downloads:
     where : str
         How errors and the log name the model's entry.
     first_pause : float
-        Seconds before a failed request is made again, as :func:`.patiently` takes it.
+        Seconds before a failed request is made again, as :func:`.with_retries` takes it.
 
     Attributes
     ----------

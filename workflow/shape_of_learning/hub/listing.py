@@ -20,7 +20,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.hub.hub_cache import cached_revision
 from shape_of_learning.hub.hub_errors import explained
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
-from shape_of_learning.hub.retrying import patiently
+from shape_of_learning.hub.retries import with_retries
 
 Result = TypeVar("Result")
 ANSWER_SECONDS = 30  # the client would wait for ever
@@ -163,10 +163,10 @@ def inside(folder: str, name: str) -> str:
 def _answer(
     ask: Callable[[], Result], repository: str, revision: str, where: str, key: str
 ) -> Result:
-    """Ask the Hub patiently, but do not wait for a network that is not there: a plan does without."""
+    """Ask the Hub with_retries, but do not wait for a network that is not there: a plan does without."""
 
     def attempt() -> Result:
         with explained(repository, revision, where=where, key=key):
             return ask()
 
-    return patiently(attempt, connected=False)
+    return with_retries(attempt, connected=False)

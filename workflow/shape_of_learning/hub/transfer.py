@@ -11,7 +11,7 @@ from huggingface_hub import constants, get_session
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from shape_of_learning.hub.part import Part
-from shape_of_learning.hub.retrying import patiently
+from shape_of_learning.hub.retries import with_retries
 
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
 
@@ -31,7 +31,7 @@ def transfer(url: str, part: Part, *, first_pause: float, stopping: threading.Ev
     part : Part
         Open. Afterwards it has at least the listed size; what it holds is not looked at.
     first_pause : float
-        Seconds before the second try, as :func:`.patiently` takes it. Bytes are progress.
+        Seconds before the second try, as :func:`.with_retries` takes it. Bytes are progress.
     stopping : threading.Event
         Ends the transfer at the next block.
 
@@ -44,7 +44,7 @@ def transfer(url: str, part: Part, *, first_pause: float, stopping: threading.Ev
     OSError
         If the part cannot be written.
     """
-    patiently(
+    with_retries(
         lambda: _ask_for_the_rest(url, part, stopping),
         first_pause=first_pause,
         progress=lambda: part.bytes,

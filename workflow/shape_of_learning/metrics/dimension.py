@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from shape_of_learning.metrics.measurements import BatchValue
-from shape_of_learning.registry import Estimator
+from shape_of_learning.metrics.registry import Estimator
 
 
 def dimension_values(

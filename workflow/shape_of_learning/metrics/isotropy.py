@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import (
+from shape_of_learning.estimators.arrays import (
     DistinctRowCount,
     NotFiniteError,
     distinct_rows,
@@ -17,8 +17,8 @@ from shape_of_learning.arrays import (
 )
 from shape_of_learning.metrics.batches import contiguous_batches
 from shape_of_learning.metrics.measurements import BatchValue
-from shape_of_learning.moments import Moments, rows_per_block
-from shape_of_learning.registry import Estimator
+from shape_of_learning.estimators.moments import Moments, rows_per_block
+from shape_of_learning.metrics.registry import Estimator
 
 if TYPE_CHECKING:
     import torch

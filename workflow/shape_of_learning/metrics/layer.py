@@ -8,7 +8,7 @@ from shape_of_learning.metrics.dimension import dimension_values
 from shape_of_learning.metrics.isotropy import MatrixRows, isotropy_values
 from shape_of_learning.metrics.measurements import BatchValue
 from shape_of_learning.metrics.neighbour_search import search_batches
-from shape_of_learning.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
 if TYPE_CHECKING:
     import torch

@@ -5,8 +5,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from shape_of_learning.files import written_beside
-from shape_of_learning.hdf5_files import UNREADABLE, unreadable
+from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.storage.hdf5_files import UNREADABLE, unreadable
 
 
 def write_neighbours(path: Path, batches: list[tuple[int, np.ndarray]], left_over: int) -> None:
@@ -30,7 +30,7 @@ def write_neighbours(path: Path, batches: list[tuple[int, np.ndarray]], left_ove
             dataset.attrs["n"] = vectors
         file.flush()
         content = file.id.get_file_image()
-    with written_beside(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(content)
 
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.arrays import is_finite
+from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.metrics.batches import shuffled_batches
-from shape_of_learning.neighbours import nearest_distances
+from shape_of_learning.estimators.neighbours import nearest_distances
 
 if TYPE_CHECKING:
     import torch

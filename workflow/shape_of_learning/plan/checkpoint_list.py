@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from shape_of_learning.checkpoints.gate import KnownBad
+from shape_of_learning.checkpoints.integrity import KnownBad
 from shape_of_learning.plan.revision_template import RevisionTemplate
 from shape_of_learning.plan.step_rules import StepRule
 from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step

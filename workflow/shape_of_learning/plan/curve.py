@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shape_of_learning.checkpoints.gate import OK, CurvePoint, verdicts
-from shape_of_learning.checkpoints.gate_table import gate_table_is, write_gate_table
-from shape_of_learning.checkpoints.listed_weights import ListedWeights
+from shape_of_learning.checkpoints.integrity import OK, CurvePoint, verdicts
+from shape_of_learning.checkpoints.integrity_table import integrity_table_is, write_integrity_table
+from shape_of_learning.checkpoints.weight_listing import WeightListing
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, write_lock
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
@@ -89,8 +89,8 @@ def curve_of(model: Model, lock_file: Path, table: Path, *, unreachable: str = "
     judged = _judged(model, lock, checkpoints)
     if judged != read_lock(lock_file):
         write_lock(lock_file, judged)
-    if table.exists() and not gate_table_is(table, judged):
-        write_gate_table(table, judged)
+    if table.exists() and not integrity_table_is(table, judged):
+        write_integrity_table(table, judged)
     return Curve(
         tuple(replace(c, commit=judged.revisions[c.name].listed.commit) for c in checkpoints),
         judged.curve,
@@ -161,7 +161,7 @@ def _resolved_tokenizer(model: Model, where: str) -> LockedRevision | None:
     if not model.tokenizer:
         return None
     found, _ = resolve({"": LockedRevision(model.tokenizer, "main")}, where=where)
-    return replace(found[""], listed=ListedWeights(found[""].listed.commit))
+    return replace(found[""], listed=WeightListing(found[""].listed.commit))
 
 
 def _judged(model: Model, lock: Lock, checkpoints: Sequence[Checkpoint]) -> Lock:

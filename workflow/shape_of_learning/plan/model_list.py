@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from shape_of_learning.checkpoints.gate import KnownBad
+from shape_of_learning.checkpoints.integrity import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import (
     Checkpoint,

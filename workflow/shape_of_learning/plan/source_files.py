@@ -24,7 +24,7 @@ def modules_used(script: Path, *more: str) -> list[str]:
         and is imported by everything.
     """
     found: set[Path] = set()
-    waiting = [*_imports(script), *(PACKAGE / f"{module}.py" for module in more)]
+    waiting = [*_imports(script), *(PACKAGE.joinpath(*f"{module}.py".split(".")[:-1]).with_suffix(".py") for module in more)]
     while waiting:
         file = waiting.pop()
         if file not in found:

@@ -16,8 +16,8 @@ import transformers
 
 from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
-from shape_of_learning.pretraining.batches import CausalObjective, MaskedObjective
+from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.pretraining.training_batches import CausalObjective, MaskedObjective
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
 from shape_of_learning.pretraining.tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
@@ -63,7 +63,7 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
     The same text, recipe and library versions give the same bytes on processors with the same
     vector instructions; on others floating-point sums are formed in another order.
     """
-    with _deterministic(recipe.threads), written_beside(destination) as folder:
+    with _deterministic(recipe.threads), atomic_write(destination) as folder:
         tokenizer = train_tokenizer(
             text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
         )

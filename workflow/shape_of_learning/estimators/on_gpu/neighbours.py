@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.arrays import distinct_rows
-from shape_of_learning.neighbours import enough_neighbours
-from shape_of_learning.on_gpu.blocks import extremes, rows_per_block
-from shape_of_learning.squared_distances import amid_the_bulk, too_close
+from shape_of_learning.estimators.arrays import distinct_rows
+from shape_of_learning.estimators.neighbours import enough_neighbours
+from shape_of_learning.estimators.on_gpu.blocks import extremes, rows_per_block
+from shape_of_learning.estimators.squared_distances import median_point, too_close
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,7 @@ def nearest_distances(X: "torch.Tensor", k: int) -> np.ndarray:
     Parameters
     ----------
     X : torch.Tensor, shape (n, d)
-        Of a type in :data:`~shape_of_learning.arrays.SMALL_TYPES`; n >= k + 1.
+        Of a type in :data:`~shape_of_learning.estimators.arrays.SMALL_TYPES`; n >= k + 1.
     k : int
         Number of neighbours.
 
@@ -46,7 +46,7 @@ def nearest_distances(X: "torch.Tensor", k: int) -> np.ndarray:
     existing = min(k, m - 1)
     if not existing:
         return distances
-    vectors = X - X.new_tensor(amid_the_bulk(X))
+    vectors = X - X.new_tensor(median_point(X))
     halves = vectors.square().sum(dim=1) / 2
     limits = X.new_tensor(too_close(halves.cpu().numpy(), d))
     size = rows_per_block(m)

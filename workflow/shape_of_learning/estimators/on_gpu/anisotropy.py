@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.on_gpu.blocks import centre, extremes, row_blocks
-from shape_of_learning.spectrum import GRAM_SIDE, largest_by_lanczos, largest_of_gram
+from shape_of_learning.estimators.on_gpu.blocks import centre, extremes, row_blocks
+from shape_of_learning.estimators.anisotropy import GRAM_SIDE, largest_by_lanczos, largest_of_gram
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +18,7 @@ def anisotropy(X: "torch.Tensor", center: bool = True) -> float:
     Parameters
     ----------
     X : torch.Tensor, shape (n, d)
-        Of a type in :data:`~shape_of_learning.arrays.SMALL_TYPES`; n >= 2 if they are centred.
+        Of a type in :data:`~shape_of_learning.estimators.arrays.SMALL_TYPES`; n >= 2 if they are centred.
     center : bool
         Whether to subtract the mean vector first.
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from shape_of_learning.csv_table import write_table
+from shape_of_learning.storage.csv_table import write_table
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from shape_of_learning.checkpoints.model_entry import (
     read_configuration_file,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.file_lock import made_by_one_process
-from shape_of_learning.files import remove, written_beside
+from shape_of_learning.storage.file_lock import made_by_one_process
+from shape_of_learning.storage.files import remove, atomic_write
 from shape_of_learning.hub.downloads import Downloads
 from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
 from shape_of_learning.hub.listing import inside, resolve_and_list
 from shape_of_learning.hub.remote_revision import RemoteRevision
-from shape_of_learning.hub.retrying import FIRST_PAUSE, patiently
+from shape_of_learning.hub.retries import FIRST_PAUSE, with_retries
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def fetch(
     tokenizer_repository, tokenizer_revision, tokenizer_commit : str
         Where the tokenizer is, if not with the model.
     first_pause : float
-        Seconds before a request that failed is made again, as :func:`.patiently` takes it.
+        Seconds before a request that failed is made again, as :func:`.with_retries` takes it.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def fetch(
                 *((source, path) for path in weight_paths),
             ]
         )
-        with written_beside(destination) as folder:
+        with atomic_write(destination) as folder:
             folder.mkdir()
             for path in paths:
                 _link_or_move(path, folder / path.name)
@@ -142,7 +142,7 @@ def _resolve(
 
     try:
         # Under the name of the branch, even if it is the pinned commit that was listed.
-        return replace(patiently(listed, first_pause=first_pause), revision=revision)
+        return replace(with_retries(listed, first_pause=first_pause), revision=revision)
     except RevisionMissingError as error:
         if not commit:
             raise

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_matrix, centred, is_on_gpu, squarable
-from shape_of_learning.moments import Moments
+from shape_of_learning.estimators.arrays import as_matrix, centred, is_on_gpu, squarable
+from shape_of_learning.estimators.moments import Moments
 from shape_of_learning.random_streams import random_stream
 
 # Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
@@ -70,7 +70,7 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
     0.8
     """
     if is_on_gpu(X):
-        from shape_of_learning.on_gpu import spectrum as on_gpu
+        from shape_of_learning.estimators.on_gpu import anisotropy as on_gpu
 
         return on_gpu.anisotropy(X, center)
     if not isinstance(X, Moments):

@@ -6,7 +6,7 @@ on its error leaves few vectors that can be among the nearest, and differences t
 
 import numpy as np
 
-from shape_of_learning.squared_distances import amid_the_bulk, relative_error, vanished
+from shape_of_learning.estimators.squared_distances import median_point, relative_error, underflow
 
 # Up to so many neighbours, and pairs for each vector, differences are faster than a product in float64.
 FEW_NEIGHBOURS = 5
@@ -42,7 +42,7 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
 
     Notes
     -----
-    By :func:`~shape_of_learning.squared_distances.relative_error`, a squared distance s from x comes out
+    By :func:`~shape_of_learning.estimators.squared_distances.relative_error`, a squared distance s from x comes out
     as some :math:`\hat s` with :math:`|\hat s - s| \le \varepsilon \max(|x|^2, s)`. If b bounds the k
     smallest :math:`\hat s`, the true ones of these, and with them the k smallest, are at most
     :math:`t = (b + \varepsilon |x|^2) / (1 - \varepsilon)`; whoever is as near as that has
@@ -56,7 +56,7 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
 
     vectors = np.empty(X.shape, np.float32)
     with np.errstate(over="ignore", under="ignore"):
-        np.subtract(X, amid_the_bulk(X), out=vectors, casting="same_kind")
+        np.subtract(X, median_point(X), out=vectors, casting="same_kind")
     halves = np.einsum("ij,ij->i", vectors, vectors) / 2
     if not halves.max() < LARGEST_SQUARE:
         return None
@@ -65,7 +65,7 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
     group = min(LARGEST_GROUP, max(1, m // (GROUPS_PER_NEIGHBOUR * k)))
     bounds = _distances_and_bounds(products, halves, k, group)
     # Norms are rounded, too: by less than a tenth of themselves, since the error is no larger than 1/2.
-    blurred = 1.1 * error * halves.astype(np.float64) + vanished(d, np.float32)
+    blurred = 1.1 * error * halves.astype(np.float64) + underflow(d, np.float32)
     # Above the bounds, so that each vector has at least k others within its limit.
     limits = (1 + error) * (bounds + blurred) / (1 - error) + blurred
     pairs = _pairs_within(products, (limits * ROUNDED_UP).astype(np.float32), group)

@@ -43,19 +43,19 @@ class Estimator:
 
 
 ESTIMATORS: dict[str, Estimator] = {
-    "anisotropy": Estimator("spectrum", "anisotropy", 0, {"center": True}, ("scatter",)),
+    "anisotropy": Estimator("estimators.anisotropy", "anisotropy", 0, {"center": True}, ("scatter",)),
     "anisotropy_uncentered": Estimator(
-        "spectrum", "anisotropy", 0, {"center": False}, ("scatter",)
+        "estimators.anisotropy", "anisotropy", 0, {"center": False}, ("scatter",)
     ),
-    "average_cosine": Estimator("cosine", "average_cosine", 0, {"center": False}, ("directions",)),
+    "average_cosine": Estimator("estimators.average_cosine", "average_cosine", 0, {"center": False}, ("directions",)),
     "average_cosine_centered": Estimator(
-        "cosine", "average_cosine", 0, {"center": True}, ("centred_directions",)
+        "estimators.average_cosine", "average_cosine", 0, {"center": True}, ("centred_directions",)
     ),
-    "two_nn": Estimator("intrinsic_dimension", "two_nn", 2, {"kept": 0.9}),
-    "two_nn_authors": Estimator("intrinsic_dimension", "two_nn", 2, {"kept": 0.2}),
-    "mada": Estimator("intrinsic_dimension", "mada", 20, {"k": 20, "combine": "mean"}),
-    "mom": Estimator("intrinsic_dimension", "mom", 100, {"k": 100, "combine": "mean"}),
-    "mle": Estimator("intrinsic_dimension", "mle", 20, {"k": 20, "combine": "harmonic"}),
+    "two_nn": Estimator("estimators.intrinsic_dimension", "two_nn", 2, {"kept": 0.9}),
+    "two_nn_authors": Estimator("estimators.intrinsic_dimension", "two_nn", 2, {"kept": 0.2}),
+    "mada": Estimator("estimators.intrinsic_dimension", "mada", 20, {"k": 20, "combine": "mean"}),
+    "mom": Estimator("estimators.intrinsic_dimension", "mom", 100, {"k": 100, "combine": "mean"}),
+    "mle": Estimator("estimators.intrinsic_dimension", "mle", 20, {"k": 20, "combine": "harmonic"}),
 }
 
 # The search is shared, so it goes as far as the greediest estimator asks.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from shape_of_learning.files import HOST
+from shape_of_learning.storage.files import HOST
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shape_of_learning.arrays import NotFiniteError, require_matrix
+from shape_of_learning.estimators.arrays import NotFiniteError, require_matrix
 
 if TYPE_CHECKING:
     import torch

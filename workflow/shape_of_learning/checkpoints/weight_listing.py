@@ -17,7 +17,7 @@ class WeightFile:
 
 
 @dataclass(frozen=True)
-class ListedWeights:
+class WeightListing:
     """The weight files of one revision, as the Hub lists them.
 
     Attributes
@@ -38,7 +38,7 @@ class ListedWeights:
     other_format: Mapping[str, WeightFile] = field(default_factory=dict)
     problem: str = ""
 
-    def same_weights(self, other: "ListedWeights") -> bool:
+    def same_weights(self, other: "WeightListing") -> bool:
         """Whether both have a format in common whose files are equal one by one."""
         return any(
             mine and _hashes(mine) == _hashes(theirs)
@@ -46,7 +46,7 @@ class ListedWeights:
             for theirs in (other.files, other.other_format)
         )
 
-    def shares_a_shard(self, other: "ListedWeights") -> bool:
+    def shares_a_shard(self, other: "WeightListing") -> bool:
         """Whether any single file of the weights is the same."""
         return bool(set(_hashes(self.files)) & set(_hashes(other.files)))
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 
 
 def write_table(path: Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file; floats keep all their digits, None and NaN become empty cells."""
-    with written_beside(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([_cell(value) for value in row] for row in rows)

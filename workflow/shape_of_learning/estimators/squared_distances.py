@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from shape_of_learning.arrays import as_matrix
+from shape_of_learning.estimators.arrays import as_matrix
 
 # How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
 # of the 1e-9 that is promised some for differences and square roots.
@@ -16,7 +16,7 @@ GOLDEN_RATIO = (5**0.5 - 1) / 2
 VANISHING = 8
 
 
-def amid_the_bulk(X: ArrayLike) -> np.ndarray:
+def median_point(X: ArrayLike) -> np.ndarray:
     """Return a point near most of the vectors, from which their norms are small; shape (d,).
 
     The median, unlike the mean, stays with the bulk when a few rows have a massive coordinate. Any
@@ -60,7 +60,7 @@ def relative_error(d: int, dtype: DTypeLike) -> float:
     return 9 * steps / (1 - steps) if steps < 1 else np.inf
 
 
-def vanished(d: int, dtype: DTypeLike) -> float:
+def underflow(d: int, dtype: DTypeLike) -> float:
     """Bound what underflow takes away from half a squared distance of vectors with d coordinates."""
     return VANISHING * d * float(np.finfo(dtype).tiny)
 
@@ -91,5 +91,5 @@ def too_close(halves: np.ndarray, d: int) -> np.ndarray:
     if error >= ACCURACY:
         return np.full(len(halves), np.finfo(np.float64).max)
     with np.errstate(invalid="ignore"):
-        enough = (1.01 * error * halves + vanished(d, np.float64)) / ACCURACY
+        enough = (1.01 * error * halves + underflow(d, np.float64)) / ACCURACY
         return enough - halves

@@ -18,7 +18,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def written_beside(final: Path) -> Iterator[Path]:
+def atomic_write(final: Path) -> Iterator[Path]:
     """Yield a path beside `final` to write to, and rename it to `final` once the block succeeds.
 
     Parameters

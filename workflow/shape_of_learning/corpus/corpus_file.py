@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.files import atomic_write
 
 CHUNK_BYTES = 1 << 20
 
@@ -93,7 +93,7 @@ def copy_verified(stream: BinaryIO, copy: Path, expected: Expected) -> Found:
 
 def write_receipt(receipt: Path, found: Found) -> None:
     """Write down, as JSON, what a corpus file is; a run depends on this in the place of the file."""
-    with written_beside(receipt) as partial:
+    with atomic_write(receipt) as partial:
         partial.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
 
 

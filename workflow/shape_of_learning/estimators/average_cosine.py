@@ -4,8 +4,8 @@ import math
 
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_matrix, is_on_gpu
-from shape_of_learning.moments import Moments
+from shape_of_learning.estimators.arrays import as_matrix, is_on_gpu
+from shape_of_learning.estimators.moments import Moments
 
 
 def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
@@ -51,7 +51,7 @@ def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
     -0.3333333333333333
     """
     if is_on_gpu(X):
-        from shape_of_learning.on_gpu import cosine as on_gpu
+        from shape_of_learning.estimators.on_gpu import average_cosine as on_gpu
 
         return on_gpu.average_cosine(X, center)
     if isinstance(X, Moments):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from shape_of_learning.corpus.download import Partial, Unavailable, download
 from shape_of_learning.corpus.unpacking import unpacked
-from shape_of_learning.corpus.verification import Expected, Found, Unusable, copy_verified, verified
+from shape_of_learning.corpus.corpus_file import Expected, Found, Unusable, copy_verified, verified
 from shape_of_learning.errors import InputError
-from shape_of_learning.file_lock import made_by_one_process
-from shape_of_learning.files import written_beside
+from shape_of_learning.storage.file_lock import made_by_one_process
+from shape_of_learning.storage.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def _download_on(url: str, partial: Partial, pause: float) -> bool:
 
 
 def _unpack(packed: Path, source: CorpusSource, output: Path) -> Found:
-    with written_beside(output) as copy, unpacked(packed, source.member) as stream:
+    with atomic_write(output) as copy, unpacked(packed, source.member) as stream:
         return copy_verified(stream, copy, source.expected)
 
 

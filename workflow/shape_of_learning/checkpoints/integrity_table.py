@@ -4,15 +4,15 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from shape_of_learning.checkpoints.listed_weights import WeightFile
+from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.checkpoints.lock import Lock
-from shape_of_learning.csv_table import read_rows, write_table
+from shape_of_learning.storage.csv_table import read_rows, write_table
 from shape_of_learning.errors import InputError
 
 COLUMNS = ("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
 
 
-def write_gate_table(path: Path, lock: Lock) -> None:
+def write_integrity_table(path: Path, lock: Lock) -> None:
     """Write the table of a lock's curve, by step.
 
     Empty cells: steps and tokens of models without training steps, files of revisions without weights.
@@ -20,8 +20,8 @@ def write_gate_table(path: Path, lock: Lock) -> None:
     write_table(path, COLUMNS, _rows(lock))
 
 
-def gate_table_is(path: Path, lock: Lock) -> bool:
-    """Whether a table is the one that :func:`write_gate_table` would write."""
+def integrity_table_is(path: Path, lock: Lock) -> bool:
+    """Whether a table is the one that :func:`write_integrity_table` would write."""
     try:
         return read_rows(path, COLUMNS) == _rows(lock)
     except InputError:

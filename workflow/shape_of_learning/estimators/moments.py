@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import COMFORTABLE_EXPONENT, NotFiniteError, as_matrix
-from shape_of_learning.directions import DirectionSum
+from shape_of_learning.estimators.arrays import COMFORTABLE_EXPONENT, NotFiniteError, as_matrix
+from shape_of_learning.estimators.directions import DirectionSum
 
 # Rows are taken in so many bytes of float64 at a time: 512 rows of 4096 numbers. Fewer, and the matrix
 # product waits for the d x d sums that it adds to; more are no faster.
@@ -118,7 +118,7 @@ class Moments:
         ------
         ValueError
             If `X` is not two-dimensional or not `width` wide; if it holds NaN or infinity,
-            :class:`~shape_of_learning.arrays.NotFiniteError`. Rows before those may have been taken in.
+            :class:`~shape_of_learning.estimators.arrays.NotFiniteError`. Rows before those may have been taken in.
         """
         for block in row_blocks(X):
             self._add_block(block)

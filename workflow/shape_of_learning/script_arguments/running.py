@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import disk_is_full_or_read_only
+from shape_of_learning.storage.files import disk_is_full_or_read_only
 
 logger = logging.getLogger("shape_of_learning")
 

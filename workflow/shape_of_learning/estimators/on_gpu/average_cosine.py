@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.on_gpu.blocks import centre, extremes, row_blocks
+from shape_of_learning.estimators.on_gpu.blocks import centre, extremes, row_blocks
 
 if TYPE_CHECKING:
     import torch
@@ -17,7 +17,7 @@ def average_cosine(X: "torch.Tensor", center: bool = False) -> float:
     Parameters
     ----------
     X : torch.Tensor, shape (n, d)
-        Of a type in :data:`~shape_of_learning.arrays.SMALL_TYPES`; n >= 2.
+        Of a type in :data:`~shape_of_learning.estimators.arrays.SMALL_TYPES`; n >= 2.
     center : bool
         Whether to subtract the mean vector first.
 
@@ -46,9 +46,9 @@ def average_cosine(X: "torch.Tensor", center: bool = False) -> float:
     total, directed = low.new_zeros(X.shape[1]), 0
     for block in row_blocks(X, *shifts):
         norms = block.norm(dim=1)
-        heard = norms > noise
-        total += (heard / norms.where(heard, 1.0)) @ block
-        directed += int(heard.sum())
+        directed = norms > noise
+        total += (directed / norms.where(directed, 1.0)) @ block
+        directed += int(directed.sum())
     if directed < 2:
         return math.nan
     return min((float(total.square().sum()) - directed) / (directed * (directed - 1)), 1.0)

@@ -36,11 +36,11 @@ class DirectionSum:
             squares = np.einsum("ij,ij->i", rows, rows)
         usual = (squares > LEAST_SQUARE) & (squares < LARGEST_SQUARE)
         norms = np.sqrt(squares)
-        heard = usual & (norms > self.noise)
-        weights = np.divide(1.0, norms, out=np.zeros(len(rows)), where=heard)
+        directed = usual & (norms > self.noise)
+        weights = np.divide(1.0, norms, out=np.zeros(len(rows)), where=directed)
         # Not a matrix product, whose last bits depend on the number of threads.
         self.total += np.einsum("i,ij->j", weights, rows)
-        self.directed += int(heard.sum())
+        self.directed += int(directed.sum())
         if not usual.all():
             self._add_extreme(rows[~usual])
 
@@ -50,9 +50,9 @@ class DirectionSum:
         # Divided by its largest entry first, no row is too large or too small to be squared.
         rows = rows / largest[:, None]
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        heard = norms > self.noise / largest
-        self.total += (rows[heard] / norms[heard, None]).sum(axis=0)
-        self.directed += int(heard.sum())
+        directed = norms > self.noise / largest
+        self.total += (rows[directed] / norms[directed, None]).sum(axis=0)
+        self.directed += int(directed.sum())
 
     def merge(self, other: "DirectionSum") -> None:
         """Take in what another sum has seen; both must measure from the same point."""

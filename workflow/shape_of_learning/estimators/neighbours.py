@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sized
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_count, as_matrix, distinct_rows, is_on_gpu
-from shape_of_learning.few_neighbours import nearest_few
-from shape_of_learning.squared_distances import amid_the_bulk, too_close
+from shape_of_learning.estimators.arrays import as_count, as_matrix, distinct_rows, is_on_gpu
+from shape_of_learning.estimators.few_neighbours import nearest_few
+from shape_of_learning.estimators.squared_distances import median_point, too_close
 
 # All products at once, which spares half of the operations since they are symmetric, up to this many
 # bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
@@ -27,7 +27,7 @@ LARGEST = 2.0**1000
 # The bulk of the vectors is not scaled if its squared norms are below this and above its inverse.
 COMFORTABLE = 2.0**200
 # Beyond, where the bulk is at that scale, a norm is not squared.
-FAR_OUT = 2.0**300
+OUTLYING = 2.0**300
 
 
 def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
@@ -44,7 +44,7 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     -------
     ndarray of float64, shape (m, k)
         Ascending in each row, the vector itself left out. One row per *distinct* vector, m <= n, in
-        order of first appearance (:func:`~shape_of_learning.arrays.distinct_rows`), so no distance
+        order of first appearance (:func:`~shape_of_learning.estimators.arrays.distinct_rows`), so no distance
         is zero. Where m <= k, the columns from m - 1 on are NaN: those neighbours do not exist.
 
     Raises
@@ -56,8 +56,8 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Notes
     -----
     Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
-    (:func:`~shape_of_learning.squared_distances.too_close` has the proof, and for five neighbours or
-    fewer, which are found twice as fast, :func:`~shape_of_learning.few_neighbours.nearest_few`), down to
+    (:func:`~shape_of_learning.estimators.squared_distances.too_close` has the proof, and for five neighbours or
+    fewer, which are found twice as fast, :func:`~shape_of_learning.estimators.few_neighbours.nearest_few`), down to
     1e-307, below which numbers themselves are coarser. Within that, the last bits are those of the BLAS
     library that multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB
     of these.
@@ -70,7 +70,7 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
            [1.        , 4.24264069]])
     """
     if is_on_gpu(X):
-        from shape_of_learning.on_gpu import neighbours as on_gpu
+        from shape_of_learning.estimators.on_gpu import neighbours as on_gpu
 
         return on_gpu.nearest_distances(X, k)
     X = as_matrix(X, finite=False)
@@ -103,8 +103,8 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
     m, d = X.shape
     vectors, halves, exponent = _shifted_and_scaled(X)
     # Vectors too far out for their squares are nobody's neighbour at first, and have none.
-    far_out = ~(halves < FAR_OUT**2 / 2)
-    vectors[far_out], halves[far_out] = 0, np.inf
+    outlying = ~(halves < OUTLYING**2 / 2)
+    vectors[outlying], halves[outlying] = 0, np.inf
     limits = too_close(halves, d)
     distances = np.empty((m, k))
     room = np.empty((GATHERED_ROWS, d))
@@ -123,9 +123,9 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
         for row, others in by_differences.items():
             distances[row] = np.sort(np.concatenate([distances[row], others]))[:k]
     incomplete = distances[:, -1] == np.inf
-    if far_out.any():
+    if outlying.any():
         # A vector far out is nearer than the k-th only to one that is half as far out, or has it as far away.
-        half = FAR_OUT / 2
+        half = OUTLYING / 2
         incomplete |= (halves > half**2 / 2) | (np.ldexp(distances[:, -1], -exponent) > half)
     everyone = np.arange(m)
     for row in np.flatnonzero(incomplete):
@@ -136,10 +136,10 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
 def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Bring the bulk of the vectors near the origin, and to a scale at which they can be squared.
 
-    Returns the vectors less :func:`amid_the_bulk`, divided by two to the power that is returned last, and
+    Returns the vectors less :func:`median_point`, divided by two to the power that is returned last, and
     half of their squared norms.
     """
-    vectors, exponent = X - amid_the_bulk(X), 0
+    vectors, exponent = X - median_point(X), 0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         halves = np.einsum("ij,ij->i", vectors, vectors) / 2
         if not 1 / COMFORTABLE < np.median(halves) < COMFORTABLE:

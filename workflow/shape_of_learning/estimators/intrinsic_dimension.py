@@ -1,6 +1,6 @@
 """Intrinsic dimension from the distances to nearest neighbours.
 
-Every estimator takes what :func:`shape_of_learning.neighbours.nearest_distances` returns, so that
+Every estimator takes what :func:`shape_of_learning.estimators.neighbours.nearest_distances` returns, so that
 one search serves all; ``r_1 <= ... <= r_k`` is a row of it. The local ones, MADA, MOM and MLE,
 compute the *inverse* dimension of a point, which is zero, not infinite, where distances are tied.
 """
@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.arrays import as_count, as_matrix
+from shape_of_learning.estimators.arrays import as_count, as_matrix
 
 
 def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
@@ -27,7 +27,7 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, k >= 2)
-        From :func:`~shape_of_learning.neighbours.nearest_distances`.
+        From :func:`~shape_of_learning.estimators.neighbours.nearest_distances`.
     kept : float
         Share of the ratios, the smallest, that the line is fitted to, in (0, 1]. 0.9 is the choice
         of the method's authors; 0.2 is what the released code of Razzhigaev et al. (2024) does. The
@@ -81,7 +81,7 @@ def mada(distances: ArrayLike, k: int = 20, combine: str = "mean") -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, at least k)
-        From :func:`~shape_of_learning.neighbours.nearest_distances`.
+        From :func:`~shape_of_learning.estimators.neighbours.nearest_distances`.
     k : int
         At least 2.
     combine : {"mean", "median", "harmonic"}
@@ -123,7 +123,7 @@ def mom(distances: ArrayLike, k: int = 100, combine: str = "mean") -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, at least k)
-        From :func:`~shape_of_learning.neighbours.nearest_distances`.
+        From :func:`~shape_of_learning.estimators.neighbours.nearest_distances`.
     k : int
         At least 2.
     combine : {"mean", "median", "harmonic"}
@@ -163,7 +163,7 @@ def mle(distances: ArrayLike, k: int = 20, combine: str = "harmonic") -> float:
     Parameters
     ----------
     distances : array_like or torch.Tensor, shape (m, at least k)
-        From :func:`~shape_of_learning.neighbours.nearest_distances`.
+        From :func:`~shape_of_learning.estimators.neighbours.nearest_distances`.
     k : int
         At least 2.
     combine : {"mean", "median", "harmonic"}

@@ -9,7 +9,7 @@ is none of them, these weights belong to no step of the curve.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from shape_of_learning.checkpoints.listed_weights import MIXED_SHARDS, ListedWeights
+from shape_of_learning.checkpoints.weight_listing import MIXED_SHARDS, WeightListing
 
 OK = "ok"
 
@@ -48,13 +48,13 @@ class CurvePoint:
     name: str
     step: int | None
     repository: str
-    listed: ListedWeights
+    listed: WeightListing
     is_main: bool = False
 
 
 def verdicts(
     points: Sequence[CurvePoint],
-    mains: Mapping[str, ListedWeights],
+    mains: Mapping[str, WeightListing],
     known_bad: Sequence[KnownBad] = (),
 ) -> dict[str, str]:
     """Judge every revision of a curve from what the Hub lists, before any weights are downloaded.
@@ -63,7 +63,7 @@ def verdicts(
     ----------
     points : sequence of CurvePoint
         All revisions of the curve.
-    mains : mapping of str to ListedWeights
+    mains : mapping of str to WeightListing
         The main branches of repositories whose other branches are in the curve.
     known_bad : sequence of KnownBad
         What the model's entry says.
@@ -122,13 +122,13 @@ def verdicts(
     return {point.name: found[point.name] for point in points}
 
 
-def _is_published(point: CurvePoint, mains: Mapping[str, ListedWeights]) -> bool:
+def _is_published(point: CurvePoint, mains: Mapping[str, WeightListing]) -> bool:
     main = mains.get(point.repository)
     return point.is_main or (main is not None and main.same_weights(point.listed))
 
 
 def _copies_of_main(
-    points: Sequence[CurvePoint], mains: Mapping[str, ListedWeights], last: int | None
+    points: Sequence[CurvePoint], mains: Mapping[str, WeightListing], last: int | None
 ) -> set[str]:
     """Names of revisions that repeat their repository's main branch.
 
@@ -147,6 +147,6 @@ def _copies_of_main(
 
 
 def _first(
-    points: Sequence[CurvePoint], holds: Callable[[ListedWeights], bool]
+    points: Sequence[CurvePoint], holds: Callable[[WeightListing], bool]
 ) -> CurvePoint | None:
     return next((point for point in points if holds(point.listed)), None)

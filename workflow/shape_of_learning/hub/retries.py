@@ -25,7 +25,7 @@ PASSING_ERRORS = (httpx2.TimeoutException, httpx2.NetworkError, httpx2.RemotePro
 Result = TypeVar("Result")
 
 
-def patiently(
+def with_retries(
     attempt: Callable[[], Result],
     *,
     first_pause: float = FIRST_PAUSE,

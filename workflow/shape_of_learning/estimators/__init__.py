@@ -1,0 +1,1 @@
+"""The measures of shape, each a function on arrays: NumPy arrays and torch tensors alike."""
