@@ -16,8 +16,8 @@ from benchmarks.machine import record_machine
 from benchmarks.results import RESULTS, Results, write_results
 from benchmarks.table_list import TABLES
 from benchmarks.targets import require_agreement
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.errors import InputError
+from shape_of_learning.script_arguments.running import run
 
 logger = logging.getLogger("shape_of_learning")
 

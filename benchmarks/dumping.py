@@ -11,10 +11,10 @@ import numpy as np
 from benchmarks.ours import Work
 from benchmarks.random_models import random_model, random_windows
 from shape_of_learning.embeddings.batch_run import BatchRun
-from shape_of_learning.embeddings.window_batches import Batch
 from shape_of_learning.embeddings.cross_entropy import next_tokens
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.placement import default_device
+from shape_of_learning.embeddings.window_batches import Batch
 from shape_of_learning.storage.files import require_space
 
 if TYPE_CHECKING:

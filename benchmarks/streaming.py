@@ -9,9 +9,9 @@ from benchmarks.ours import Work
 from shape_of_learning import anisotropy
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.hidden_state_rows import HiddenStateRows
-from shape_of_learning.storage.files import require_space
 from shape_of_learning.estimators.moments import Moments, rows_per_block
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.storage.files import require_space
 
 
 def writing(folder: str, tokens: int, width: int) -> Callable[[], None]:

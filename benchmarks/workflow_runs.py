@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.contest import CORES, ROOT, Run, run_command
-from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.plan.model_list import Model, read_entries, read_models
 
 CLONED = ("Snakefile", "workflow", "config", "envs", "profiles")

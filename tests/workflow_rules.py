@@ -77,6 +77,7 @@ def _library(rule) -> tuple[str, ...]:
     if constraint := rule.wildcard_constraints.get("estimator"):
         # On the path once the workflow has been read.
         from shape_of_learning.plan.source_files import modules_used
+
         from shape_of_learning.metrics.registry import ESTIMATORS
 
         names = [name for name in ESTIMATORS if re.fullmatch(constraint, name)]

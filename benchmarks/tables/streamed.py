@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.contest import Contender, Measured, contest, run_contender
 from benchmarks.scripts import script
 from benchmarks.targets import Agreement, Target
-from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.metrics.measurements import BATCH_COLUMNS
+from shape_of_learning.storage.csv_table import read_rows
 
 TITLE = "Streamed anisotropy"
 SIZE, SUBSET = (121_000, 4096), 4096

@@ -10,12 +10,12 @@ import torch
 import transformers
 
 from dumps import WINDOWS, cross_entropy, dump, sample_of
-from shape_of_learning.embeddings.window_batches import batches_of_equal_work
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
 from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
+from shape_of_learning.embeddings.window_batches import batches_of_equal_work
 from shape_of_learning.errors import InputError
 from tiny_models import (
     CONFIGURATIONS,

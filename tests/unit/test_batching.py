@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dumps import WINDOWS
+from shape_of_learning.embeddings.cross_entropy import next_tokens
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.embeddings.window_batches import (
     LEAST_TOKENS,
     LENGTH_UNIT,
     batches_by_length,
     batches_of_equal_work,
 )
-from shape_of_learning.embeddings.cross_entropy import next_tokens
-from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from tiny_models import save_stirred_model
 
 LENGTHS = st.lists(st.integers(1, 700), min_size=1, max_size=60)

@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.registry import ESTIMATORS
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.model_list import read_entries, read_models
-from shape_of_learning.metrics.registry import ESTIMATORS
 
 CONFIG = Path(__file__).parents[2] / "config"
 MODELS = CONFIG / "models"

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from mirrors import Mirror, served
-from shape_of_learning.corpus.mirrors import CorpusSource, fetch
 from shape_of_learning.corpus.corpus_file import Expected, git_blob_name
+from shape_of_learning.corpus.mirrors import CorpusSource, fetch
 from shape_of_learning.errors import InputError
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"

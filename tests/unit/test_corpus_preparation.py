@@ -14,9 +14,9 @@ import pytest
 
 from shape_of_learning.corpus.alphabet import most_frequent
 from shape_of_learning.corpus.articles import BATCH_CHARACTERS
+from shape_of_learning.corpus.corpus_file import Expected, Unusable, copy_verified
 from shape_of_learning.corpus.export import Export, Page
 from shape_of_learning.corpus.preparation import prepare
-from shape_of_learning.corpus.corpus_file import Expected, Unusable, copy_verified
 from shape_of_learning.errors import InputError
 
 ROOT = Path(__file__).parents[2]

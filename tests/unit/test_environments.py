@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shape_of_learning.plan.source_files import PACKAGE, modules_used
 
 from conda_standin.environment_file import EnvironmentFile, read_environment_file
 from conda_standin.names import NAMES
-from shape_of_learning.plan.source_files import PACKAGE, modules_used
 from workflow_rules import Rule, workflow_rules
 
 REPOSITORY = PACKAGE.parents[1]

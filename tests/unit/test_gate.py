@@ -2,7 +2,7 @@
 
 from shape_of_learning.checkpoints.integrity import CurvePoint, KnownBad, verdicts
 from shape_of_learning.checkpoints.integrity_table import combined_hash
-from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 
 SOURCE = "https://example.org/1"
 

@@ -2,7 +2,6 @@ import h5py
 import numpy as np
 import pytest
 
-from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measurements import (
     BATCH_COLUMNS,
@@ -10,6 +9,7 @@ from shape_of_learning.metrics.measurements import (
     write_batch_values,
 )
 from shape_of_learning.metrics.neighbour_files import read_neighbours, write_neighbours
+from shape_of_learning.storage.csv_table import read_rows
 
 
 def test_neighbours_are_read_as_they_were_written(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning.checkpoints.integrity_table import integrity_table_is, write_integrity_table
-from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, write_lock
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import OfferedSteps
 from shape_of_learning.plan.curve import curve_of

@@ -9,13 +9,13 @@ import pytest
 from clouds import hidden_states
 from measure_isotropy import main
 from shape_of_learning import anisotropy
-from shape_of_learning.estimators.arrays import distinct_rows
-from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, layer_file
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.metrics.batches import contiguous_batches
 from shape_of_learning.metrics.measurements import BATCH_COLUMNS
 from shape_of_learning.metrics.registry import ESTIMATORS, Estimator
+from shape_of_learning.storage.csv_table import read_rows
 
 REPOSITORY = Path(__file__).parents[2]
 ISOTROPY = [name for name, entry in ESTIMATORS.items() if not entry.needs_neighbours]

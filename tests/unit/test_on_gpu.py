@@ -7,8 +7,8 @@ import torch
 from clouds import gaussian, hidden_states
 from shape_of_learning import anisotropy, average_cosine, nearest_distances
 from shape_of_learning.estimators.arrays import NotFiniteError
-from shape_of_learning.estimators.on_gpu import blocks as on_gpu_blocks
 from shape_of_learning.estimators.on_gpu import average_cosine, neighbours, spectrum
+from shape_of_learning.estimators.on_gpu import blocks as on_gpu_blocks
 
 
 def near_duplicates():

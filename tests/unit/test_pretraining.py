@@ -9,11 +9,11 @@ import torch
 import transformers
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.pretraining.training_batches import IGNORED, MaskedObjective
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps
 from shape_of_learning.pretraining.tokenizer import train_tokenizer
 from shape_of_learning.pretraining.training import pretrain
+from shape_of_learning.pretraining.training_batches import IGNORED, MaskedObjective
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 # Regular enough that two dozen small steps learn something of it.

@@ -3,8 +3,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from shape_of_learning.plan.source_files import PACKAGE, modules_used
+
 from shape_of_learning.metrics.registry import ESTIMATORS
 
 SCRIPTS = sorted((PACKAGE.parent / "scripts").glob("*.py"))

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from shape_of_learning.checkpoints.verdict_table import ListedCheckpoint, write_verdicts
-from shape_of_learning.storage.csv_table import write_table
 from shape_of_learning.checkpoints.losses import COLUMNS
+from shape_of_learning.checkpoints.verdict_table import ListedCheckpoint, write_verdicts
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.csv_table import write_table
 
 CURVE = [
     ListedCheckpoint("step0", 0, None, "ok"),

@@ -32,12 +32,12 @@ rule check_checkpoints:
     conda:
         "../../envs/checkpoints.yaml"
     params:
-        script=script("check_checkpoints"),
+        science=science("check_checkpoints"),
         lock=lock_file,
     message:
         "Checking the revisions of {wildcards.model}"
     shell:
-        "python {params.script:q} --model {wildcards.model} --lock {params.lock:q}"
+        'python "$SCRIPTS/check_checkpoints.py" --model {wildcards.model} --lock {params.lock:q}'
         " --output {output:q} --log {log:q}"
 
 
@@ -46,8 +46,6 @@ rule fetch_checkpoint:
     input:
         # The revision's own commit is a parameter: news of another one does not fetch it again.
         verdicts=ancient("<results>/checkpoints/{model}.csv"),
-        script=script("fetch_checkpoint"),
-        library=library("fetch_checkpoint"),
     output:
         download(
             "<resources>/checkpoints/{model}/{revision}",
@@ -69,13 +67,14 @@ rule fetch_checkpoint:
         downloads=1,
         runtime=download_minutes,
     params:
+        science=science("fetch_checkpoint"),
         arguments=hub_arguments,
         folder=downloaded_folder,
         receipt=receipt_option,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     shell:
-        "python {input.script:q} --model {wildcards.model} {params.arguments:q}"
+        'python "$SCRIPTS/fetch_checkpoint.py" --model {wildcards.model} {params.arguments:q}'
         " --output {params.folder:q} {params.receipt:q} --log {log:q}"
 
 
@@ -86,8 +85,6 @@ rule pretrain_model:
     """
     input:
         text=CLEAN_TEXT,
-        script=script("pretrain_model"),
-        library=library("pretrain_model"),
     output:
         directory("<results>/pretrained/{model}"),
     log:
@@ -103,12 +100,13 @@ rule pretrain_model:
         mem_mb=pretraining_memory,
         runtime=pretraining_minutes,
     params:
+        science=science("pretrain_model"),
         recipe=pretraining_arguments,
         seed=CONFIGURATION.settings["seed"],
     message:
         "Pretraining {wildcards.model}"
     shell:
-        "python {input.script:q} --text {input.text:q} --model {wildcards.model} {params.recipe:q}"
+        'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model} {params.recipe:q}'
         " --seed {params.seed} --output {output:q} --log {log:q}"
 
 
@@ -116,8 +114,6 @@ rule judge_checkpoints:
     """Compare the loss of each checkpoint with its neighbours', beside what the gate says."""
     input:
         losses=checkpoint_losses,
-        script=script("judge_checkpoints"),
-        library=library("judge_checkpoints"),
     output:
         report("<results>/tables/verdicts/{model}.csv", category="Checkpoints"),
     log:
@@ -128,11 +124,12 @@ rule judge_checkpoints:
     conda:
         "../../envs/metrics.yaml"
     params:
+        science=science("judge_checkpoints"),
         folder=losses_folder,
         checkpoints=judged_checkpoints,
         policy=CONFIGURATION.settings["bad_checkpoints"],
     message:
         "Judging the checkpoints of {wildcards.model}"
     shell:
-        "python {input.script:q} --model {wildcards.model} --losses {params.folder:q} --checkpoints {params.checkpoints:q}"
+        'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model} --losses {params.folder:q} --checkpoints {params.checkpoints:q}'
         " --policy {params.policy} --output {output:q} --log {log:q}"

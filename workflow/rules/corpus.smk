@@ -14,8 +14,6 @@ rule fetch_corpus:
     """Download from the first mirror that answers, and verify."""
     input:
         source_files,
-        script=script("fetch_corpus"),
-        library=library("fetch_corpus"),
     output:
         "<results>/corpus/{source}/source.json",
     log:
@@ -28,21 +26,19 @@ rule fetch_corpus:
     conda:
         "../../envs/corpus.yaml"
     params:
+        science=science("fetch_corpus"),
         urls=source_urls,
         checks=source_checks,
         raw=raw_corpus,
     message:
         "Fetching the corpus {wildcards.source}"
     shell:
-        "python {input.script:q} --source {wildcards.source} --urls {params.urls:q} {params.checks:q}"
+        'python "$SCRIPTS/fetch_corpus.py" --source {wildcards.source} --urls {params.urls:q} {params.checks:q}'
         " --output {params.raw:q} --receipt {output:q} --log {log:q}"
 
 
 rule wrap_python_topics:
     """Wrap the help texts that come with Python as a MediaWiki export, for runs without a network."""
-    input:
-        script=script("wrap_python_topics"),
-        library=library("wrap_python_topics"),
     output:
         "<results>/corpus/{source}/source.json",
     log:
@@ -55,19 +51,18 @@ rule wrap_python_topics:
     conda:
         "../../envs/corpus.yaml"
     params:
+        science=science("wrap_python_topics"),
         raw=raw_corpus,
     message:
         "Wrapping Python's help texts as a MediaWiki export"
     shell:
-        "python {input.script:q} --output {params.raw:q} --receipt {output:q} --log {log:q}"
+        'python "$SCRIPTS/wrap_python_topics.py" --output {params.raw:q} --receipt {output:q} --log {log:q}'
 
 
 rule clean_corpus:
     """Keep the articles' text and its most frequent characters."""
     input:
         source="<results>/corpus/{source}/source.json",
-        script=script("clean_corpus"),
-        library=library("clean_corpus"),
     output:
         text="<results>/corpus/{source}/text.txt",
         alphabet="<results>/corpus/{source}/alphabet.json",
@@ -82,6 +77,7 @@ rule clean_corpus:
         mem_mb=cleaning_memory,
         runtime=cleaning_minutes,
     params:
+        science=science("clean_corpus"),
         raw=raw_corpus,
         format=source_format,
         alphabet_size=setting("corpus", "alphabet_size"),
@@ -89,6 +85,6 @@ rule clean_corpus:
     message:
         "Cleaning the corpus {wildcards.source}"
     shell:
-        "python {input.script:q} --input {params.raw:q} --format {params.format}"
+        'python "$SCRIPTS/clean_corpus.py" --input {params.raw:q} --format {params.format}'
         " --alphabet-size {params.alphabet_size} {params.part} --processes {threads}"
         " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

@@ -13,8 +13,6 @@ rule dump_embeddings:
     input:
         checkpoint=checkpoint_inputs,
         text=CLEAN_TEXT,
-        script=script("dump_embeddings"),
-        library=dump_library(),
     output:
         embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
         loss="<results>/losses/{model}/{revision}.csv",
@@ -35,6 +33,7 @@ rule dump_embeddings:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
+        science=science("dump_embeddings"),
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
     shell:

@@ -11,8 +11,7 @@ rule plot_figure_1:
     """Anisotropy by relative depth, encoders beside decoders; the pattern of the rules below."""
     input:
         tables=figure_tables("figure_1"),
-        script=script("plot_figure_1"),
-        library=library("plot_figure_1"),
+        script=f"{SCRIPTS}/plot_figure_1.py",
     output:
         pdf="<results>/figures/figure_1.pdf",
         png=report(
@@ -40,8 +39,7 @@ rule plot_figure_2:
     input:
         tables=figure_tables("figure_2"),
         verdicts=figure_verdicts("figure_2"),
-        script=script("plot_training_profile"),
-        library=library("plot_training_profile"),
+        script=f"{SCRIPTS}/plot_training_profile.py",
     output:
         pdf="<results>/figures/figure_2.pdf",
         png=report(
@@ -68,8 +66,7 @@ use rule plot_figure_2 as plot_figure_3 with:
     input:
         tables=figure_tables("figure_3"),
         verdicts=figure_verdicts("figure_3"),
-        script=script("plot_training_profile"),
-        library=library("plot_training_profile"),
+        script=f"{SCRIPTS}/plot_training_profile.py",
     output:
         pdf="<results>/figures/figure_3.pdf",
         png=report(
@@ -89,8 +86,7 @@ use rule plot_figure_2 as plot_figure_4 with:
     input:
         tables=figure_tables("figure_4"),
         verdicts=figure_verdicts("figure_4"),
-        script=script("plot_dimension_by_step"),
-        library=library("plot_dimension_by_step"),
+        script=f"{SCRIPTS}/plot_dimension_by_step.py",
     output:
         pdf="<results>/figures/figure_4.pdf",
         png=report(
@@ -110,8 +106,7 @@ use rule plot_figure_2 as plot_figure_5 with:
     input:
         tables=figure_tables("figure_5"),
         verdicts=figure_verdicts("figure_5"),
-        script=script("plot_dimension_estimators"),
-        library=library("plot_dimension_estimators"),
+        script=f"{SCRIPTS}/plot_dimension_estimators.py",
     output:
         pdf="<results>/figures/figure_5.pdf",
         png=report(
@@ -130,8 +125,7 @@ use rule plot_figure_2 as plot_figure_5 with:
 use rule plot_figure_1 as plot_anisotropy_measures with:
     input:
         tables=figure_tables("anisotropy_measures"),
-        script=script("plot_anisotropy_measures"),
-        library=library("plot_anisotropy_measures"),
+        script=f"{SCRIPTS}/plot_anisotropy_measures.py",
     output:
         pdf="<results>/figures/anisotropy_measures.pdf",
         png=report(
@@ -153,8 +147,7 @@ rule plot_loss_by_step:
     """Cross-entropy by training step; it needs no measurement of hidden states."""
     input:
         verdicts=figure_verdicts("loss_by_step"),
-        script=script("plot_loss_by_step"),
-        library=library("plot_loss_by_step"),
+        script=f"{SCRIPTS}/plot_loss_by_step.py",
     output:
         pdf="<results>/figures/loss_by_step.pdf",
         png=report(

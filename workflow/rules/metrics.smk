@@ -32,11 +32,11 @@ rule measure_isotropy:
     resources:
         **if_counted(mem_mb=isotropy_memory, runtime=isotropy_minutes),
     params:
-        script=script("measure_isotropy"),
-        estimator=version_of_estimator("measure_isotropy"),
+        science=science_of_estimator("measure_isotropy"),
+        estimator=registry_entry,
         batch_vectors=setting("measurement", "batch_vectors"),
     shell:
-        "python {params.script:q} --embeddings {input.embeddings:q} --layer {wildcards.layer}"
+        'python "$SCRIPTS/measure_isotropy.py" --embeddings {input.embeddings:q} --layer {wildcards.layer}'
         " --estimator {wildcards.estimator} --batch-vectors {params.batch_vectors}"
         " --output {output:q} --log {log:q}"
 
@@ -58,13 +58,12 @@ rule find_neighbours:
     resources:
         **if_counted(mem_mb=neighbours_memory, runtime=neighbours_minutes),
     params:
-        script=script("find_neighbours"),
-        library=version_of_script("find_neighbours"),
+        science=science("find_neighbours"),
         neighbours=NEIGHBOURS,
         batch_vectors=setting("measurement", "batch_vectors"),
         seed=CONFIGURATION.settings["seed"],
     shell:
-        "python {params.script:q} --embeddings {input.embeddings:q} --model {wildcards.model}"
+        'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q} --model {wildcards.model}'
         " --revision {wildcards.revision} --layer {wildcards.layer}"
         " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors}"
         " --seed {params.seed} --output {output:q} --log {log:q}"
@@ -89,8 +88,8 @@ rule measure_intrinsic_dimension:
     resources:
         **if_counted(mem_mb=dimension_memory, runtime=dimension_minutes),
     params:
-        script=script("measure_intrinsic_dimension"),
-        estimator=version_of_estimator("measure_intrinsic_dimension"),
+        science=science_of_estimator("measure_intrinsic_dimension"),
+        estimator=registry_entry,
     shell:
-        "python {params.script:q} --neighbours {input.neighbours:q}"
+        'python "$SCRIPTS/measure_intrinsic_dimension.py" --neighbours {input.neighbours:q}'
         " --estimator {wildcards.estimator} --output {output:q} --log {log:q}"

@@ -14,8 +14,6 @@ rule gather_layers:
     """Gather one estimator over the layers and checkpoints of one model."""
     input:
         layer_measurements,
-        script=script("gather_layers"),
-        library=library("gather_layers"),
     output:
         "<results>/tables/{selection}/{model}/{estimator}.csv",
     log:
@@ -30,13 +28,14 @@ rule gather_layers:
     conda:
         "../../envs/metrics.yaml"
     params:
+        science=science("gather_layers"),
         # The script is given the folder: thousands of names would not fit into one command line.
         folder=subpath(input[0], ancestor=3 if setting("embeddings", "dump") else 1),
         layers=model_layers,
         role=model_role,
         checkpoints=checkpoint_arguments,
     shell:
-        "python {input.script:q} --folder {params.folder:q} --model {wildcards.model}"
+        'python "$SCRIPTS/gather_layers.py" --folder {params.folder:q} --model {wildcards.model}'
         " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator}"
         " {params.checkpoints} --output {output:q} --log {log:q}"
 
@@ -49,8 +48,6 @@ rule gather_measurements:
             model=MODELS,
             estimator=CONFIGURATION.estimators,
         ),
-        script=script("gather_measurements"),
-        library=library("gather_measurements"),
     output:
         report("<results>/tables/measurements.csv", category="Tables"),
     log:
@@ -60,17 +57,16 @@ rule gather_measurements:
     localrule: True
     conda:
         "../../envs/metrics.yaml"
+    params:
+        science=science("gather_measurements"),
     message:
         "Gathering all measurements"
     shell:
-        "python {input.script:q} --measurements {input.measurements:q} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/gather_measurements.py" --measurements {input.measurements:q} --output {output:q} --log {log:q}'
 
 
 rule write_protocol:
     """Keep the configuration beside the numbers that it led to."""
-    input:
-        script=script("write_protocol"),
-        library=library("write_protocol"),
     output:
         "<results>/tables/protocol.yaml",
     log:
@@ -81,18 +77,16 @@ rule write_protocol:
     conda:
         "../../envs/corpus.yaml"
     params:
+        science=science("write_protocol"),
         settings=json.dumps(CONFIGURATION.settings),
     message:
         "Writing the protocol"
     shell:
-        "python {input.script:q} --settings {params.settings:q} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/write_protocol.py" --settings {params.settings:q} --output {output:q} --log {log:q}'
 
 
 rule write_table_1:
     """Describe the models with training steps."""
-    input:
-        script=script("write_table_1"),
-        library=library("write_table_1"),
     output:
         csv=report("<results>/tables/table_1.csv", category="Tables"),
         markdown="<results>/tables/table_1.md",
@@ -104,11 +98,12 @@ rule write_table_1:
     conda:
         "../../envs/figures.yaml"
     params:
+        science=science("write_table_1"),
         entries=table_1_entries,
     message:
         "Writing Table 1"
     shell:
-        "python {input.script:q} --entries {params.entries:q} --csv {output.csv:q}"
+        'python "$SCRIPTS/write_table_1.py" --entries {params.entries:q} --csv {output.csv:q}'
         " --markdown {output.markdown:q} --log {log:q}"
 
 

@@ -14,8 +14,6 @@ rule measure_checkpoint:
     input:
         checkpoint=checkpoint_inputs,
         text=CLEAN_TEXT,
-        script=script("measure_checkpoint"),
-        library=library_of_all_estimators("measure_checkpoint"),
     output:
         measurements=directory("<results>/within_the_pass/measurements/{model}/{revision}"),
         loss="<results>/within_the_pass/losses/{model}/{revision}.csv",
@@ -36,6 +34,7 @@ rule measure_checkpoint:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
+        science=science("measure_checkpoint"),
         estimators=str(ESTIMATORS),
         batch_vectors=setting("measurement", "batch_vectors"),
     message:

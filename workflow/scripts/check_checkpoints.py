@@ -10,8 +10,8 @@ from pathlib import Path
 from shape_of_learning.checkpoints.integrity_table import write_integrity_table
 from shape_of_learning.checkpoints.lock import read_lock
 from shape_of_learning.checkpoints.pins import verify_pins
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.errors import InputError
+from shape_of_learning.script_arguments.running import run
 
 
 def main(model: str, lock: Path, output: Path) -> None:

@@ -7,8 +7,8 @@ the most frequent characters are kept.
 import argparse
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.corpus.preparation import FORMATS, CorpusFormat, prepare
+from shape_of_learning.script_arguments.running import run
 
 
 def main(

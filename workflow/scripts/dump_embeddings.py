@@ -6,10 +6,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.embeddings.dump import dump_embeddings
 from shape_of_learning.checkpoints.losses import write_loss
+from shape_of_learning.embeddings.dump import dump_embeddings
 from shape_of_learning.embeddings.sample_arguments import add_sample_arguments, load_sample
+from shape_of_learning.script_arguments.running import run
 
 
 def main(revision: str, output: Path, loss: Path, **sampled: Any) -> None:

@@ -4,12 +4,12 @@ import argparse
 import shutil
 from pathlib import Path
 
-from shape_of_learning.checkpoints.checkpoint_record import RECORD
 from shape_of_learning.checkpoints.checkpoint_download import fetch
-from shape_of_learning.script_arguments.running import run
+from shape_of_learning.checkpoints.checkpoint_record import RECORD
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.files import atomic_write
 from shape_of_learning.hub.retries import FIRST_PAUSE
+from shape_of_learning.script_arguments.running import run
+from shape_of_learning.storage.files import atomic_write
 
 
 def main(

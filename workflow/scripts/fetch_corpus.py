@@ -7,9 +7,9 @@ name only once its size and digest are those expected.
 import argparse
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.corpus.mirrors import CorpusSource, fetch
 from shape_of_learning.corpus.corpus_file import Expected, write_receipt
+from shape_of_learning.corpus.mirrors import CorpusSource, fetch
+from shape_of_learning.script_arguments.running import run
 
 
 def main(

@@ -4,11 +4,11 @@ import argparse
 import logging
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.metrics.neighbour_files import write_neighbours
 from shape_of_learning.metrics.neighbour_search import search_batches
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.script_arguments.running import run
 
 
 def main(

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from shape_of_learning.metrics.measurements import BATCH_COLUMNS, COLUMNS
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
-from shape_of_learning.metrics.measurements import BATCH_COLUMNS, COLUMNS
 
 
 def main(

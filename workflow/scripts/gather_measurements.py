@@ -4,9 +4,9 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
+from shape_of_learning.metrics.measurements import COLUMNS
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
-from shape_of_learning.metrics.measurements import COLUMNS
 
 
 def main(measurements: list[Path], output: Path) -> None:

@@ -8,15 +8,15 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.checkpoints.losses import write_loss
+from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.embeddings.sample_arguments import add_sample_arguments, load_sample
-from shape_of_learning.storage.files import atomic_write
 from shape_of_learning.metrics.batches import require_one_batch
 from shape_of_learning.metrics.layer import layer_values
 from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.script_arguments.running import run
+from shape_of_learning.storage.files import atomic_write
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.embeddings.hidden_state_rows import HiddenStateRows
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.isotropy import isotropy_values
 from shape_of_learning.metrics.measurements import write_batch_values
 from shape_of_learning.metrics.registry import ESTIMATORS
+from shape_of_learning.script_arguments.running import run
 
 
 def main(

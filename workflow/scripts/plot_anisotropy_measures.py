@@ -1,9 +1,9 @@
 """Section 2.3: anisotropy beside average cosine over relative depth, centred and not."""
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.command import figure_parser
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.profiles import draw_anisotropy_measures
+from shape_of_learning.script_arguments.running import run
 
 
 def main(**arguments: object) -> None:

@@ -1,6 +1,5 @@
 """Rule figure_5: intrinsic dimension by training step, one panel per estimator."""
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.command import (
     add_curve_arguments,
     add_verdicts_argument,
@@ -8,6 +7,7 @@ from shape_of_learning.figures.command import (
 )
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.training_curves import draw_dimension_by_step
+from shape_of_learning.script_arguments.running import run
 
 
 def main(**arguments: object) -> None:

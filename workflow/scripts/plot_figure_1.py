@@ -1,9 +1,9 @@
 """Rule figure_1: anisotropy profiles over relative depth, decoders beside encoders."""
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.command import figure_parser
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.profiles import draw_profiles_by_role
+from shape_of_learning.script_arguments.running import run
 
 
 def main(**arguments: object) -> None:

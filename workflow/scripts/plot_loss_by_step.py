@@ -1,9 +1,9 @@
 """Rule loss_by_step: cross-entropy by training step, with the checkpoints that it gives away."""
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.command import add_verdicts_argument, figure_parser
 from shape_of_learning.figures.output import produce
 from shape_of_learning.figures.training_loss import PREDICTED, draw_loss_by_step
+from shape_of_learning.script_arguments.running import run
 
 
 def main(**arguments: object) -> None:

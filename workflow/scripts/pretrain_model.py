@@ -4,9 +4,9 @@ import argparse
 import logging
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.pretraining.recipe import ARCHITECTURES, Recipe
+from shape_of_learning.script_arguments.running import run
 
 
 def main(text: Path, model: str, output: Path, **recipe: str | int | float) -> None:

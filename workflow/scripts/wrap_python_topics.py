@@ -6,9 +6,9 @@ Its text depends on the version of Python, and on nothing else.
 import argparse
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.corpus.python_topics import pages, write_export
 from shape_of_learning.corpus.corpus_file import Expected, verified, write_receipt
+from shape_of_learning.corpus.python_topics import pages, write_export
+from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.files import atomic_write
 
 

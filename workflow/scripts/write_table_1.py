@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from shape_of_learning.script_arguments.running import run
 from shape_of_learning.figures.table_1 import read_entries, write_table
+from shape_of_learning.script_arguments.running import run
 
 
 def main(entries: str, csv: Path, markdown: Path) -> None:

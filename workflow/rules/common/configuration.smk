@@ -1,6 +1,5 @@
 """What all rules share: the parsed configuration, and where scripts and library are."""
 
-import hashlib
 import json
 import os
 import re
@@ -14,15 +13,16 @@ from snakemake.exceptions import WorkflowError
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.source_files import modules_used
+from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
 WORKFLOW = Path(workflow.current_basedir).parents[1]
-SCRIPTS = WORKFLOW / "scripts"
 
-# A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both.
+# A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both. Where the
+# scripts lie is here and in no rule, since no result depends on it.
 shell.prefix(
-    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))} PYTHONNOUSERSITE=1; "
+    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))} PYTHONNOUSERSITE=1"
+    f" SCRIPTS={shlex.quote(str(SCRIPTS))}; "
 )
 
 
@@ -61,44 +61,14 @@ def shared(path):
     return workflow.pathvars.apply(f"<resources>/{path}")
 
 
-def script(name):
-    """Path of a script; an input of its rule, so that an edit reruns it."""
-    return str(SCRIPTS / f"{name}.py")
+def science_of_estimator(script):
+    """Digest of what a script computes with that loads the estimator which the wildcard names."""
+    return lambda wildcards: science(script, ESTIMATORS[wildcards.estimator].module)
 
 
-def library(name):
-    """Library modules that a script uses; inputs of its rule for the same reason."""
-    return modules_used(SCRIPTS / f"{name}.py")
-
-
-@cache
-def version_of_script(name, *estimators):
-    """Digest of a script and the modules that it uses; as a parameter of its rule, an edit reruns it as inputs would.
-
-    Snakemake handles each input of each job by itself. For the measurements, of which the paper has 25,000, these
-    would be a third of the time and of the memory of planning.
-    """
-    used = modules_used(SCRIPTS / f"{name}.py", *(ESTIMATORS[e].module for e in estimators))
-    if estimators:
-        # An entry of the registry is a parameter, lest a new one remeasures all the others.
-        used = [module for module in used if not module.endswith("registry.py")]
-    content = b"".join(Path(file).read_bytes() for file in (script(name), *used))
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def version_of_estimator(name):
-    """Digest of the modules of a script that loads the estimator which the wildcard names, and its entry."""
-
-    @cache
-    def version(estimator):
-        return f"{ESTIMATORS[estimator]} {version_of_script(name, estimator)}"
-
-    return lambda wildcards: version(wildcards.estimator)
-
-
-def library_of_all_estimators(name):
-    """The same for a script that loads all of them."""
-    return modules_used(SCRIPTS / f"{name}.py", *{e.module for e in ESTIMATORS.values()})
+def registry_entry(wildcards):
+    """The entry of the estimator that the wildcard names; the registry's other entries decide nothing."""
+    return str(ESTIMATORS[wildcards.estimator])
 
 
 def setting(section, key):

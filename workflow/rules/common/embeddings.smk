@@ -29,12 +29,6 @@ def checkpoint_folder(wildcards, input):
     return downloaded_folder(wildcards)
 
 
-def dump_library():
-    """Library modules of the dump: in 16 bits also those that check it, lest their edits rerun all dumps."""
-    checks = {"float32": (), "float16": ("estimators.neighbours", "estimators.intrinsic_dimension")}
-    return modules_used(SCRIPTS / "dump_embeddings.py", *checks[setting("embeddings", "dtype")])
-
-
 def hidden_state_widths(wildcards):
     model = MODELS[wildcards.model]
     return [model.hidden_size] * model.layers + [model.last_hidden_size]
@@ -69,7 +63,7 @@ SAMPLE_PARAMETERS = {
     "seed": CONFIGURATION.settings["seed"],
 }
 SAMPLE_COMMAND = (
-    "python {input.script:q} --checkpoint {params.checkpoint:q} --text {input.text:q}"
+    'python "$SCRIPTS/{rule}.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
     " --model {wildcards.model} --revision {wildcards.revision} --role {params.role} --widths {params.widths}"
     " --windows {params.windows} --window-characters {params.window_characters}"
     " --special-tokens {params.special_tokens} --first-token {params.first_token}"

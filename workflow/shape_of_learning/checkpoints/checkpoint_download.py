@@ -16,13 +16,13 @@ from shape_of_learning.checkpoints.model_entry import (
     read_configuration_file,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.file_lock import made_by_one_process
-from shape_of_learning.storage.files import remove, atomic_write
 from shape_of_learning.hub.downloads import Downloads
 from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
 from shape_of_learning.hub.listing import inside, resolve_and_list
 from shape_of_learning.hub.remote_revision import RemoteRevision
 from shape_of_learning.hub.retries import FIRST_PAUSE, with_retries
+from shape_of_learning.storage.file_lock import made_by_one_process
+from shape_of_learning.storage.files import atomic_write, remove
 
 logger = logging.getLogger(__name__)
 

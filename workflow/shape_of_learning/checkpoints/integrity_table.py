@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.checkpoints.lock import Lock
-from shape_of_learning.storage.csv_table import read_rows, write_table
+from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.csv_table import read_rows, write_table
 
 COLUMNS = ("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from shape_of_learning.checkpoints.weight_listing import WeightListing, WeightFile
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.files import atomic_write
 

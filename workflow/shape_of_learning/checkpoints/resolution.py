@@ -8,14 +8,14 @@ from functools import partial
 from huggingface_hub import constants
 
 from shape_of_learning.checkpoints.checkpoint_files import WEIGHTS
+from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.weight_listing import (
     MISSING,
     MIXED_SHARDS,
     NO_WEIGHTS,
-    WeightListing,
     WeightFile,
+    WeightListing,
 )
-from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.hub.hub_errors import invisible
 from shape_of_learning.hub.listing import (
     commit_of,

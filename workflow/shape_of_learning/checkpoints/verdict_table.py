@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shape_of_learning.checkpoints.integrity import OK
-from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
-from shape_of_learning.storage.csv_table import read_rows, write_table
 from shape_of_learning.checkpoints.losses import COLUMNS as LOSS_COLUMNS
+from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.csv_table import read_rows, write_table
 
 COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
 SHOWN = ("yes", "hollow", "no")

@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shape_of_learning.corpus.corpus_file import Expected, Found, Unusable, copy_verified, verified
 from shape_of_learning.corpus.download import Partial, Unavailable, download
 from shape_of_learning.corpus.unpacking import unpacked
-from shape_of_learning.corpus.corpus_file import Expected, Found, Unusable, copy_verified, verified
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.file_lock import made_by_one_process
 from shape_of_learning.storage.files import atomic_write

@@ -13,8 +13,8 @@ from typing import Literal, TextIO
 
 from shape_of_learning.corpus.alphabet import Alphabet, described, most_frequent
 from shape_of_learning.corpus.articles import PageCounts, clean_articles
-from shape_of_learning.corpus.export import Export
 from shape_of_learning.corpus.corpus_file import CHUNK_BYTES
+from shape_of_learning.corpus.export import Export
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.files import atomic_write
 

@@ -16,13 +16,17 @@ from shape_of_learning.embeddings.batch_size import (
     halved,
     memory_is_exhausted,
 )
-from shape_of_learning.embeddings.window_batches import Batch, batches_by_length, batches_of_equal_work
 from shape_of_learning.embeddings.computed_batch import ComputedBatch
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.half_precision import HalfPrecision
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
+from shape_of_learning.embeddings.window_batches import (
+    Batch,
+    batches_by_length,
+    batches_of_equal_work,
+)
 from shape_of_learning.errors import InputError
 
 logger = logging.getLogger(__name__)

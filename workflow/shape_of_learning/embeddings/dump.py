@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.checkpoints.losses import CrossEntropy
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.embeddings.sample_run import SampleRun
-from shape_of_learning.storage.files import require_space, atomic_write
+from shape_of_learning.storage.files import atomic_write, require_space
 
 
 def dump_embeddings(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.embeddings.batch_run import BatchRun
-from shape_of_learning.embeddings.window_batches import Batch
 from shape_of_learning.embeddings.hidden_state_sites import Site
 from shape_of_learning.embeddings.paused_pass import PausedPass
+from shape_of_learning.embeddings.window_batches import Batch
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:

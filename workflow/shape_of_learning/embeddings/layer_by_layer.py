@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import is_finite
+from shape_of_learning.checkpoints.losses import CrossEntropy
 from shape_of_learning.embeddings.batch_run import BatchRun
 from shape_of_learning.embeddings.batch_size import memory_is_exhausted
 from shape_of_learning.embeddings.half_precision import HalfPrecision
 from shape_of_learning.embeddings.hidden_state_sites import Site, find_sites
 from shape_of_learning.embeddings.lane import Lane
-from shape_of_learning.checkpoints.losses import CrossEntropy
 from shape_of_learning.embeddings.paused_pass import pausing_at
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.arrays import is_finite
 
 if TYPE_CHECKING:
     import torch

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.batch_run import BatchRun
 from shape_of_learning.embeddings.cross_entropy import (
     PredictedTokens,
@@ -17,7 +18,6 @@ from shape_of_learning.embeddings.cross_entropy import (
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
-from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
 

@@ -11,7 +11,6 @@ from typing import Any
 from huggingface_hub import constants, hf_hub_url
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.files import DISK_FULL, require_space
 from shape_of_learning.hub.fingerprint import Fingerprint
 from shape_of_learning.hub.hub_cache import adopt, cached_file, can_be_linked
 from shape_of_learning.hub.hub_errors import explained, lacking
@@ -19,6 +18,7 @@ from shape_of_learning.hub.part import Part, part_of
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 from shape_of_learning.hub.retries import FIRST_PAUSE
 from shape_of_learning.hub.transfer import transfer
+from shape_of_learning.storage.files import DISK_FULL, require_space
 
 logger = logging.getLogger(__name__)
 

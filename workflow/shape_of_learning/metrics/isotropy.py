@@ -15,9 +15,9 @@ from shape_of_learning.estimators.arrays import (
     is_finite,
     is_on_gpu,
 )
+from shape_of_learning.estimators.moments import Moments, rows_per_block
 from shape_of_learning.metrics.batches import contiguous_batches
 from shape_of_learning.metrics.measurements import BatchValue
-from shape_of_learning.estimators.moments import Moments, rows_per_block
 from shape_of_learning.metrics.registry import Estimator
 
 if TYPE_CHECKING:

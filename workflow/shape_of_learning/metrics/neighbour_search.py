@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.estimators.arrays import is_finite
-from shape_of_learning.metrics.batches import shuffled_batches
 from shape_of_learning.estimators.neighbours import nearest_distances
+from shape_of_learning.metrics.batches import shuffled_batches
 
 if TYPE_CHECKING:
     import torch

@@ -43,11 +43,15 @@ class Estimator:
 
 
 ESTIMATORS: dict[str, Estimator] = {
-    "anisotropy": Estimator("estimators.anisotropy", "anisotropy", 0, {"center": True}, ("scatter",)),
+    "anisotropy": Estimator(
+        "estimators.anisotropy", "anisotropy", 0, {"center": True}, ("scatter",)
+    ),
     "anisotropy_uncentered": Estimator(
         "estimators.anisotropy", "anisotropy", 0, {"center": False}, ("scatter",)
     ),
-    "average_cosine": Estimator("estimators.average_cosine", "average_cosine", 0, {"center": False}, ("directions",)),
+    "average_cosine": Estimator(
+        "estimators.average_cosine", "average_cosine", 0, {"center": False}, ("directions",)
+    ),
     "average_cosine_centered": Estimator(
         "estimators.average_cosine", "average_cosine", 0, {"center": True}, ("centred_directions",)
     ),

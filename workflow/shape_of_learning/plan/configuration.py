@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
 from shape_of_learning.plan.schema import unknown_name, validate
-from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
 INTRINSIC_DIMENSION = ("two_nn", "mada", "mom")
 ANISOTROPY_MEASURES = (

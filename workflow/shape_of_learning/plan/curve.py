@@ -6,8 +6,8 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.integrity import OK, CurvePoint, verdicts
 from shape_of_learning.checkpoints.integrity_table import integrity_table_is, write_integrity_table
-from shape_of_learning.checkpoints.weight_listing import WeightListing
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, write_lock
+from shape_of_learning.checkpoints.weight_listing import WeightListing
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
 from shape_of_learning.plan.model_list import Model

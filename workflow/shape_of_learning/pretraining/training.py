@@ -16,12 +16,12 @@ import transformers
 
 from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.files import atomic_write
-from shape_of_learning.pretraining.training_batches import CausalObjective, MaskedObjective
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
 from shape_of_learning.pretraining.tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
+from shape_of_learning.pretraining.training_batches import CausalObjective, MaskedObjective
 from shape_of_learning.random_streams import random_stream, stream_seed
+from shape_of_learning.storage.files import atomic_write
 
 logger = logging.getLogger(__name__)
 

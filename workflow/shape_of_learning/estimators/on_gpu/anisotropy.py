@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.estimators.on_gpu.blocks import centre, extremes, row_blocks
 from shape_of_learning.estimators.anisotropy import GRAM_SIDE, largest_by_lanczos, largest_of_gram
+from shape_of_learning.estimators.on_gpu.blocks import centre, extremes, row_blocks
 
 if TYPE_CHECKING:
     import torch

@@ -1,0 +1,92 @@
+"""What a result is computed by: the syntax of the modules that a script uses, without the plumbing.
+
+An edit of such a module makes the results anew that depend on it. Comments, docstrings and the layout of the
+code are no part of its syntax. Neither is plumbing: how files are written, errors worded, bytes fetched and
+command lines read decides no number.
+"""
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SCRIPTS = PACKAGE.parent / "scripts"
+# Modules and packages that no number depends on. What only they import does not count either. The registry
+# is among them since each of its entries is a parameter of the jobs that it decides.
+PLUMBING = ("errors", "storage", "script_arguments", "hub", "metrics.registry")
+
+
+@cache
+def science(script: str, *modules: str) -> str:
+    """Digest of the modules that a script computes with.
+
+    Parameters
+    ----------
+    script : str
+        Name of a file in ``workflow/scripts``, without its suffix. Its own code adapts a command line and does
+        not count; what it imports does, also inside functions.
+    *modules : str
+        Modules of this package that are chosen at run time, such as ``"estimators.mada"``.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
+    content = hashlib.sha256()
+    for file in science_modules(SCRIPTS / f"{script}.py", *modules):
+        content.update(f"{file.relative_to(PACKAGE).as_posix()}\0{_syntax(file)}\0".encode())
+    return content.hexdigest()[:16]
+
+
+def science_modules(script: Path, *modules: str) -> list[Path]:
+    """List the files of this package that a script computes with; parameters as above, `script` as a path."""
+    found: set[Path] = set()
+    waiting = [*_imports(script), *(_file(f"{PACKAGE.name}.{module}") for module in modules)]
+    while waiting:
+        file = waiting.pop()
+        if file is not None and file not in found and not _is_plumbing(file):
+            found.add(file)
+            waiting.extend(_imports(file))
+    return sorted(found)
+
+
+def _is_plumbing(file: Path) -> bool:
+    module = ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
+    return any(module == name or module.startswith(f"{name}.") for name in PLUMBING)
+
+
+@cache
+def _syntax(file: Path) -> str:
+    tree = _parsed(file)
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+@cache
+def _imports(file: Path) -> frozenset[Path]:
+    names: set[str] = set()
+    for node in ast.walk(_parsed(file)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    files = (_file(name) for name in names if name.startswith(f"{PACKAGE.name}."))
+    return frozenset(file for file in files if file is not None)
+
+
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _file(module: str) -> Path | None:
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    candidates = (path.with_suffix(".py"), path / "__init__.py")
+    return next((candidate for candidate in candidates if candidate.exists()), None)
