@@ -68,10 +68,10 @@ def test_bad_input_is_refused_by_name_and_reason(bad, reason):
 
 
 @pytest.mark.parametrize(
-    "module", ["arrays", "neighbours", "intrinsic_dimension", "spectrum", "cosine"]
+    "module", ["anisotropy", "arrays", "average_cosine", "neighbours", "two_nn"]
 )
 def test_examples_in_docstrings_hold(module):
-    results = doctest.testmod(importlib.import_module(f"shape_of_learning.{module}"))
+    results = doctest.testmod(importlib.import_module(f"shape_of_learning.estimators.{module}"))
     assert results.attempted > 0
     assert results.failed == 0
 

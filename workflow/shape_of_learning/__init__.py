@@ -16,11 +16,11 @@ _HOME = {
     "anisotropy": "estimators.anisotropy",
     "average_cosine": "estimators.average_cosine",
     "distinct_rows": "estimators.arrays",
-    "mada": "estimators.intrinsic_dimension",
-    "mle": "estimators.intrinsic_dimension",
-    "mom": "estimators.intrinsic_dimension",
+    "mada": "estimators.mada",
+    "mle": "estimators.mle",
+    "mom": "estimators.mom",
     "nearest_distances": "estimators.neighbours",
-    "two_nn": "estimators.intrinsic_dimension",
+    "two_nn": "estimators.two_nn",
 }
 __all__ = list(_HOME)
 

@@ -1,1 +1,13 @@
-"""The measures of shape, each a function on arrays: NumPy arrays and torch tensors alike."""
+"""The measures of shape, each a function on arrays: NumPy arrays and torch tensors alike.
+
+`anisotropy`, `average_cosine`
+    Measures of a cloud of vectors, one formula in each file.
+`two_nn`, `mada`, `mom`, `mle`
+    Intrinsic dimension from distances to nearest neighbours, one estimator in each file;
+    `neighbour_radii` is what they share.
+`neighbours`
+    These distances, exact: `few_neighbours` is faster where five or fewer are asked for,
+    `neighbours_on_gpu` searches on a GPU, `squared_distances` bounds the error of all of them.
+`arrays`
+    What comes in, as float64 matrices; where NumPy and PyTorch differ.
+"""

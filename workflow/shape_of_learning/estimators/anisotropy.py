@@ -6,8 +6,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_matrix, centred, is_on_gpu, squarable
-from shape_of_learning.estimators.moments import Moments
+from shape_of_learning.estimators.arrays import (
+    as_matrix,
+    as_numpy,
+    centred,
+    namespace,
+    row_blocks,
+    squarable,
+)
 from shape_of_learning.random_streams import random_stream
 
 # Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
@@ -23,7 +29,7 @@ LANCZOS_VECTORS = 10
 LANCZOS_RESTARTS = 30
 
 
-def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
+def anisotropy(X: ArrayLike, center: bool = True) -> float:
     r"""Share of the first principal direction in the total variance.
 
     .. math:: \text{anisotropy}(X) = \frac{\sigma_1^2}{\sum_i \sigma_i^2}
@@ -32,9 +38,9 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
 
     Parameters
     ----------
-    X : array_like or torch.Tensor, shape (n, d), or Moments
-        Vectors, at least two if they are centred, of any real dtype; computed in float64. Or what a
-        pass over them left, with the part ``"scatter"``.
+    X : array_like or torch.Tensor, shape (n, d)
+        Vectors, at least two if they are centred, of any real dtype; computed in float64, those on a
+        GPU there if they are float32, bfloat16 or float16.
     center : bool
         Whether to subtract the mean vector first, as the paper does. Without it, a common offset
         counts as a direction.
@@ -49,16 +55,13 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, has too few rows, or holds NaN or infinity; if moments lack
-        the part.
+        If `X` is not two-dimensional, has too few rows, or holds NaN or infinity.
 
     Notes
     -----
     No decomposition is needed: the denominator is the sum of squares, the numerator the largest
     eigenvalue of the smaller Gram matrix, or, where that is larger than 128 x 128, of
-    ``X.T @ X`` by Lanczos iteration from a fixed start to machine precision. For one matrix in memory
-    that takes a fraction of the n d^2 operations of `Moments`, which in turn serve both kinds of
-    anisotropy and matrices of any length.
+    ``X.T @ X`` by Lanczos iteration from a fixed start to machine precision.
 
     References
     ----------
@@ -69,61 +72,26 @@ def anisotropy(X: ArrayLike | Moments, center: bool = True) -> float:
     >>> anisotropy([[2, 0], [-2, 0], [0, 1], [0, -1]])
     0.8
     """
-    if is_on_gpu(X):
-        from shape_of_learning.estimators.on_gpu import anisotropy as on_gpu
-
-        return on_gpu.anisotropy(X, center)
-    if not isinstance(X, Moments):
-        X = as_matrix(X)
-    rows = X.n if isinstance(X, Moments) else len(X)
-    if center and rows < 2:
-        raise ValueError(f"X has {rows} row, but variance takes at least 2")
-    if rows == 0:
-        raise ValueError("X are moments of no rows")
-    return _of_moments(X, center) if isinstance(X, Moments) else _of_matrix(X, center)
-
-
-def _of_matrix(X: np.ndarray, center: bool) -> float:
+    X = as_matrix(X, stay=True)
+    if center and len(X) < 2:
+        raise ValueError(f"X has {len(X)} row, but variance takes at least 2")
     X = centred(X) if center else squarable(X)
-    variance = float(np.einsum("ij,ij->i", X, X).sum())
+    xp = namespace(X)
+    variance = float(xp.einsum("ij,ij->i", X, X).sum())
     if variance == 0:
         return math.nan
 
     def product(v: np.ndarray) -> np.ndarray:
-        result = np.zeros(X.shape[1])
-        for start in range(0, len(X), ROWS_PER_BLOCK):
-            block = X[start : start + ROWS_PER_BLOCK]
-            result += (block @ v) @ block
+        v = xp.asarray(v, device=X.device)
         # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
-        return result / variance
+        blocks = (X[rows] for rows in row_blocks(X, ROWS_PER_BLOCK))
+        return as_numpy(sum((block @ v) @ block for block in blocks) / variance)
 
     largest = largest_by_lanczos(product, X.shape[1]) if min(X.shape) > GRAM_SIDE else None
     if largest is None:
         gram = X.T @ X if X.shape[0] >= X.shape[1] else X @ X.T
-        largest = largest_of_gram(gram.T) / variance  # in Fortran's order, which spares a copy
-    return min(largest, 1.0)
-
-
-def _of_moments(moments: Moments, center: bool) -> float:
-    from scipy.linalg.blas import dsymv, dsyr
-
-    scatter = moments.scatter
-    if scatter is None:
-        raise ValueError("X are moments without the scatter matrix that anisotropy takes")
-    # X^T X = C + n mean mean^T: both terms are positive, nothing cancels.
-    factor, shift = (1.0, np.zeros(moments.width)) if center else moments.about_origin()
-    variance = factor * float(np.trace(scatter)) + float(shift @ shift)
-    if variance == 0 or (center and moments.is_constant):
-        return math.nan
-    # Of variance one, for the same reason.
-    factor, shift = factor / variance, shift / math.sqrt(variance)
-
-    def product(v: np.ndarray) -> np.ndarray:
-        return dsymv(factor, scatter, v) + (shift @ v) * shift
-
-    largest = largest_by_lanczos(product, moments.width) if moments.width > GRAM_SIDE else None
-    if largest is None:
-        largest = largest_of_gram(dsyr(1.0, shift, a=factor * scatter, overwrite_a=True))
+        # In Fortran's order, which spares a copy.
+        largest = largest_of_gram(as_numpy(gram).T) / variance
     return min(largest, 1.0)
 
 

@@ -1,9 +1,15 @@
-"""Arrays as they come, turned into float64 matrices that the estimators can trust."""
+"""Arrays as they come, turned into float64 matrices that the estimators can trust.
+
+What is said of arrays here holds of tensors on a GPU, too, unless ``ndarray`` is said: they stay there, and
+formulas are written with functions that NumPy and PyTorch both have (:func:`namespace`).
+"""
 
 import hashlib
 import math
 import operator
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,7 +33,17 @@ def is_on_gpu(X: Any) -> bool:
     return getattr(device, "type", "cpu") == "cuda" and str(X.dtype) in SMALL_TYPES
 
 
-def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarray:
+def namespace(X: Any) -> ModuleType:
+    """Return the module whose functions take `X`: numpy, or torch if it is a tensor."""
+    return np if isinstance(X, np.ndarray) else sys.modules["torch"]
+
+
+def as_numpy(X: Any) -> np.ndarray:
+    """Copy an array to host memory, unless it is there."""
+    return X if isinstance(X, np.ndarray) else X.cpu().numpy()
+
+
+def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True, stay: bool = False) -> Any:
     """Read a two-dimensional array of real numbers as float64.
 
     Parameters
@@ -39,10 +55,12 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
         How the caller's argument is called, for the messages.
     finite : bool
         Whether to refuse NaN and infinity.
+    stay : bool
+        Whether a tensor on a GPU stays there, if it is of one of the :data:`SMALL_TYPES`.
 
     Returns
     -------
-    ndarray of float64, shape (n, d)
+    ndarray, or torch.Tensor if it stays, of float64, shape (n, d)
         `X` itself where it is such an array already: never write into it.
 
     Raises
@@ -51,19 +69,20 @@ def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True) -> np.ndarr
         If `X` is not numeric, not two-dimensional or empty; if it holds NaN or infinity,
         :class:`NotFiniteError`.
     """
-    array = _as_array(X, name)
-    require_matrix(array, name)
-    try:
-        matrix = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
-    if finite and not is_finite(matrix):
-        row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
+    array = X.detach().double() if stay and is_on_gpu(X) else _as_array(X, name)
+    _require_matrix(array, name)
+    if isinstance(array, np.ndarray):
+        try:
+            array = array.astype(np.float64, copy=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
+    if finite and not is_finite(array):
+        row = int(np.argmin(as_numpy(namespace(array).isfinite(array).all(axis=1))))
         raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
-    return matrix
+    return array
 
 
-def require_matrix(X: Any, name: str = "X") -> None:
+def _require_matrix(X: Any, name: str) -> None:
     """Raise ValueError if an array or a tensor has no rows and columns."""
     if X.ndim != 2:
         raise ValueError(
@@ -118,35 +137,20 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     >>> distinct_rows([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]])
     array([0, 1])
     """
-    if not is_on_gpu(X):
-        X = as_matrix(X)
+    return first_appearances(as_matrix(X, stay=True))
+
+
+def first_appearances(X: Any) -> np.ndarray:
+    """Find distinct rows, as :func:`distinct_rows`, of what :func:`as_matrix` has read."""
     # Rows whose first number is nobody else's, as in float32 nearly all are, need no further look.
-    first_column = as_matrix(X[:, :1])[:, 0]
-    _, group, sizes = np.unique(first_column, return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(as_numpy(X[:, 0]), return_inverse=True, return_counts=True)
     is_first = sizes[group] == 1
     shared, seen = np.flatnonzero(~is_first), set()
     for some in _rows_in_cache(len(shared), X.shape[1]):
-        for row, digest in zip(shared[some], _digests(as_matrix(X[shared[some]])), strict=True):
+        for row, digest in zip(shared[some], _digests(as_numpy(X[shared[some]])), strict=True):
             is_first[row] = digest not in seen
             seen.add(digest)
     return np.flatnonzero(is_first)
-
-
-class DistinctRowCount:
-    """Count distinct rows, as :func:`distinct_rows` tells them apart, of a cloud that comes in blocks.
-
-    Of each row its SHA-256 digest is kept, not the row. All blocks must have one dtype.
-    """
-
-    def __init__(self) -> None:
-        self._seen: set[bytes] = set()
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
-    def add(self, X: np.ndarray) -> None:
-        """Take in rows, shape (n, d), of a real dtype."""
-        self._seen.update(_digests(X))
 
 
 def _digests(X: np.ndarray) -> Iterator[bytes]:
@@ -156,7 +160,7 @@ def _digests(X: np.ndarray) -> Iterator[bytes]:
         yield hashlib.sha256(row).digest()
 
 
-def squarable(X: np.ndarray) -> np.ndarray:
+def squarable(X: Any) -> Any:
     """Divide by a power of two where squares, or sums of them, would leave the range of float64.
 
     The largest magnitude is then in [1/2, 1). All but extreme matrices are returned as they are: never write
@@ -165,16 +169,16 @@ def squarable(X: np.ndarray) -> np.ndarray:
     return _scaled(X, max(X.max(), -X.min()))
 
 
-def centred(X: np.ndarray) -> np.ndarray:
+def centred(X: Any) -> Any:
     """Subtract the mean row; of extreme matrices, :func:`squarable`.
 
     Parameters
     ----------
-    X : ndarray of float64, shape (n, d)
+    X : ndarray or torch.Tensor of float64, shape (n, d)
 
     Returns
     -------
-    ndarray of float64, shape (n, d)
+    ndarray or torch.Tensor of float64, shape (n, d)
         Zero throughout if every column is constant to rounding: its largest and smallest entries
         are within four units in the last place of float64.
 
@@ -184,37 +188,55 @@ def centred(X: np.ndarray) -> np.ndarray:
     offset, which in hidden states can be a thousand times the signal; that of the second to the
     signal only. A constant column becomes exactly zero.
     """
+    xp = namespace(X)
     low, high, mean = _extremes_and_mean(X)
-    magnitude = np.maximum(high, -low)
-    scaled = _scaled(X, magnitude.max())
+    scaled = _scaled(X, xp.maximum(high, -low).max())
     if scaled is not X:
         return centred(scaled)
-    if (high - low <= 4 * np.finfo(float).eps * magnitude).all():
-        return np.zeros_like(X)
-    X, rest = np.empty_like(X), 0.0
-    for rows in _rows_in_cache(*X.shape):
-        rest = rest + np.subtract(scaled[rows], mean, out=X[rows]).sum(axis=0)
+    if is_constant(low, high):
+        return xp.zeros_like(X)
+    X, rest = xp.empty_like(X), 0.0
+    for rows in _blocks_in_cache(X):
+        rest = rest + xp.subtract(scaled[rows], mean, out=X[rows]).sum(axis=0)
     X -= rest / len(X)
     return _scaled(X, (high - low).max())  # what is left may be small beside the offset
 
 
-def _scaled(X: np.ndarray, largest: float) -> np.ndarray:
+def is_constant(low: Any, high: Any) -> bool:
+    """Whether every column, from `low` to `high`, is constant to four units in the last place of float64."""
+    magnitude = namespace(low).maximum(high, -low)
+    return bool((high - low <= 4 * np.finfo(float).eps * magnitude).all())
+
+
+def row_blocks(X: Any, rows: int) -> Iterator[slice]:
+    """Divide a matrix into blocks of so many rows, which fit in a cache; on a GPU, into one of all rows."""
+    size = max(1, rows if isinstance(X, np.ndarray) else len(X))
+    for start in range(0, len(X), size):
+        yield slice(start, start + size)
+
+
+def _scaled(X: Any, largest: float) -> Any:
     """Divide by the power of two next to the largest magnitude, or about as much, if that is extreme."""
-    _, exponent = np.frexp(largest)
+    _, exponent = math.frexp(largest)
+    # Tensors that stay on a GPU are of types that are never so extreme.
     return X if abs(exponent) <= COMFORTABLE_EXPONENT else np.ldexp(X, -exponent)
 
 
-def _extremes_and_mean(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _extremes_and_mean(X: Any) -> tuple[Any, Any, Any]:
     """Least, greatest and mean value of each column; the rows come from memory once."""
-    low, high, total = X[0], X[0], 0.0
+    xp, low, high, total = namespace(X), X[0], X[0], 0.0
     # The sums of extreme matrices may overflow; their extremes are enough.
     with np.errstate(over="ignore", invalid="ignore"):
-        for rows in _rows_in_cache(*X.shape):
+        for rows in _blocks_in_cache(X):
             block = X[rows]
-            low = np.minimum(low, block.min(axis=0))
-            high = np.maximum(high, block.max(axis=0))
+            low = xp.minimum(low, xp.amin(block, axis=0))
+            high = xp.maximum(high, xp.amax(block, axis=0))
             total = total + block.sum(axis=0)
         return low, high, total / len(X)
+
+
+def _blocks_in_cache(X: Any) -> Iterator[slice]:
+    return row_blocks(X, CACHE_BYTES // (8 * X.shape[1]))
 
 
 def _rows_in_cache(n: int, d: int) -> Iterator[slice]:

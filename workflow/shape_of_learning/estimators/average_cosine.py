@@ -1,14 +1,28 @@
 """Average cosine similarity between vectors: how much they point one way."""
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_matrix, is_on_gpu
-from shape_of_learning.estimators.moments import Moments
+from shape_of_learning.estimators.arrays import (
+    as_matrix,
+    is_constant,
+    namespace,
+    row_blocks,
+    squarable,
+)
+
+# Rows are taken in so many bytes at a time, so that what is made of them takes little memory.
+BLOCK_BYTES = 1 << 24
+# Squared norms between these are taken as they are: no square of a coordinate that counts beside the
+# largest underflows, and none overflows.
+LEAST_SQUARE, LARGEST_SQUARE = 1e-250, 1e300
 
 
-def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
+def average_cosine(X: ArrayLike, center: bool = False) -> float:
     r"""Mean cosine of the angle between two different rows, over all pairs.
 
     .. math:: \frac{1}{n (n - 1)} \sum_{i \ne j} u_i \cdot u_j
@@ -17,9 +31,9 @@ def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
 
     Parameters
     ----------
-    X : array_like or torch.Tensor, shape (n, d), or Moments
-        Vectors, n >= 2, of any real dtype; computed in float64. Or what a pass over them left, with
-        the part ``"directions"``, or ``"centred_directions"`` if they are centred.
+    X : array_like or torch.Tensor, shape (n, d)
+        Vectors, n >= 2, of any real dtype; computed in float64, those on a GPU there if they are
+        float32, bfloat16 or float16.
     center : bool
         Whether to subtract the mean vector first.
 
@@ -32,8 +46,7 @@ def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, has fewer than two rows, or holds NaN or infinity; if moments
-        lack the part.
+        If `X` is not two-dimensional, has fewer than two rows, or holds NaN or infinity.
 
     Notes
     -----
@@ -50,23 +63,76 @@ def average_cosine(X: ArrayLike | Moments, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
-    if is_on_gpu(X):
-        from shape_of_learning.estimators.on_gpu import average_cosine as on_gpu
-
-        return on_gpu.average_cosine(X, center)
-    if isinstance(X, Moments):
-        moments = X
-    else:
-        X = as_matrix(X)
-        moments = Moments(X.shape[1], () if center else ("directions",))
-        moments.add(X)
-        if center:
-            moments.add_directions(X)
-    if moments.n < 2:
-        raise ValueError(f"X has {moments.n} row, but a pair takes at least 2")
-    if center and moments.is_constant:
+    X = as_matrix(X, stay=True)
+    if len(X) < 2:
+        raise ValueError(f"X has {len(X)} row, but a pair takes at least 2")
+    if not center:
+        return _from_directions(X[rows] for rows in _blocks(X))
+    X = squarable(X)
+    xp = namespace(X)
+    low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
+    if is_constant(low, high):
         return math.nan
-    directions = moments.centred_directions if center else moments.directions
-    if directions is None:
-        raise ValueError("X are moments without the directions that this cosine takes")
-    return directions.average_cosine()
+    # The mean in two parts: the first row, lest a common offset cost digits, and the rest.
+    first, rest = X[0], _mean_beside(X[0], X)
+    # A row equal to the mean keeps the rounding of the mean, whose direction says nothing.
+    reach = xp.maximum(abs(low - first - rest), abs(high - first - rest))
+    noise = 8 * np.finfo(float).eps * float(reach @ reach) ** 0.5
+    return _from_directions((X[rows] - first - rest for rows in _blocks(X)), noise)
+
+
+def _from_directions(blocks: Iterable[Any], noise: float = 0.0) -> float:
+    """Mean cosine of rows that come in blocks; those whose norm is not above `noise` have no direction."""
+    total, directed = 0.0, 0
+    for rows in blocks:
+        xp = namespace(rows)
+        with np.errstate(over="ignore"):
+            squares = xp.einsum("ij,ij->i", rows, rows)
+        usual = (squares > LEAST_SQUARE) & (squares < LARGEST_SQUARE)
+        norms = xp.sqrt(squares)
+        kept = usual & (norms > noise)
+        norms[~kept] = math.inf
+        # Not a matrix product, whose last bits depend on the number of threads.
+        total = total + xp.einsum("i,ij->j", 1 / norms, rows)
+        directed += int(kept.sum())
+        if not usual.all():
+            units = _extreme_directions(rows[~usual], noise)
+            total = total + units.sum(axis=0)
+            directed += len(units)
+    if directed < 2:
+        return math.nan
+    return min((float((total**2).sum()) - directed) / (directed * (directed - 1)), 1.0)
+
+
+def _extreme_directions(rows: Any, noise: float) -> Any:
+    """Directions of rows that are too large or too small to be squared, shape (at most n, d)."""
+    xp = namespace(rows)
+    largest = xp.amax(abs(rows), axis=1)
+    rows, largest = rows[largest > 0], largest[largest > 0]
+    rows = rows / largest[:, None]
+    norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
+    kept = norms > noise / largest
+    return rows[kept] / norms[kept, None]
+
+
+def _mean_beside(origin: Any, X: Any) -> Any:
+    """Mean row less `origin`, as if summed in twice the precision."""
+    total, lost = 0.0, 0.0
+    for rows in _blocks(X):
+        part = _column_sums(X[rows] - origin)
+        # Knuth's exact sum of two: `lost` is what the rounding of `total` leaves over.
+        old, total = total, total + part
+        added = total - old
+        lost = lost + ((old - (total - added)) + (part - added))
+    return (total + lost) / len(X)
+
+
+def _column_sums(X: Any) -> Any:
+    # In two steps, by 32 rows and then over these: rounding grows with 32 + n/32 rows, not with n.
+    whole = len(X) // 32 * 32
+    parts = X[:whole].reshape(whole // 32, 32, X.shape[1]).sum(axis=1)
+    return parts.sum(axis=0) + X[whole:].sum(axis=0)
+
+
+def _blocks(X: Any) -> Iterable[slice]:
+    return row_blocks(X, BLOCK_BYTES // (8 * X.shape[1]))

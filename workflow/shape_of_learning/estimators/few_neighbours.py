@@ -42,9 +42,9 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
 
     Notes
     -----
-    By :func:`~shape_of_learning.estimators.squared_distances.relative_error`, a squared distance s from x comes out
-    as some :math:`\hat s` with :math:`|\hat s - s| \le \varepsilon \max(|x|^2, s)`. If b bounds the k
-    smallest :math:`\hat s`, the true ones of these, and with them the k smallest, are at most
+    By :func:`.squared_distances.relative_error`, a squared distance s from x comes out as some
+    :math:`\hat s` with :math:`|\hat s - s| \le \varepsilon \max(|x|^2, s)`. If b bounds the k smallest
+    :math:`\hat s`, the true ones of these, and with them the k smallest, are at most
     :math:`t = (b + \varepsilon |x|^2) / (1 - \varepsilon)`; whoever is as near as that has
     :math:`\hat s \le (1 + \varepsilon) t + \varepsilon |x|^2`. All these are looked at.
     """

@@ -6,13 +6,15 @@ rounding can have done to the product tells the few pairs, too close for their n
 Where only a few neighbours are asked for, a coarser product is enough to tell who can be among them.
 """
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_count, as_matrix, distinct_rows, is_on_gpu
+from shape_of_learning.estimators.arrays import as_count, as_matrix, first_appearances
 from shape_of_learning.estimators.few_neighbours import nearest_few
+from shape_of_learning.estimators.neighbours_on_gpu import search_on_gpu
 from shape_of_learning.estimators.squared_distances import median_point, too_close
 
 # All products at once, which spares half of the operations since they are symmetric, up to this many
@@ -24,9 +26,9 @@ GROUPS_PER_NEIGHBOUR = 8
 GATHERED_ROWS = 256
 # Beyond, the difference of two numbers could overflow.
 LARGEST = 2.0**1000
-# The bulk of the vectors is not scaled if its squared norms are below this and above its inverse.
+# Vectors are not scaled if the median of their squared norms is below this and above its inverse.
 COMFORTABLE = 2.0**200
-# Beyond, where the bulk is at that scale, a norm is not squared.
+# Beyond, where the median is at that scale, a norm is not squared.
 OUTLYING = 2.0**300
 
 
@@ -36,7 +38,8 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        Vectors, n >= k + 1. Any real dtype.
+        Vectors, n >= k + 1. Any real dtype; searched in float64, those on a GPU there if they are
+        float32, bfloat16 or float16.
     k : int
         Number of neighbours.
 
@@ -56,11 +59,10 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     Notes
     -----
     Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
-    (:func:`~shape_of_learning.estimators.squared_distances.too_close` has the proof, and for five neighbours or
-    fewer, which are found twice as fast, :func:`~shape_of_learning.estimators.few_neighbours.nearest_few`), down to
-    1e-307, below which numbers themselves are coarser. Within that, the last bits are those of the BLAS
-    library that multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB
-    of these.
+    (:func:`.squared_distances.too_close` has the proof, and for five neighbours or fewer, which are found
+    twice as fast, :func:`.few_neighbours.nearest_few`), down to 1e-307, below which numbers themselves are
+    coarser. Within that, the last bits are those of the BLAS library that multiplies. Time O(n^2 d);
+    memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB of these.
 
     Examples
     --------
@@ -69,34 +71,29 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
            [4.24264069, 5.        ],
            [1.        , 4.24264069]])
     """
-    if is_on_gpu(X):
-        from shape_of_learning.estimators.on_gpu import neighbours as on_gpu
-
-        return on_gpu.nearest_distances(X, k)
-    X = as_matrix(X, finite=False)
-    k = enough_neighbours(X, k)
-    if not np.maximum(X.max(), -X.min()) <= LARGEST:
-        as_matrix(X)  # which tells NaN and infinity apart
-        raise ValueError("X holds numbers beyond 2^1000, whose differences could overflow")
-    first = distinct_rows(X)
-    if len(first) < len(X):
-        X = X[first]
-    m = len(X)
-    distances = np.full((m, k), np.nan)
-    existing = min(k, m - 1)
-    if existing:
-        X = np.ascontiguousarray(X)
-        few = nearest_few(X, existing)
-        distances[:, :existing] = _search(X, existing) if few is None else few
-    return distances
-
-
-def enough_neighbours(X: Sized, k: int) -> int:
-    """Read the number of neighbours; raises ValueError if there are not so many others."""
+    X, given = as_matrix(X, finite=False, stay=True), X
     k = as_count(k, "k", 1)
     if len(X) < k + 1:
         raise ValueError(f"X has {len(X)} rows, but k={k} neighbours take at least {k + 1}")
-    return k
+    if not max(float(X.max()), -float(X.min())) <= LARGEST:
+        as_matrix(given)  # which tells NaN and infinity apart
+        raise ValueError("X holds numbers beyond 2^1000, whose differences could overflow")
+    first = first_appearances(X)
+    if len(first) < len(X):
+        X = X[first]
+    distances = np.full((len(X), k), np.nan)
+    existing = min(k, len(X) - 1)
+    if existing:
+        distances[:, :existing] = _nearest(X, existing)
+    return distances
+
+
+def _nearest(X: Any, k: int) -> np.ndarray:
+    if not isinstance(X, np.ndarray):
+        return search_on_gpu(X, k)
+    X = np.ascontiguousarray(X)
+    few = nearest_few(X, k)
+    return _search(X, k) if few is None else few
 
 
 def _search(X: np.ndarray, k: int) -> np.ndarray:
@@ -134,7 +131,7 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Bring the bulk of the vectors near the origin, and to a scale at which they can be squared.
+    """Bring most of the vectors near the origin, and to a scale at which they can be squared.
 
     Returns the vectors less :func:`median_point`, divided by two to the power that is returned last, and
     half of their squared norms.

@@ -12,15 +12,15 @@ ACCURACY = 1.9e-9
 MEDIAN_ROWS = 256
 # Multiples of it, modulo one, are as far from each other as can be, and have no period.
 GOLDEN_RATIO = (5**0.5 - 1) / 2
-# Squares vanish below the least number of their type, eight of them per coordinate at most.
-VANISHING = 8
+# Squares underflow below the least number of their type, eight of them per coordinate at most.
+UNDERFLOWS = 8
 
 
 def median_point(X: ArrayLike) -> np.ndarray:
     """Return a point near most of the vectors, from which their norms are small; shape (d,).
 
-    The median, unlike the mean, stays with the bulk when a few rows have a massive coordinate. Any
-    point near the bulk serves as well: that of some of the rows, and of an even number the lower middle.
+    The median, unlike the mean, stays with most rows when a few have a massive coordinate. Any point
+    near them serves as well: that of some of the rows, and of an even number the lower middle.
     These rows have no period, which windows of text may have.
     """
     count = min(len(X), MEDIAN_ROWS)
@@ -62,7 +62,7 @@ def relative_error(d: int, dtype: DTypeLike) -> float:
 
 def underflow(d: int, dtype: DTypeLike) -> float:
     """Bound what underflow takes away from half a squared distance of vectors with d coordinates."""
-    return VANISHING * d * float(np.finfo(dtype).tiny)
+    return UNDERFLOWS * d * float(np.finfo(dtype).tiny)
 
 
 def too_close(halves: np.ndarray, d: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import over_all_pairs
 from shape_of_learning import average_cosine
-from shape_of_learning.estimators import moments
+from shape_of_learning.estimators import average_cosine as module
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("rows_per_block", [1, 7, 1024])
 def test_the_closed_form_is_the_mean_over_all_pairs(rows_per_block, monkeypatch):
     X = hidden_states()
-    monkeypatch.setattr(moments, "BLOCK_BYTES", rows_per_block * 8 * X.shape[1])
+    monkeypatch.setattr(module, "BLOCK_BYTES", rows_per_block * 8 * X.shape[1])
     # Cosines lie in [-1, 1], and so do the errors of their mean in units of the last place.
     assert average_cosine(X) == pytest.approx(over_all_pairs(X), abs=1e-14)
     assert average_cosine(X, center=True) == pytest.approx(over_all_pairs(X, True), abs=1e-14)
