@@ -12,7 +12,7 @@ rule dump_embeddings:
     """Run the sampled windows through one checkpoint, store every layer and measure its loss."""
     input:
         checkpoint=checkpoint_inputs,
-        text=CLEAN_TEXT,
+        **CLEAN_CORPUS,
     output:
         embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
         loss="<results>/losses/{model}/{revision}.csv",

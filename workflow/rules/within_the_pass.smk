@@ -13,7 +13,7 @@ rule measure_checkpoint:
     """Run the sampled windows through one checkpoint and measure all layers with all estimators."""
     input:
         checkpoint=checkpoint_inputs,
-        text=CLEAN_TEXT,
+        **CLEAN_CORPUS,
     output:
         measurements=directory("<results>/within_the_pass/measurements/{model}/{revision}"),
         loss="<results>/within_the_pass/losses/{model}/{revision}.csv",
