@@ -11,8 +11,8 @@ STEPS: dump_embeddings, one forward pass per checkpoint.
 rule dump_embeddings:
     """Run the sampled windows through one checkpoint, store every layer and measure its loss."""
     input:
-        checkpoint=checkpoint_inputs,
         **CLEAN_CORPUS,
+        checkpoint=checkpoint_inputs,
     output:
         embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
         loss="<results>/losses/{model}/{revision}.csv",
