@@ -16,7 +16,10 @@ from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.merging import results_folder, with_defaults
 from shape_of_learning.plan.science import SCRIPTS, science
-from shape_of_learning.script_arguments.settings import export_plumbing_settings
+from shape_of_learning.script_arguments.settings import (
+    export_plumbing_settings,
+    without_plumbing,
+)
 
 
 def has_hub_token():

@@ -23,8 +23,33 @@ def export_plumbing_settings(settings: Mapping[str, Any]) -> None:
     plumbing = {
         "corpus_sources": settings["corpus"]["sources"],
         "window_batch_size": settings["forward"]["batch_size"],
+        "forward_threads": settings["forward"]["threads"],
     }
     os.environ[VARIABLE] = json.dumps(plumbing)
+
+
+def without_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of the configuration what no number depends on.
+
+    Parameters
+    ----------
+    settings : mapping
+        The sections of the configuration.
+
+    Returns
+    -------
+    dict
+        Without ``forward.batch_size`` and ``forward.threads``, and of the corpus sources just the one
+        in use, without its addresses and digests.
+    """
+    corpus, forward = settings["corpus"], settings["forward"]
+    source = corpus["sources"][corpus["source"]]
+    kept = {key: source[key] for key in ("builtin", "member", "format") if key in source}
+    return {
+        **settings,
+        "corpus": {**corpus, "sources": {corpus["source"]: kept}},
+        "forward": {key: forward[key] for key in forward if key not in ("batch_size", "threads")},
+    }
 
 
 def plumbing_settings() -> dict[str, Any]:
@@ -33,7 +58,19 @@ def plumbing_settings() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``corpus_sources``, the key `corpus.sources`, and ``window_batch_size``, the key
-        `forward.batch_size`; empty for a script that Snakemake has not started.
+        ``corpus_sources``, ``window_batch_size`` and ``forward_threads``: the keys `corpus.sources`,
+        `forward.batch_size` and `forward.threads`; empty for a script that Snakemake has not started.
     """
     return json.loads(os.environ.get(VARIABLE, "{}"))
+
+
+def with_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo :func:`without_plumbing` in a job, by :func:`plumbing_settings`."""
+    plumbing = plumbing_settings()
+    corpus = {**settings["corpus"], "sources": plumbing["corpus_sources"]}
+    forward = {
+        **settings["forward"],
+        "batch_size": plumbing["window_batch_size"],
+        "threads": plumbing["forward_threads"],
+    }
+    return {**settings, "corpus": corpus, "forward": forward}
