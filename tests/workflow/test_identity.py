@@ -32,7 +32,8 @@ def finished(tmp_path_factory) -> Checkout:
 def copied(checkout: Checkout, folder: Path, *names: str, keep_times: bool = True) -> Checkout:
     """Copy a checkout, or some of what is in it, by `cp`."""
     folder.mkdir(exist_ok=True)
-    sources = [checkout.folder / name for name in names or os.listdir(checkout.folder)]
+    whole = [path.name for path in checkout.folder.iterdir()]
+    sources = [checkout.folder / name for name in names or whole]
     subprocess.run(["cp", "-a" if keep_times else "-r", *sources, folder], check=True)
     return Checkout(folder)
 
@@ -100,7 +101,7 @@ def test_a_clone_beside_its_results_has_nothing_to_do(finished, tmp_path):
         subprocess.run([*git, *command], cwd=origin.folder, check=True)
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", origin.folder, clone], check=True)
-    made = own & set(os.listdir(finished.folder))
+    made = own & {path.name for path in finished.folder.iterdir()}
     assert copied(finished, clone, *made, keep_times=False).planned(*TINY) == {}
 
 

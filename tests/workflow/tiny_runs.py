@@ -22,9 +22,11 @@ MODEL = {
     },
 }
 FIGURES = {
-    **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
-    **dict.fromkeys(("anisotropy_measures", "loss_by_step", "table_1"), []),
     "figure_1": "all",
+    **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
+    "anisotropy_measures": [],
+    "loss_by_step": [],
+    "table_1": [],
 }
 
 

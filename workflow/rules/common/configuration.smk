@@ -98,6 +98,15 @@ def registry_entry(wildcards):
 MEASURED = "<results>" if setting("embeddings", "dump") else "<results>/within_the_pass"
 
 
+def files_of_the_user(paths):
+    """Input files that no rule makes; they are where they are, also if this workflow is a module with a prefix.
+
+    Snakemake would take {name} in a path for a wildcard. A file whose path holds that is read, but not watched.
+    """
+    paths = [os.path.relpath(p) if Path(p).is_relative_to(Path.cwd()) else str(p) for p in paths]
+    return [local(path) for path in sorted(paths) if not re.search(r"{\s*\w+", path)]
+
+
 def any_of(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"

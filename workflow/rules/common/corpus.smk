@@ -24,7 +24,7 @@ def source_urls(wildcards):
 def source_files(wildcards):
     """Sources that are files of this machine; a change of one is a change of the corpus."""
     paths = [url.removeprefix("file://") for url in source_urls(wildcards)]
-    return [local(path) for path in paths if Path(path).is_file()]
+    return files_of_the_user(path for path in paths if Path(path).is_file())
 
 
 def source_format(wildcards):

@@ -17,8 +17,7 @@ def checkpoint_inputs(wildcards):
         folder = f"<results>/pretrained/{wildcards.model}"
         return [f"{folder}.json", ancient(folder)]
     files = (file for file in Path(model.path).iterdir() if file.is_file())
-    # The user's own files are where they are, also if this workflow is a module with a prefix.
-    return sorted(local(str(file)) for file in files if file.suffix in CHECKPOINT_SUFFIXES)
+    return files_of_the_user(file for file in files if file.suffix in CHECKPOINT_SUFFIXES)
 
 
 def checkpoint_folder(wildcards):

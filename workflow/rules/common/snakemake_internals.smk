@@ -88,6 +88,14 @@ def let_the_scheduler_rest():
     workflow.scheduler.job_rate_limiter = None
 
 
+def escape_paths_of_environments():
+    """Let conda files be in a folder whose path holds braces: Snakemake fills wildcards into the whole path."""
+    for each in workflow.rules:
+        folder = str(each.basedir)
+        if re.search("[{}]", folder) and Path(folder).is_relative_to(WORKFLOW):
+            each.basedir = LocalSourceFile(re.sub("([{}])", r"\1\1", folder))
+
+
 def make_default(rule):
     """Set the default target, which a file that includes another does not take over from it."""
     workflow.default_target = rule
