@@ -2,5 +2,4 @@
 include: "workflow/Snakefile"
 
 
-# An included file cannot set the default target of the one that includes it.
-workflow.default_target = "all"
+make_default("all")

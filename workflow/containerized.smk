@@ -11,5 +11,4 @@ containerized: "shape-of-learning.sif"
 include: "Snakefile"
 
 
-# An included file cannot set the default target of the one that includes it.
-workflow.default_target = "all"
+make_default("all")

@@ -7,6 +7,7 @@ OUTPUTS:
     <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json
     <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
+    <results>/pretrained/{model}.json             digests of them, which stand for them
 STEPS: revisions are resolved, and the bad ones left out, while the run is planned; check_checkpoints once per
 model, then fetch_checkpoint for each good revision; or pretrain_model once per model. judge_checkpoints, when
 they have been measured.
@@ -84,9 +85,10 @@ rule pretrain_model:
     Its threads are part of the recipe, since they decide how sums are rounded.
     """
     input:
-        text=CLEAN_TEXT,
+        **CLEAN_CORPUS,
     output:
-        directory("<results>/pretrained/{model}"),
+        steps=directory("<results>/pretrained/{model}"),
+        receipt="<results>/pretrained/{model}.json",
     log:
         "<logs>/pretrained/{model}.log",
     benchmark:
@@ -107,7 +109,7 @@ rule pretrain_model:
         "Pretraining {wildcards.model}"
     shell:
         'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model} {params.recipe:q}'
-        " --seed {params.seed} --output {output:q} --log {log:q}"
+        " --seed {params.seed} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
 
 
 rule judge_checkpoints:

@@ -11,8 +11,8 @@ STEPS: dump_embeddings, one forward pass per checkpoint.
 rule dump_embeddings:
     """Run the sampled windows through one checkpoint, store every layer and measure its loss."""
     input:
+        **CLEAN_CORPUS,
         checkpoint=checkpoint_inputs,
-        text=CLEAN_TEXT,
     output:
         embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
         loss="<results>/losses/{model}/{revision}.csv",

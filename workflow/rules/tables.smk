@@ -78,7 +78,7 @@ rule write_protocol:
         "../../envs/corpus.yaml"
     params:
         science=science("write_protocol"),
-        settings=json.dumps(CONFIGURATION.settings),
+        settings=json.dumps(without_plumbing(CONFIGURATION.settings)),
     message:
         "Writing the protocol"
     shell:

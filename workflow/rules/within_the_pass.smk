@@ -12,8 +12,8 @@ STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of
 rule measure_checkpoint:
     """Run the sampled windows through one checkpoint and measure all layers with all estimators."""
     input:
+        **CLEAN_CORPUS,
         checkpoint=checkpoint_inputs,
-        text=CLEAN_TEXT,
     output:
         measurements=directory("<results>/within_the_pass/measurements/{model}/{revision}"),
         loss="<results>/within_the_pass/losses/{model}/{revision}.csv",

@@ -7,13 +7,15 @@ from pathlib import Path
 import yaml
 
 from shape_of_learning.script_arguments.running import run
+from shape_of_learning.script_arguments.settings import with_plumbing
 from shape_of_learning.storage.files import atomic_write
 
 
 def main(settings: str, output: Path) -> None:
-    """Turn JSON `settings` into a YAML file that ``--configfile`` takes again."""
+    """Turn JSON `settings`, with what no number depends on, into YAML that ``--configfile`` takes again."""
+    whole = with_plumbing(json.loads(settings))
     with atomic_write(output) as partial:
-        partial.write_text(yaml.safe_dump(json.loads(settings), sort_keys=False), encoding="utf-8")
+        partial.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
 
 
 if __name__ == "__main__":

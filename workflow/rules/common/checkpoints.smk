@@ -1,6 +1,5 @@
 """What the rules of the checkpoints ask of a model."""
 
-CLEAN_TEXT = f"<results>/corpus/{setting('corpus', 'source')}/text.txt"
 MODELS_BY_SOURCE = {
     source: [name for name, model in MODELS.items() if model.source == source]
     for source in ("hub", "path", "pretraining")
@@ -114,7 +113,7 @@ def hub_arguments(wildcards):
 
 def downloaded_folder(wildcards):
     """Where a checkpoint of the Hub is."""
-    return shared(f"checkpoints/{wildcards.model}/{wildcards.revision}")
+    return own_path(f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}")
 
 
 def download(folder, receipt):

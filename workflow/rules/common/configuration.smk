@@ -1,9 +1,8 @@
-"""What all rules share: the parsed configuration, and where scripts and library are."""
+"""What all rules share: the parsed configuration, and how the user is told something."""
 
 import json
 import os
 import re
-import shlex
 import sys
 from functools import cache
 from pathlib import Path
@@ -11,37 +10,55 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.configuration import FIGURES, read_configuration
-from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
-
-WORKFLOW = Path(workflow.current_basedir).parents[1]
-
-# A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both. Where the
-# scripts lie is here and in no rule, since no result depends on it.
-shell.prefix(
-    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))} PYTHONNOUSERSITE=1"
-    f" SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+from shape_of_learning.plan.configuration import FIGURES, read_configuration
+from shape_of_learning.plan.corpus_receipt import check_receipt
+from shape_of_learning.plan.curve import curve_of
+from shape_of_learning.plan.merging import results_folder, with_defaults
+from shape_of_learning.plan.science import SCRIPTS, science
+from shape_of_learning.script_arguments.settings import (
+    export_plumbing_settings,
+    without_plumbing,
 )
 
 
-def hub_token_file():
-    """Where the Hugging Face client keeps the token of a login."""
+def has_hub_token():
+    """Whether gated models can be asked for: by a variable, or by a login of the Hugging Face client."""
     home = os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface"))
-    return Path(os.environ.get("HF_TOKEN_PATH", Path(home) / "token"))
+    file = Path(os.environ.get("HF_TOKEN_PATH", Path(home) / "token"))
+    return bool(os.environ.get("HF_TOKEN")) or file.exists()
 
 
-def read_configuration_or_stop():
-    token = bool(os.environ.get("HF_TOKEN")) or hub_token_file().exists()
+def at_the_door(function, *arguments, **options):
+    """Call a function while the rules are read; what it refuses ends Snakemake with one sentence."""
     try:
-        return read_configuration(config, WORKFLOW.parent / "config/models", has_hub_token=token)
+        return function(*arguments, **options)
     except InputError as error:
         raise WorkflowError(str(error)) from None
 
 
-CONFIGURATION = read_configuration_or_stop()
+# Entries of the working directory go before those that the workflow brings.
+MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
+CONFIGURATION = at_the_door(
+    read_configuration,
+    with_defaults(config, WORKFLOW.parent / "config/config.yaml"),
+    *MODEL_FOLDERS,
+    has_hub_token=has_hub_token(),
+)
 MODELS = CONFIGURATION.models
+
+
+def setting(section, key):
+    """One value of the configuration."""
+    return CONFIGURATION.settings[section][key]
+
+
+# Everything that is made lies under results/, or in a folder of the run there; benchmarks/ at the top is
+# another thing.
+pathvars:
+    results=at_the_door(results_folder, CONFIGURATION.settings["run"]),
+    logs="<results>/logs",
+    benchmarks="<results>/benchmarks",
 
 
 wildcard_constraints:
@@ -52,13 +69,18 @@ wildcard_constraints:
     estimator=r"[^/]+",
 
 
-def shared(path):
-    """Path of a download that other runs may share.
+# Snakemake compares the times of folders and large files, which a copy of the checkout may set anew. So the text
+# counts as ever old, and the small alphabet.json, which holds its digest, says whether it is another.
+_CORPUS = f"<results>/corpus/{setting('corpus', 'source')}"
+CLEAN_CORPUS = {"text": ancient(f"{_CORPUS}/text.txt"), "alphabet": f"{_CORPUS}/alphabet.json"}
 
-    It is no output of a rule, since Snakemake removes the outputs of a job that fails and touches those of one
-    that does not; a small receipt in <results> is, and stands for it.
-    """
-    return workflow.pathvars.apply(f"<resources>/{path}")
+export_plumbing_settings(CONFIGURATION.settings)
+at_the_door(
+    check_receipt,
+    setting("corpus", "source"),
+    setting("corpus", "sources")[setting("corpus", "source")],
+    Path(own_path(f"{_CORPUS}/source.json")),
+)
 
 
 def science_of_estimator(script):
@@ -71,14 +93,18 @@ def registry_entry(wildcards):
     return str(ESTIMATORS[wildcards.estimator])
 
 
-def setting(section, key):
-    """One value of the configuration."""
-    return CONFIGURATION.settings[section][key]
-
-
 # What is measured with and without a dump lies apart. Of a file that a rule has not made itself, Snakemake takes
 # whatever is there, and would not see that windows or batches are others since the other rule made it.
 MEASURED = "<results>" if setting("embeddings", "dump") else "<results>/within_the_pass"
+
+
+def files_of_the_user(paths):
+    """Input files that no rule makes; they are where they are, also if this workflow is a module with a prefix.
+
+    Snakemake would take {name} in a path for a wildcard. A file whose path holds that is read, but not watched.
+    """
+    paths = [os.path.relpath(p) if Path(p).is_relative_to(Path.cwd()) else str(p) for p in paths]
+    return [local(path) for path in sorted(paths) if not re.search(r"{\s*\w+", path)]
 
 
 def any_of(names):
@@ -92,16 +118,10 @@ def fail(reason):
 
 
 def warn(sentences):
-    """Tell the user, on the terminal and not only in a log."""
-    for sentence in sentences:
-        print(f"NOTE: {sentence}", file=sys.stderr)
+    """Tell the user, on the terminal and not only in a log: once, and not again in each job's own Snakemake."""
+    if is_main_process() and "--lint" not in sys.argv:
+        for sentence in sentences:
+            print(f"NOTE: {sentence}", file=sys.stderr)
 
 
-def let_the_scheduler_rest():
-    """Take out the limit on jobs per second, which makes long runs slower and slower.
-
-    With it, Snakemake 9.27 schedules a wake-up one second later at each wake-up, so that every job that
-    ends adds one more look at all ready jobs per second for the rest of the run. `--jobs` and `--cores`
-    limit what runs at a time.
-    """
-    workflow.scheduler.job_rate_limiter = None
+warn(CONFIGURATION.notices)

@@ -7,7 +7,7 @@ def source_entry(wildcards):
 
 def raw_corpus(wildcards):
     """Where the source is, unpacked."""
-    return shared(f"corpus/{wildcards.source}.raw")
+    return own_path(f"<resources>/corpus/{wildcards.source}.raw")
 
 
 def source_checks(wildcards):
@@ -24,7 +24,7 @@ def source_urls(wildcards):
 def source_files(wildcards):
     """Sources that are files of this machine; a change of one is a change of the corpus."""
     paths = [url.removeprefix("file://") for url in source_urls(wildcards)]
-    return [path for path in paths if Path(path).is_file()]
+    return files_of_the_user(path for path in paths if Path(path).is_file())
 
 
 def source_format(wildcards):

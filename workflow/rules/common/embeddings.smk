@@ -14,18 +14,19 @@ def checkpoint_inputs(wildcards):
             f"<results>/checkpoints/{path}.json" if is_kept else f"<resources>/checkpoints/{path}"
         )
     if model.source == "pretraining":
-        return f"<results>/pretrained/{wildcards.model}"
+        folder = f"<results>/pretrained/{wildcards.model}"
+        return [f"{folder}.json", ancient(folder)]
     files = (file for file in Path(model.path).iterdir() if file.is_file())
-    return sorted(str(file) for file in files if file.suffix in CHECKPOINT_SUFFIXES)
+    return files_of_the_user(file for file in files if file.suffix in CHECKPOINT_SUFFIXES)
 
 
-def checkpoint_folder(wildcards, input):
+def checkpoint_folder(wildcards):
     """The checkpoint's folder itself."""
     model = MODELS[wildcards.model]
     if model.source == "path":
         return model.path
     if model.source == "pretraining":
-        return f"{input.checkpoint}/{wildcards.revision}"
+        return own_path(f"<results>/pretrained/{wildcards.model}/{wildcards.revision}")
     return downloaded_folder(wildcards)
 
 

@@ -9,7 +9,7 @@ from shape_of_learning.plan import resources as needs
 
 # All that is measured of a checkpoint travels as one job. Only where jobs are submitted (`--jobs`): on one machine,
 # a dry-run would form the groups for nothing, which takes a minute for the paper's 27,000 jobs.
-checkpoint_group = None if workflow.resource_settings.nodes is None else "{model}@{revision}"
+checkpoint_group = "{model}@{revision}" if submits_jobs() else None
 
 
 def if_counted(**asked):
@@ -18,20 +18,13 @@ def if_counted(**asked):
     They are counted where jobs are submitted, or the command line limits any resource. Else to look them up for the
     paper's 25,000 measurements would take an eighth of the time of a dry-run.
     """
-    limited = workflow.global_resources.keys() - {"_cores", "_nodes"}
-    return asked if limited or workflow.resource_settings.nodes is not None else {}
+    return asked if limits_resources() or submits_jobs() else {}
 
 
 @cache
 def work_of(name):
     """A model's shape, and the sample that is run through each of its checkpoints."""
     return needs.Work.of(MODELS[name], CONFIGURATION.settings)
-
-
-def set_by_profile(rule, resource):
-    """What a profile or the command line sets a rule's resource to; None if neither does."""
-    overwritten = workflow.resource_settings.overwrite_resources.get(rule, {})
-    return overwritten[resource].raw if resource in overwritten else None
 
 
 def runs_beside_snakemake(rule):
@@ -71,7 +64,7 @@ def forward_gpus(wildcards):
 
 def is_on_gpu(rule):
     """Whether a rule that asks for GPUs gets them; on one machine nobody is asked, and the CPU takes the most."""
-    return workflow.resource_settings.nodes is not None and set_by_profile(rule, "gpu") != 0
+    return submits_jobs() and set_by_profile(rule, "gpu") != 0
 
 
 def forward_memory(wildcards, threads, attempt):

@@ -27,13 +27,12 @@ def jobs_of_an_earlier_run():
 
 def refuse_to_lose_sight_of_jobs():
     """Stop if SLURM forgets ended jobs before the plugin has looked, which would then wait for them for ever."""
-    if workflow.executor_plugin.name != "slurm":
+    if executor() != "slurm":
         return
     age = re.search(
         r"^MinJobAge\s*=\s*(\d+)", answer_of("scontrol", "show", "config"), re.MULTILINE
     )
-    uses_squeue = workflow.executor_settings.status_command == "squeue"
-    if uses_squeue and age and int(age[1]) < SECONDS_TO_REMEMBER_JOBS:
+    if asks_squeue() and age and int(age[1]) < SECONDS_TO_REMEMBER_JOBS:
         fail(
             f"SLURM forgets a job {age[1]} seconds after its end (MinJobAge), but {SECONDS_TO_REMEMBER_JOBS} are "
             "needed; ask the administrator for more, or use `--slurm-status-command sacct`, with which jobs that "
@@ -46,7 +45,7 @@ def refuse_to_work_beside_an_earlier_run():
 
     They would write the same files, and what they finish would be made twice.
     """
-    if workflow.executor_plugin.name != "slurm":
+    if executor() != "slurm":
         return
     if jobs := jobs_of_an_earlier_run():
         verb = "jobs of an earlier run are" if len(jobs) > 1 else "job of an earlier run is"

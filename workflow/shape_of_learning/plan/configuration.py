@@ -67,7 +67,7 @@ class Configuration:
 
 
 def read_configuration(
-    settings: Mapping[str, Any], model_folder: Path, *, has_hub_token: bool
+    settings: Mapping[str, Any], *model_folders: Path, has_hub_token: bool
 ) -> Configuration:
     """Validate the settings and the model entries that they name.
 
@@ -75,8 +75,8 @@ def read_configuration(
     ----------
     settings : mapping
         The merged configuration files and command line.
-    model_folder : Path
-        Folder of the model list.
+    *model_folders : Path
+        Folders of the model list. Of two entries of one name that of the later folder is taken.
     has_hub_token : bool
         Whether gated repositories can be asked for at all.
 
@@ -102,7 +102,9 @@ def read_configuration(
             "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "
             "is written that could be kept; set one of them"
         )
-    entries = read_entries(model_folder)
+    entries: Entries = {}
+    for folder in model_folders:
+        entries |= read_entries(folder)
     for figure, listed in settings["figures"].items():
         for name in listed if isinstance(listed, list) else ():
             if name not in entries:

@@ -25,7 +25,8 @@ def run(
     parser : argparse.ArgumentParser
         The script's own arguments; ``--log`` is added here.
     console : int
-        Lowest level that is shown on standard error. The log file holds everything.
+        Lowest level that is shown on standard error. The log file holds everything; where there is
+        nothing, there is no file.
 
     Notes
     -----
@@ -66,6 +67,8 @@ def _configure_logging(log: Path | None, console: int) -> None:
     logger.addHandler(shown)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        kept = logging.FileHandler(log, mode="w", encoding="utf-8")
+        log.unlink(missing_ok=True)
+        # Made when there is something to log: thousands of jobs have nothing to say.
+        kept = logging.FileHandler(log, mode="w", encoding="utf-8", delay=True)
         kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logger.addHandler(kept)

@@ -1,0 +1,59 @@
+"""Names of folders, models and files may hold what a shell, Snakemake or Python would take for its own."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tiny_runs
+from checkouts import REPOSITORY, check_out
+from tiny_models import save_tiny_model
+
+HARD = "a \"b\" {c} 'd' $(touch F) ü"
+RULES = sorted((REPOSITORY / "workflow").rglob("*.smk"))
+TEXTS = r"\{(?:wildcards|params|input|output|log)\b[^{}]*\}"
+# Whole numbers, by the schema of the configuration or the wildcard's pattern.
+NUMBERS = {
+    "{params.alphabet_size}",
+    "{params.batch_vectors}",
+    "{params.layers}",
+    "{params.neighbours}",
+    "{params.seed}",
+    "{wildcards.layer}",
+}
+
+
+@pytest.mark.parametrize("file", RULES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_every_text_that_reaches_a_shell_is_quoted(file):
+    commands = re.findall(
+        r"^    shell:\n(.*?)(?=^\S|\Z)", file.read_text(), re.MULTILINE | re.DOTALL
+    )
+    commands += re.findall(
+        r"^\w*COMMAND = \(\n(.*?)^\)", file.read_text(), re.MULTILINE | re.DOTALL
+    )
+    bare = {text for command in commands for text in re.findall(TEXTS, command)} - NUMBERS
+    assert not {text for text in bare if not text.endswith(":q}")}
+
+
+def test_a_run_in_a_hard_place_with_hard_names(tmp_path):
+    folder = tmp_path / HARD
+    checkout = check_out(folder)
+    settings = tiny_runs.set_up(checkout)
+    corpus = folder / HARD / "text {d}.xml"
+    corpus.parent.mkdir()
+    (folder / "export.xml").rename(corpus)
+    settings["corpus"]["sources"]["export"]["urls"] = [str(corpus)]
+    save_tiny_model(tmp_path / "weights {c}", "gpt_neox", head=True)
+    own = {"role": "decoder", "layers": 3, "hidden_size": 32, "label": 'm {n} "o" ü'}
+    own["path"] = str(tmp_path / "weights {c}")
+    checkout.write("config/models/own.yaml", {"own": own})
+    settings["models"].append("own")
+    settings["measurement"]["batch_vectors"] = 600
+    checkout.write("tiny.yaml", settings)
+    checkout.snakemake("--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")
+    table = (folder / "results/tables/measurements.csv").read_text()
+    assert "\nown,decoder,main,,,3," in table
+    assert (folder / "results/figures/figure_1.pdf").exists()
+    assert not [path for path in tmp_path.rglob("*") if path.name == "F"]
+    assert not Path("F").exists()
+    assert checkout.planned("--configfile", "tiny.yaml", "--cores", "2") == {}

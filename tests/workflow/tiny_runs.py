@@ -1,0 +1,47 @@
+"""A run of the whole chain that is as small as it can be."""
+
+from itertools import islice
+
+from checkouts import Checkout
+from shape_of_learning.corpus.python_topics import pages, write_export
+
+MODEL = {
+    "role": "decoder",
+    "layers": 1,
+    "hidden_size": 16,
+    "pretraining": {
+        "architecture": "gpt_neox",
+        "attention_heads": 2,
+        "vocabulary": 300,
+        "context": 128,
+        "batch_size": 2,
+        "learning_rate": 0.003,
+        "warmup_steps": 0,
+        "last_step": 1,
+        "threads": 1,
+    },
+}
+FIGURES = {
+    "figure_1": "all",
+    **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
+    "anisotropy_measures": [],
+    "loss_by_step": [],
+    "table_1": [],
+}
+
+
+def set_up(checkout: Checkout, name: str = "tiny") -> dict:
+    """Write a corpus of 40 pages, a model and ``tiny.yaml``, and return what the latter says."""
+    write_export(checkout.folder / "export.xml", dict(islice(pages(), 40)))
+    checkout.write("config/models/tiny.yaml", {name: MODEL})
+    source = {"urls": ["export.xml"], "format": "mediawiki"}
+    settings = {
+        "models": [name],
+        "corpus": {"source": "export", "sources": {"export": source}},
+        "sampling": {"windows": 48, "window_characters": 64},
+        # The distances of a batch are more than the megabyte up to which Snakemake compares digests.
+        "measurement": {"batch_vectors": 1400, "estimators": ["anisotropy", "two_nn"]},
+        "figures": FIGURES,
+    }
+    checkout.write("tiny.yaml", settings)
+    return settings

@@ -1,0 +1,87 @@
+"""What a configuration consists of: defaults, what the user says, and the folder of the run."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shape_of_learning.errors import InputError
+
+# What rules write into results/, so that no run may be called so.
+FOLDERS = (
+    "benchmarks",
+    "checkpoints",
+    "corpus",
+    "embeddings",
+    "figures",
+    "logs",
+    "losses",
+    "measurements",
+    "neighbours",
+    "pretrained",
+    "spectra",
+    "tables",
+)
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
+    """Complete what the user says by what a file says.
+
+    Parameters
+    ----------
+    given : mapping
+        The user's configuration; of a section it need not state more than what differs.
+    defaults : Path
+        YAML with all keys.
+
+    Returns
+    -------
+    dict
+        Sections are merged key by key; lists are replaced.
+    """
+    return _merged(yaml.load(defaults.read_text(encoding="utf-8"), _Loader), given)
+
+
+def results_folder(run: Any) -> str:
+    """Name the folder of a run's results.
+
+    Parameters
+    ----------
+    run : str or None
+        Key `run` of the configuration.
+
+    Returns
+    -------
+    str
+        ``"results"``, or a folder in it.
+
+    Raises
+    ------
+    InputError
+        Where the name is none that a folder in ``results/`` can have beside those of the rules.
+    """
+    if run is None:
+        return "results"
+    if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run):
+        raise InputError(
+            f"configuration key `run` is {run!r}, but names a folder in results/: use letters, "
+            "digits, `.`, `_` and `-`, and begin with a letter or digit"
+        )
+    if run.casefold() in FOLDERS:
+        raise InputError(
+            f"configuration key `run` is {run!r}, but results/{run.casefold()} is a folder of the "
+            "rules; choose another name"
+        )
+    return f"results/{run}"
+
+
+def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(defaults[key], value)
+        for key, value in given.items()
+        if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
+    }
+    return {**defaults, **given, **both}
