@@ -14,7 +14,6 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.science import SCRIPTS, science
-from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
 WORKFLOW = Path(workflow.current_basedir).parents[1]
 
@@ -59,16 +58,6 @@ def shared(path):
     that does not; a small receipt in <results> is, and stands for it.
     """
     return workflow.pathvars.apply(f"<resources>/{path}")
-
-
-def science_of_estimator(script):
-    """Digest of what a script computes with that loads the estimator which the wildcard names."""
-    return lambda wildcards: science(script, ESTIMATORS[wildcards.estimator].module)
-
-
-def registry_entry(wildcards):
-    """The entry of the estimator that the wildcard names; the registry's other entries decide nothing."""
-    return str(ESTIMATORS[wildcards.estimator])
 
 
 def setting(section, key):

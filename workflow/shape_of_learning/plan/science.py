@@ -36,7 +36,7 @@ def science(script: str, *modules: str) -> str:
     """
     content = hashlib.sha256()
     for file in science_modules(SCRIPTS / f"{script}.py", *modules):
-        content.update(f"{file.relative_to(PACKAGE).as_posix()}\0{_syntax(file)}\0".encode())
+        content.update(f"{file.relative_to(PACKAGE).as_posix()}\0{syntax(file)}\0".encode())
     return content.hexdigest()[:16]
 
 
@@ -58,7 +58,8 @@ def _is_plumbing(file: Path) -> bool:
 
 
 @cache
-def _syntax(file: Path) -> str:
+def syntax(file: Path) -> str:
+    """Write the syntax tree of a file, without comments and docstrings."""
     tree = _parsed(file)
     for node in ast.walk(tree):
         if (
