@@ -219,7 +219,7 @@ def _local(function: str, k: int, combine: str) -> Measure:
         {"k": _K, "combine": _COMBINE},
         depends_on_n=True,
         neighbours="k",
-        description=f"{label} takes k = {{k}} neighbours and combine = {{combine}}",
+        description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
 
 

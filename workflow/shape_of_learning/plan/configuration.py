@@ -93,12 +93,6 @@ def read_configuration(
     corpus, measurement = settings["corpus"], settings["measurement"]
     if corpus["source"] not in corpus["sources"]:
         raise unknown_name(corpus["source"], corpus["sources"], "source", "key `corpus.source`")
-    vectors, searched = measurement["batch_vectors"], measurement["neighbours"]
-    if vectors <= searched:
-        raise InputError(
-            f"configuration key `measurement.batch_vectors` is {vectors}, but the neighbour search looks for "
-            f"{searched} others (`measurement.neighbours`); set it to {searched + 1} or more"
-        )
     if settings["embeddings"]["keep"] and not settings["embeddings"]["dump"]:
         raise InputError(
             "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "

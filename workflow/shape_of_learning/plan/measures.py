@@ -1,7 +1,6 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from shape_of_learning.metrics.registry import (
     registered,
 )
 from shape_of_learning.plan.schema import unknown_name
-from shape_of_learning.plan.science import PACKAGE, science, syntax
+from shape_of_learning.plan.science import PACKAGE, digest_of, science
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
@@ -38,8 +37,14 @@ def chosen_measures(
     ------
     InputError
         One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
-        than are searched, or as :func:`registered` and :func:`find_measure`.
+        than are searched or than a batch has, or as :func:`registered` and :func:`find_measure`.
     """
+    vectors, searched = measurement["batch_vectors"], measurement["neighbours"]
+    if vectors <= searched:
+        raise InputError(
+            f"configuration key `measurement.batch_vectors` is {vectors}, but the neighbour search looks for "
+            f"{searched} others (`measurement.neighbours`); set it to {searched + 1} or more"
+        )
     known, settings = {*MEASURES, *registered()}, measurement["parameters"]
     for name in settings:
         if name not in known:
@@ -51,7 +56,7 @@ def chosen_measures(
         measure, own = find_measure(name), settings.get(name, {})
         checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
         chosen[name] = measure.chosen(name, checked)
-        _require_neighbours(chosen[name], measure, measurement["neighbours"])
+        _require_neighbours(chosen[name], measure, searched)
     return {name: chosen[name] for name in names}
 
 
@@ -65,7 +70,7 @@ def science_of_measure(measure: ChosenMeasure) -> str:
         raise InputError(
             f"measure `{measure.name}`: there is no module {measure.module}; correct its entry"
         )
-    return f"{science('measure')}-{sha256(syntax(Path(source.origin)).encode()).hexdigest()[:16]}"
+    return f"{science('measure')}-{digest_of(Path(source.origin))}"
 
 
 def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:

@@ -36,7 +36,7 @@ def science(script: str, *modules: str) -> str:
     """
     content = hashlib.sha256()
     for file in science_modules(SCRIPTS / f"{script}.py", *modules):
-        content.update(f"{file.relative_to(PACKAGE).as_posix()}\0{syntax(file)}\0".encode())
+        content.update(f"{file.relative_to(PACKAGE).as_posix()}\0{_syntax(file)}\0".encode())
     return content.hexdigest()[:16]
 
 
@@ -58,8 +58,7 @@ def _is_plumbing(file: Path) -> bool:
 
 
 @cache
-def syntax(file: Path) -> str:
-    """Write the syntax tree of a file, without comments and docstrings."""
+def _syntax(file: Path) -> str:
     tree = _parsed(file)
     for node in ast.walk(tree):
         if (
@@ -68,6 +67,11 @@ def syntax(file: Path) -> str:
         ):
             node.body = node.body[1:]
     return ast.dump(tree)
+
+
+def digest_of(file: Path) -> str:
+    """Digest of the syntax of one file, such as a module of another package."""
+    return hashlib.sha256(_syntax(file).encode()).hexdigest()[:16]
 
 
 @cache
