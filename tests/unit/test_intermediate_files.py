@@ -1,9 +1,10 @@
-import h5py
+import subprocess
+
 import numpy as np
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.batch_files import read_batches, write_batches
+from shape_of_learning.metrics.batch_files import digest_file, read_batches, write_batches
 from shape_of_learning.metrics.batches import Batch
 from shape_of_learning.metrics.measurements import LAYER_COLUMNS, BatchValue, write_measurements
 from shape_of_learning.storage.csv_table import read_rows
@@ -24,16 +25,24 @@ def test_batches_are_read_as_they_were_written(tmp_path):
             np.testing.assert_array_equal(read.content, written.content)
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "empty"])
+@pytest.mark.parametrize("damage", ["missing", "truncated", "replaced", "without its digest"])
 def test_a_damaged_file_is_one_sentence(tmp_path, damage):
-    path = tmp_path / "n.h5"
+    path, other = tmp_path / "n.h5", tmp_path / "other.h5"
+    write_batches(path, [Batch(4, 4, np.ones((4, 2)))])
+    write_batches(other, [Batch(4, 4, np.zeros((4, 2)))])
     if damage == "truncated":
-        write_batches(path, [Batch(4, 4, np.ones((4, 2)))])
         path.write_bytes(path.read_bytes()[:700])
-    elif damage == "empty":
-        h5py.File(path, "w").close()
+    elif damage == "replaced":
+        other.rename(path)
+    else:
+        (path if damage == "missing" else digest_file(path)).unlink()
     with pytest.raises(InputError, match=r"n\.h5 .*; delete it and run again"):
         read_batches(path)
+
+
+def test_sha256sum_takes_the_digest(tmp_path):
+    write_batches(tmp_path / "n.h5", [Batch(4, 4, np.ones((4, 2)))])
+    subprocess.run(["sha256sum", "--check", "--quiet", "n.h5.sha256"], cwd=tmp_path, check=True)
 
 
 def test_numbers_survive_the_table_and_undefined_ones_are_empty(tmp_path):

@@ -10,7 +10,8 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spectrum import spectrum
-from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.batch_files import write_batches
+from shape_of_learning.metrics.batches import Batch, contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.layer import measure_layer
 from shape_of_learning.metrics.measurements import LAYER_COLUMNS, write_measurements
 from shape_of_learning.metrics.registry import MEASURES, Measure
@@ -142,8 +143,7 @@ def test_a_missing_or_truncated_layer_is_named(tmp_path):
 
 def test_distances_that_are_none_name_their_file(tmp_path):
     measured(dump(tmp_path / "dump", hidden_states(400)), "two_nn")
-    with h5py.File(tmp_path / "neighbours/layer_0.h5", "r+") as file:
-        file["batch_0"][0] = -1.0
+    write_batches(tmp_path / "neighbours/layer_0.h5", [Batch(3, 3, -np.ones((3, 2)))])
     with pytest.raises(InputError, match=r"layer_0\.h5: distances must be positive .*delete"):
         measure.main(
             tmp_path / "neighbours", 0, ALL["two_nn"], Selection(), 300, tmp_path / "b.csv"

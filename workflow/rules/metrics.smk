@@ -2,8 +2,8 @@
 
 REQUIRED INPUTS: the embeddings of a checkpoint.
 OUTPUTS:
-    <results>/neighbours/{model}/{revision}/layer_{layer}.h5   nearest distances, kept
-    <results>/spectra/{model}/{revision}/layer_{layer}.h5      eigenvalues, kept, where an estimator asks for them
+    <results>/neighbours/{model}/{revision}/layer_{layer}.h5   nearest distances, kept, and their .sha256
+    <results>/spectra/{model}/{revision}/layer_{layer}.h5      eigenvalues, where an estimator asks for them; likewise
     <results>/measurements/{model}/{revision}/{estimator}.csv
 STEPS: find_neighbours and find_spectra read the hidden states once for all estimators; measure reads what its
 estimator is taken of: the hidden states, nearest distances or spectra. On a cluster, whatever of this is wanted of
@@ -16,7 +16,8 @@ rule find_neighbours:
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
     output:
-        "<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
+        distances="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
+        digest="<results>/neighbours/{model}/{revision}/layer_{layer}.h5.sha256",
     log:
         "<logs>/neighbours/{model}/{revision}/layer_{layer}.log",
     benchmark:
@@ -36,7 +37,7 @@ rule find_neighbours:
         'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
         " --owner {wildcards.model:q} {wildcards.revision:q} {wildcards.layer} --selection {params.selection:q}"
         " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors} --seed {params.seed}"
-        " --output {output:q} --log {log:q}"
+        " --output {output.distances:q} --log {log:q}"
 
 
 rule find_spectra:
@@ -44,7 +45,8 @@ rule find_spectra:
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
     output:
-        "<results>/spectra/{model}/{revision}/layer_{layer}.h5",
+        spectra="<results>/spectra/{model}/{revision}/layer_{layer}.h5",
+        digest="<results>/spectra/{model}/{revision}/layer_{layer}.h5.sha256",
     log:
         "<logs>/spectra/{model}/{revision}/layer_{layer}.log",
     benchmark:
@@ -61,13 +63,15 @@ rule find_spectra:
     shell:
         'python "$SCRIPTS/find_spectra.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
         " --selection {params.selection:q} --batch-vectors {params.batch_vectors}"
-        " --output {output:q} --log {log:q}"
+        " --output {output.spectra:q} --log {log:q}"
 
 
 rule measure:
     """Measure all layers of a checkpoint with one estimator."""
     input:
         measured=what_is_measured,
+        # Which say whether it is another; its time does not.
+        digests=digests_of_what_is_measured,
     output:
         "<results>/measurements/{model}/{revision}/{estimator}.csv",
     log:

@@ -24,7 +24,14 @@ def what_is_measured(wildcards):
     folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
     if kind == "vectors":
         return folder
-    return [f"{folder}/layer_{layer}.h5" for layer in range(MODELS[wildcards.model].layers + 1)]
+    layers = range(MODELS[wildcards.model].layers + 1)
+    return [ancient(f"{folder}/layer_{layer}.h5") for layer in layers]
+
+
+def digests_of_what_is_measured(wildcards):
+    """Small files beside those that an estimator reads; a dump has none."""
+    files = what_is_measured(wildcards)
+    return [f"{file}.sha256" for file in files] if isinstance(files, list) else []
 
 
 def measured_folder(wildcards, input):
