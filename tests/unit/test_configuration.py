@@ -5,7 +5,6 @@ import pytest
 import yaml
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import ESTIMATORS
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.model_list import read_entries, read_models
 
@@ -82,7 +81,8 @@ def test_the_demo_draws_every_figure():
         ("sampling", "window", 3, "unknown key `window` in `sampling`; did you mean `windows`?"),
         ("sampling", "windows", "many", "`sampling.windows`: 'many' is not of type 'integer'"),
         ("sampling", "windows", 0, "`sampling.windows`: 0 is less than the minimum of 1"),
-        ("sampling", "first_token", "no", "must be one of `keep`, `drop`"),
+        ("measurement", "first_token", "no", "must be one of `keep`, `drop`"),
+        ("measurement", "parameters", {"mom": {"k": 1}}, "`measurement.parameters.mom.k` is 1"),
         ("measurement", "batch_vectors", 100, "`measurement.batch_vectors` is 100"),
         (
             "measurement",
@@ -162,8 +162,3 @@ def test_training_steps_become_revisions_and_tokens():
     last = models["tinyllama-1.1b"].checkpoints[-1]
     assert last.repository == "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"
     assert (last.revision, last.name) == ("main", "step-1431k-token-3000B")
-
-
-def test_every_registered_estimator_can_be_loaded():
-    for estimator in ESTIMATORS.values():
-        assert callable(estimator.load())

@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import transformers
 
-from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan import resources as needs
 from tiny_models import save_stirred_model
 
@@ -105,28 +107,36 @@ def peak_megabytes(*command: object) -> float:
 
 @pytest.mark.parametrize(("tokens", "hidden_size"), [(8_191, 2048), (20_000, 256)])
 def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hidden_size):
-    folder = tmp_path / "embeddings"
-    folder.mkdir()
-    numbers = np.arange(tokens)
-    writer = HiddenStateWriter(folder, [hidden_size], numbers, numbers, {})
-    values = np.random.default_rng(0).standard_normal((tokens, hidden_size))
+    values = np.random.default_rng(0).standard_normal((tokens, hidden_size), dtype=np.float32)
     values[:, 0] = 0  # at worst all rows must be compared whole to be told apart
-    writer.write(0, slice(None), values)
-    writer.close()
+    with h5py.File(tmp_path / "layer_0.h5", "w") as file:
+        file["embeddings"] = values
+        file["positions"] = np.ones(tokens, dtype=int)
+        file["special"] = np.arange(tokens) % 512 == 0
     work = needs.Work(
         layers=1, hidden_size=hidden_size, windows=128, window_characters=tokens * 3 // 128
     )
-    common = ("--embeddings", folder, "--layer", 0, "--batch-vectors", 4096)
-    isotropy = peak_megabytes(
-        SCRIPTS / "measure_isotropy.py", *common, "--estimator", "anisotropy",
-        "--output", tmp_path / "a.csv", "--log", tmp_path / "a.log",
-    )  # fmt: skip
+    # One row in 512 is left out, so that the others are a second copy.
+    rows = ("--selection", Selection(special_tokens="drop").to_json(), "--batch-vectors", 4000)
+
+    def peak_of_measure(name, folder):
+        return peak_megabytes(
+            SCRIPTS / "measure.py", *rows, "--folder", folder, "--layers", 0, "--measure",
+            MEASURES[name].chosen(name, {}).to_json(), "--output", tmp_path / "values.csv",
+        )  # fmt: skip
+
+    layer = ("--embeddings", tmp_path / "layer_0.h5", *rows)
     neighbours = peak_megabytes(
-        SCRIPTS / "find_neighbours.py", *common, "--model", "m", "--revision", "main",
-        "--neighbours", 100, "--seed", 0, "--output", tmp_path / "n.h5", "--log", tmp_path / "n.log",
+        SCRIPTS / "find_neighbours.py", *layer, "--owner", "m", "main", 0, "--neighbours", 100,
+        "--seed", 0, "--output", tmp_path / "neighbours/layer_0.h5",
     )  # fmt: skip
-    assert isotropy < needs.isotropy_memory_mb(work) * needs.MARGIN
+    spectra = peak_megabytes(SCRIPTS / "find_spectra.py", *layer, "--output", tmp_path / "s.h5")
     assert neighbours < needs.neighbours_memory_mb(work) * needs.MARGIN
+    assert spectra < needs.isotropy_memory_mb(work) * needs.MARGIN
+    asked = needs.measure_memory_mb(work, "vectors")
+    assert peak_of_measure("anisotropy", tmp_path) < asked * needs.MARGIN
+    asked = needs.measure_memory_mb(work, "neighbours")
+    assert peak_of_measure("mle", tmp_path / "neighbours") < asked * needs.MARGIN
 
 
 def test_measuring_within_the_pass_takes_no_more_memory_than_it_asks_for(tmp_path):

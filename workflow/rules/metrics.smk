@@ -1,44 +1,14 @@
-"""One value per batch, for each layer and estimator.
+"""Values per batch, of all layers of a checkpoint, for each estimator.
 
 REQUIRED INPUTS: the embeddings of a checkpoint.
 OUTPUTS:
-    <results>/neighbours/{model}/{revision}/layer_{layer}.h5
-    <results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv
-STEPS: measure_isotropy reads the hidden states; find_neighbours reads them once for all estimators of
-intrinsic dimension, and measure_intrinsic_dimension reads its small output. On a cluster, whatever of this is
-wanted of one checkpoint travels as one group.
+    <results>/neighbours/{model}/{revision}/layer_{layer}.h5   nearest distances, kept, and their .sha256
+    <results>/spectra/{model}/{revision}/layer_{layer}.h5      eigenvalues, where an estimator asks for them; likewise
+    <results>/measurements/{model}/{revision}/{estimator}.csv
+STEPS: find_neighbours and find_spectra read the hidden states once for all estimators; measure reads what its
+estimator is taken of: the hidden states, nearest distances or spectra. On a cluster, whatever of this is wanted of
+one checkpoint travels as one group.
 """
-
-ISOTROPY = [name for name, e in ESTIMATORS.items() if not e.needs_neighbours]
-DIMENSION = [name for name, e in ESTIMATORS.items() if e.needs_neighbours]
-
-
-rule measure_isotropy:
-    """Measure anisotropy or average cosine on contiguous batches."""
-    input:
-        embeddings="<results>/embeddings/{model}/{revision}",
-    output:
-        "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
-    log:
-        "<logs>/measurements/{model}/{revision}/layer_{layer}/{estimator}.log",
-    benchmark:
-        "<benchmarks>/measurements/{model}/{revision}/layer_{layer}/{estimator}.tsv"
-    wildcard_constraints:
-        estimator=any_of(ISOTROPY),
-    group:
-        checkpoint_group
-    conda:
-        "../../envs/metrics.yaml"
-    resources:
-        **if_counted(mem_mb=isotropy_memory, runtime=isotropy_minutes),
-    params:
-        science=science_of_estimator("measure_isotropy"),
-        estimator=registry_entry,
-        batch_vectors=setting("measurement", "batch_vectors"),
-    shell:
-        'python "$SCRIPTS/measure_isotropy.py" --embeddings {input.embeddings:q} --layer {wildcards.layer}'
-        " --estimator {wildcards.estimator} --batch-vectors {params.batch_vectors}"
-        " --output {output:q} --log {log:q}"
 
 
 rule find_neighbours:
@@ -46,7 +16,8 @@ rule find_neighbours:
     input:
         embeddings="<results>/embeddings/{model}/{revision}",
     output:
-        unless_kept("<results>/neighbours/{model}/{revision}/layer_{layer}.h5"),
+        distances="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
+        digest="<results>/neighbours/{model}/{revision}/layer_{layer}.h5.sha256",
     log:
         "<logs>/neighbours/{model}/{revision}/layer_{layer}.log",
     benchmark:
@@ -58,38 +29,68 @@ rule find_neighbours:
     resources:
         **if_counted(mem_mb=neighbours_memory, runtime=neighbours_minutes),
     params:
+        **MEASUREMENT,
         science=science("find_neighbours"),
-        neighbours=NEIGHBOURS,
-        batch_vectors=setting("measurement", "batch_vectors"),
+        neighbours=setting("measurement", "neighbours"),
         seed=CONFIGURATION.settings["seed"],
     shell:
-        'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q} --model {wildcards.model}'
-        " --revision {wildcards.revision} --layer {wildcards.layer}"
-        " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors}"
-        " --seed {params.seed} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
+        " --owner {wildcards.model:q} {wildcards.revision:q} {wildcards.layer} --selection {params.selection:q}"
+        " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors} --seed {params.seed}"
+        " --output {output.distances:q} --log {log:q}"
 
 
-rule measure_intrinsic_dimension:
-    """Estimate the intrinsic dimension from the neighbour search."""
+rule find_spectra:
+    """Find the eigenvalues of the covariance of contiguous batches."""
     input:
-        neighbours="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
+        embeddings="<results>/embeddings/{model}/{revision}",
     output:
-        "<results>/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv",
+        spectra="<results>/spectra/{model}/{revision}/layer_{layer}.h5",
+        digest="<results>/spectra/{model}/{revision}/layer_{layer}.h5.sha256",
     log:
-        "<logs>/measurements/{model}/{revision}/layer_{layer}/{estimator}.log",
+        "<logs>/spectra/{model}/{revision}/layer_{layer}.log",
     benchmark:
-        "<benchmarks>/measurements/{model}/{revision}/layer_{layer}/{estimator}.tsv"
-    wildcard_constraints:
-        estimator=any_of(DIMENSION),
+        "<benchmarks>/spectra/{model}/{revision}/layer_{layer}.tsv"
     group:
         checkpoint_group
     conda:
         "../../envs/metrics.yaml"
     resources:
-        **if_counted(mem_mb=dimension_memory, runtime=dimension_minutes),
+        **if_counted(mem_mb=isotropy_memory, runtime=spectra_minutes),
     params:
-        science=science_of_estimator("measure_intrinsic_dimension"),
-        estimator=registry_entry,
+        **MEASUREMENT,
+        science=science("find_spectra"),
     shell:
-        'python "$SCRIPTS/measure_intrinsic_dimension.py" --neighbours {input.neighbours:q}'
-        " --estimator {wildcards.estimator} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/find_spectra.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
+        " --selection {params.selection:q} --batch-vectors {params.batch_vectors}"
+        " --output {output.spectra:q} --log {log:q}"
+
+
+rule measure:
+    """Measure all layers of a checkpoint with one estimator."""
+    input:
+        measured=what_is_measured,
+        # Which say whether it is another; its time does not.
+        digests=digests_of_what_is_measured,
+    output:
+        "<results>/measurements/{model}/{revision}/{estimator}.csv",
+    log:
+        "<logs>/measurements/{model}/{revision}/{estimator}.log",
+    benchmark:
+        "<benchmarks>/measurements/{model}/{revision}/{estimator}.tsv"
+    group:
+        checkpoint_group
+    conda:
+        "../../envs/metrics.yaml"
+    resources:
+        **if_counted(mem_mb=measure_memory, runtime=measure_minutes),
+    params:
+        **MEASUREMENT,
+        science=science_of_estimator,
+        measure=measure_settings,
+        folder=measured_folder,
+        layers=model_layers,
+    shell:
+        'python "$SCRIPTS/measure.py" --folder {params.folder:q} --layers {params.layers}'
+        " --measure {params.measure:q} --selection {params.selection:q} --batch-vectors {params.batch_vectors}"
+        " --output {output:q} --log {log:q}"

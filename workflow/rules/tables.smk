@@ -1,43 +1,43 @@
-"""From one small file per layer and estimator to the tables that figures and readers use.
+"""From one small file per checkpoint and estimator to the tables that figures and readers use.
 
-REQUIRED INPUTS: the measurements of each layer.
+REQUIRED INPUTS: the measurements of each checkpoint.
 OUTPUTS:
-    <results>/tables/{selection}/{model}/{estimator}.csv   one model and estimator, all layers
-    <results>/tables/measurements.csv                      everything
-    <results>/tables/protocol.yaml                         the configuration that it was measured with
+    <results>/tables/{which}/{model}/{estimator}.csv   one model and estimator, of every_checkpoint or last_checkpoint
+    <results>/tables/measurements.csv                  everything
+    <results>/tables/protocol.yaml                     the configuration that it was measured with
     <results>/tables/table_1.csv, .md
-STEPS: gather_layers, gather_measurements, write_protocol, write_table_1.
+STEPS: gather_checkpoints, gather_measurements, write_protocol, write_table_1.
 """
 
 
-rule gather_layers:
-    """Gather one estimator over the layers and checkpoints of one model."""
+rule gather_checkpoints:
+    """Gather one estimator over the checkpoints of one model."""
     input:
-        layer_measurements,
+        checkpoint_measurements,
     output:
-        "<results>/tables/{selection}/{model}/{estimator}.csv",
+        "<results>/tables/{which}/{model}/{estimator}.csv",
     log:
-        "<logs>/tables/{selection}/{model}/{estimator}.log",
+        "<logs>/tables/{which}/{model}/{estimator}.log",
     benchmark:
-        "<benchmarks>/tables/{selection}/{model}/{estimator}.tsv"
+        "<benchmarks>/tables/{which}/{model}/{estimator}.tsv"
     wildcard_constraints:
-        selection="every_checkpoint|last_checkpoint",
+        which="every_checkpoint|last_checkpoint",
         model=any_of(MODELS),
-        estimator=any_of(ESTIMATORS),
+        estimator=any_of(CONFIGURATION.measures),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("gather_layers"),
-        # The script is given the folder: thousands of names would not fit into one command line.
-        folder=subpath(input[0], ancestor=3 if setting("embeddings", "dump") else 1),
+        science=science("gather_checkpoints"),
+        # The script is given the folder: many names make a long command line.
+        folder=subpath(input[0], ancestor=2),
         layers=model_layers,
         role=model_role,
-        checkpoints=checkpoint_arguments,
+        checkpoints=gathered_checkpoints,
     shell:
-        'python "$SCRIPTS/gather_layers.py" --folder {params.folder:q} --model {wildcards.model}'
-        " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator}"
-        " {params.checkpoints} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/gather_checkpoints.py" --folder {params.folder:q} --model {wildcards.model:q}'
+        " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator:q}"
+        " --checkpoints {params.checkpoints:q} --output {output:q} --log {log:q}"
 
 
 rule gather_measurements:

@@ -10,7 +10,6 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
@@ -81,16 +80,6 @@ at_the_door(
     setting("corpus", "sources")[setting("corpus", "source")],
     Path(own_path(f"{_CORPUS}/source.json")),
 )
-
-
-def science_of_estimator(script):
-    """Digest of what a script computes with that loads the estimator which the wildcard names."""
-    return lambda wildcards: science(script, ESTIMATORS[wildcards.estimator].module)
-
-
-def registry_entry(wildcards):
-    """The entry of the estimator that the wildcard names; the registry's other entries decide nothing."""
-    return str(ESTIMATORS[wildcards.estimator])
 
 
 # What is measured with and without a dump lies apart. Of a file that a rule has not made itself, Snakemake takes

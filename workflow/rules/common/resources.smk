@@ -8,7 +8,7 @@ profile or the command line says how much of them there is, or submits jobs with
 from shape_of_learning.plan import resources as needs
 
 # All that is measured of a checkpoint travels as one job. Only where jobs are submitted (`--jobs`): on one machine,
-# a dry-run would form the groups for nothing, which takes a minute for the paper's 27,000 jobs.
+# a dry-run would form the groups for nothing, which takes long for the paper's thousands of jobs.
 checkpoint_group = "{model}@{revision}" if submits_jobs() else None
 
 
@@ -16,7 +16,7 @@ def if_counted(**asked):
     """Resources of a rule with thousands of jobs; none where nobody counts them.
 
     They are counted where jobs are submitted, or the command line limits any resource. Else to look them up for the
-    paper's 25,000 measurements would take an eighth of the time of a dry-run.
+    paper's thousands of jobs would take an eighth of the time of a dry-run.
     """
     return asked if limits_resources() or submits_jobs() else {}
 
@@ -92,7 +92,7 @@ def checkpoint_minutes(wildcards, threads, attempt):
 
 
 def minutes_in_group(minutes, wildcards, attempt):
-    """Minutes of a measurement; the group's start is counted with its first layer."""
+    """Minutes of a layer's job; the group's start is counted with its first layer."""
     return needs.asked_minutes_in_group(minutes, attempt, starts=wildcards.layer == "0")
 
 
@@ -100,8 +100,8 @@ def isotropy_memory(wildcards, attempt):
     return needs.asked_mb(needs.isotropy_memory_mb(work_of(wildcards.model)), attempt)
 
 
-def isotropy_minutes(wildcards, attempt):
-    return minutes_in_group(needs.isotropy_minutes(work_of(wildcards.model)), wildcards, attempt)
+def spectra_minutes(wildcards, attempt):
+    return minutes_in_group(needs.spectra_minutes(work_of(wildcards.model)), wildcards, attempt)
 
 
 def neighbours_memory(wildcards, attempt):
@@ -112,9 +112,12 @@ def neighbours_minutes(wildcards, attempt):
     return minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), wildcards, attempt)
 
 
-def dimension_memory(wildcards, attempt):
-    return needs.asked_mb(needs.NUMPY_MB, attempt)
+def measure_memory(wildcards, attempt):
+    kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
+    return needs.asked_mb(needs.measure_memory_mb(work, kind), attempt)
 
 
-def dimension_minutes(wildcards, attempt):
-    return minutes_in_group(needs.DIMENSION_MINUTES, wildcards, attempt)
+def measure_minutes(wildcards, attempt):
+    """Minutes of all layers; each counts the group's start, since it may be all that is new."""
+    kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
+    return needs.asked_minutes_in_group(needs.measure_minutes(work, kind), attempt, starts=True)

@@ -3,35 +3,22 @@
 
 def selected_checkpoints(wildcards):
     """All checkpoints of a model, or just its last good one."""
-    if wildcards.selection == "last_checkpoint":
+    if wildcards.which == "last_checkpoint":
         return [last_checkpoint(wildcards.model)]
     return checkpoints(wildcards.model)
 
 
-def layer_measurements(wildcards):
-    """The tables of all layers, or the folders that hold them where one job makes all."""
-    model, name = wildcards.model, wildcards.estimator
-    folders = [f"{MEASURED}/measurements/{model}/{c.name}" for c in selected_checkpoints(wildcards)]
-    if not setting("embeddings", "dump"):
-        return folders
-    layers = range(MODELS[model].layers + 1)
-    return [f"{folder}/layer_{layer}/{name}.csv" for folder in folders for layer in layers]
-
-
-def checkpoint_arguments(wildcards):
-    """What gather_layers.py is told of each checkpoint: revision, step, tokens."""
-
-    def text(number):
-        return "''" if number is None else str(number)
-
+def checkpoint_measurements(wildcards):
+    """What one estimator says of each checkpoint."""
     return [
-        f"--checkpoint {checkpoint.name} {text(checkpoint.step)} {text(checkpoint.tokens)}"
+        f"<results>/measurements/{wildcards.model}/{checkpoint.name}/{wildcards.estimator}.csv"
         for checkpoint in selected_checkpoints(wildcards)
     ]
 
 
-def model_layers(wildcards):
-    return MODELS[wildcards.model].layers
+def gathered_checkpoints(wildcards):
+    """What gather_checkpoints.py is told of each checkpoint, as JSON: revision, step, tokens."""
+    return json.dumps([(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)])
 
 
 def table_1_entries(wildcards):

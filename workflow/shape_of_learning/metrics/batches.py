@@ -1,8 +1,50 @@
 """How the vectors of a layer are divided into the batches that error bars come from."""
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.arrays import distinct_rows, is_finite
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of vectors, as a measure takes it.
+
+    Attributes
+    ----------
+    n, n_unique : int
+        Vectors, and distinct ones among them.
+    content : ndarray, tensor or None
+        The vectors themselves, the eigenvalues of their covariance or their nearest distances, as
+        :class:`~shape_of_learning.metrics.registry.Measure` describes them. None of a broken checkpoint,
+        whose hidden states are NaN or infinite.
+    """
+
+    n: int
+    n_unique: int
+    content: "np.ndarray | torch.Tensor | None"
+
+    @classmethod
+    def not_finite(cls, n: int) -> "Batch":
+        """One that holds NaN or infinity: as if all vectors were one."""
+        return cls(n, 1, None)
+
+
+def vector_batches(vectors: "np.ndarray | torch.Tensor", size: int) -> list[Batch]:
+    """Divide a layer, shape (tokens, width), into contiguous batches of at least `size` vectors."""
+    batches = [vectors[rows] for rows in contiguous_batches(len(vectors), size)]
+    return [
+        Batch(len(batch), len(distinct_rows(batch)), batch)
+        if is_finite(batch)
+        else Batch.not_finite(len(batch))
+        for batch in batches
+    ]
 
 
 def contiguous_batches(vectors: int, size: int) -> list[slice]:

@@ -1,41 +1,52 @@
-"""All estimates on one layer that is in memory."""
+"""All measures of one layer that is in memory."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.metrics.dimension import dimension_values
-from shape_of_learning.metrics.isotropy import MatrixRows, isotropy_values
-from shape_of_learning.metrics.measurements import BatchValue
-from shape_of_learning.metrics.neighbour_search import search_batches
-from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.metrics.batches import Batch, vector_batches
+from shape_of_learning.metrics.measurements import BatchValue, batch_values
+from shape_of_learning.metrics.neighbour_search import neighbour_batches
+from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.metrics.spectra import spectrum_batches
 
 if TYPE_CHECKING:
     import torch
 
 
-def layer_values(
-    vectors: "np.ndarray | torch.Tensor", batch_vectors: int, stream: np.random.Generator
+def measure_layer(
+    vectors: "np.ndarray | torch.Tensor",
+    measures: Mapping[str, ChosenMeasure],
+    batch_vectors: int,
+    neighbours: int,
+    stream: np.random.Generator,
 ) -> dict[str, list[BatchValue]]:
-    """Estimate all that the registry has, by one neighbour search.
+    """Measure one layer, with one neighbour search and one spectrum per batch at most.
 
     Parameters
     ----------
-    vectors : ndarray or tensor, shape (tokens, width)
-        Where it is a tensor on a GPU, that measures.
-    batch_vectors : int
-        Least number of vectors in a batch.
+    vectors : ndarray or torch.Tensor, shape (tokens, width)
+        The rows that are measured. Where it is a tensor on a GPU, that measures.
+    measures : mapping of str to ChosenMeasure
+        By name.
+    batch_vectors, neighbours : int
+        ``measurement.batch_vectors`` and ``measurement.neighbours`` of the configuration.
     stream : numpy.random.Generator
         Decides the shuffle before the batches of the neighbour search.
 
     Returns
     -------
     dict of str to list of BatchValue
-        For each estimator one value per batch.
+        For each measure one value per batch.
     """
-    isotropy = {name: entry for name, entry in ESTIMATORS.items() if not entry.needs_neighbours}
-    values = isotropy_values(MatrixRows(vectors), batch_vectors, isotropy)
-    searched, _ = search_batches(vectors, NEIGHBOURS, batch_vectors, stream)
-    for name in ESTIMATORS.keys() - isotropy.keys():
-        values[name] = dimension_values(searched, ESTIMATORS[name])
-    return values
+
+    def batches_of(kind: str) -> list[Batch]:
+        if kind == "vectors":
+            return vector_batches(vectors, batch_vectors)
+        if kind == "spectrum":
+            return spectrum_batches(vectors, batch_vectors)
+        return neighbour_batches(vectors, batch_vectors, neighbours, stream)
+
+    batches = {kind: batches_of(kind) for kind in {measure.of for measure in measures.values()}}
+    return {name: batch_values(batches[measure.of], measure) for name, measure in measures.items()}

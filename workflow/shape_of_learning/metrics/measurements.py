@@ -1,15 +1,18 @@
-"""The tidy table ``measurements.csv``, and the small files that it is gathered from."""
+"""Values of measures, the tables that hold them, and their columns."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from shape_of_learning.metrics.batches import Batch
+from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.storage.csv_table import write_table
 
 
 @dataclass(frozen=True)
 class BatchValue:
-    """One estimate on one batch.
+    """One value of one batch.
 
     Attributes
     ----------
@@ -18,7 +21,7 @@ class BatchValue:
     n, n_unique : int
         Vectors of the batch, and distinct ones among them.
     value : float
-        The estimate; NaN where it is undefined, which the table shows as an empty cell.
+        NaN where it is undefined, which the table shows as an empty cell.
     """
 
     batch: int
@@ -27,13 +30,40 @@ class BatchValue:
     value: float
 
 
-BATCH_COLUMNS = tuple(field.name for field in fields(BatchValue))
+# Of one checkpoint and estimator, and of measurements.csv.
+LAYER_COLUMNS = ("layer", *(field.name for field in fields(BatchValue)))
 COLUMNS = (
     *("model", "role", "revision", "step", "tokens", "layer", "depth", "estimator"),
-    *BATCH_COLUMNS,
+    *LAYER_COLUMNS[1:],
 )
 
 
-def write_batch_values(path: Path, values: Iterable[BatchValue]) -> None:
-    """Write the estimates of one layer."""
-    write_table(path, BATCH_COLUMNS, map(astuple, values))
+def batch_values(batches: Iterable[Batch], measure: ChosenMeasure) -> list[BatchValue]:
+    """Measure each batch of a layer; `batches` hold what the measure is taken of.
+
+    Returns
+    -------
+    list of BatchValue
+        NaN where a batch holds NaN or infinity.
+
+    Raises
+    ------
+    ValueError
+        If the measure refuses what it is given, such as distances that are none.
+    """
+    function = measure.load()
+    return [
+        BatchValue(
+            number,
+            batch.n,
+            batch.n_unique,
+            math.nan if batch.content is None else function(batch.content),
+        )
+        for number, batch in enumerate(batches)
+    ]
+
+
+def write_measurements(path: Path, layers: Mapping[int, Iterable[BatchValue]]) -> None:
+    """Write the values of one checkpoint and estimator, all layers."""
+    rows = ((layer, *astuple(value)) for layer, values in layers.items() for value in values)
+    write_table(path, LAYER_COLUMNS, rows)

@@ -1,4 +1,4 @@
-"""One neighbour search per batch of a layer, for all estimators of intrinsic dimension."""
+"""One neighbour search per batch of a layer, for all measures of nearest distances."""
 
 from typing import TYPE_CHECKING
 
@@ -6,46 +6,41 @@ import numpy as np
 
 from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.estimators.neighbours import nearest_distances
-from shape_of_learning.metrics.batches import shuffled_batches
+from shape_of_learning.metrics.batches import Batch, shuffled_batches
 
 if TYPE_CHECKING:
     import torch
 
 
-def search_batches(
-    vectors: "np.ndarray | torch.Tensor",
-    neighbours: int,
-    batch_vectors: int,
-    stream: np.random.Generator,
-) -> tuple[list[tuple[int, np.ndarray]], int]:
-    """Shuffle, divide into batches of exactly `batch_vectors` and search within each.
+def neighbour_batches(
+    vectors: "np.ndarray | torch.Tensor", size: int, neighbours: int, stream: np.random.Generator
+) -> list[Batch]:
+    """Shuffle a layer, divide it into batches of exactly `size` vectors and search within each.
 
     Parameters
     ----------
-    vectors : ndarray or torch.Tensor, shape (n, d)
+    vectors : ndarray or torch.Tensor, shape (tokens, width)
         One layer; on a GPU it is searched there.
+    size : int
+        Vectors of a batch.
     neighbours : int
         How many nearest others are looked for.
-    batch_vectors : int
-        Vectors of a batch.
     stream : numpy.random.Generator
         Decides the shuffle.
 
     Returns
     -------
-    searched : list of (int, ndarray of float64, shape (m, neighbours))
-        Vectors of each batch, and the distances from each of its m distinct vectors, ascending; one row of
-        NaN if the batch holds NaN or infinity.
-    left_over : int
-        Vectors that fill no batch.
+    list of Batch
+        Each with the distances from its m distinct vectors, ascending, float64, shape (m, neighbours).
     """
-    batches = shuffled_batches(len(vectors), batch_vectors, stream)
-    searched = [(len(rows), _searched(vectors[rows], neighbours)) for rows in batches]
-    return searched, len(vectors) - len(batches) * batch_vectors
+    return [
+        _searched(vectors[rows], neighbours)
+        for rows in shuffled_batches(len(vectors), size, stream)
+    ]
 
 
-def _searched(batch: "np.ndarray | torch.Tensor", neighbours: int) -> np.ndarray:
-    if is_finite(batch):
-        return nearest_distances(batch, neighbours)
-    # Of a broken checkpoint: as if all vectors were the same one, so that every estimate is undefined.
-    return np.full((1, neighbours), np.nan)
+def _searched(batch: "np.ndarray | torch.Tensor", neighbours: int) -> Batch:
+    if not is_finite(batch):
+        return Batch.not_finite(len(batch))
+    distances = nearest_distances(batch, neighbours)
+    return Batch(len(batch), len(distances), distances)

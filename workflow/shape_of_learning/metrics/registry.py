@@ -1,66 +1,292 @@
-"""The estimators that the workflow knows, by the names of tables and configuration.
+"""The measures that the workflow knows, by the names of tables and configuration.
 
-A new estimator is a function in a module of this package and an entry here. This module imports
-nothing heavy, because the Snakefile reads it at every start.
+A new measure is a function and an entry here. Or it is in a package of one's own, as an entry point of the
+group ``shape_of_learning.measures``, whose name is the measure's and whose object is a :class:`Measure`. This
+module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
+import json
+import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from shape_of_learning.errors import InputError
+
+GROUP = "shape_of_learning.measures"
+# What a measure can be taken of. A new kind is a name here, its batches in `metrics/layer.py`, and a job.
+KINDS = ("vectors", "spectrum", "neighbours")
+
+Value = bool | int | float | str
 
 
 @dataclass(frozen=True)
-class Estimator:
-    """One column of science.
+class Interval:
+    """Numbers above `above`, from `least` on, up to `most`."""
+
+    above: float | None = None
+    least: float | None = None
+    most: float | None = None
+
+    def __contains__(self, number: float) -> bool:
+        return (
+            (self.above is None or number > self.above)
+            and (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+        )
+
+    def __str__(self) -> str:
+        bounds = (("above", self.above), ("at least", self.least), ("at most", self.most))
+        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An entry: what a measure is taken of, its settings, and how figures call it.
 
     Attributes
     ----------
-    module, function : str
-        Where it lives in this package.
-    neighbours : int
-        How many nearest distances it needs; 0 for those that read the hidden states themselves.
-    arguments : mapping
-        Keyword arguments that make the variant.
-    parts : tuple of str
-        Parts of the `Moments` of a batch that it takes instead of the batch, which then need not fit
-        into memory; empty if it takes the matrix or neighbour distances.
+    function : str
+        ``"module:function"``. It is given what `of` says and the parameters by name, and returns a float, NaN
+        where it is undefined.
+    of : {"vectors", "spectrum", "neighbours"}
+        Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
+        descending, float64; or the distances from each distinct vector to its nearest others, ascending,
+        (m, `measurement.neighbours`), float64.
+    label, axis, description : str
+        Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
+        ``{parameter:percent}`` by it as a percentage.
+    parameters : mapping of str to bool, int, float or str
+        The settings and their defaults, which ``measurement.parameters`` in the configuration overrides.
+    allowed : mapping of str to Interval or tuple of str
+        What a setting may be, beyond being of its default's type.
+    fixed : mapping
+        Further arguments of the function, which make the variant and are no settings.
+    depends_on_n : bool
+        Whether values of batches of different sizes cannot be compared.
+    neighbours : int or str
+        How many nearest distances it needs, or the name of the parameter that says it.
+
+    Examples
+    --------
+    >>> Measure("numpy:trace", "vectors", "Trace {k}", "Trace", {"k": 0}).chosen("trace", {"k": 1}).label
+    'Trace 1'
     """
 
-    module: str
     function: str
+    of: str
+    label: str
+    axis: str
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    allowed: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
+    fixed: Mapping[str, Value] = field(default_factory=dict)
+    depends_on_n: bool = False
+    neighbours: int | str = 0
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        if self.of not in KINDS:
+            raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
+        if ":" not in self.function:
+            raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
+
+    def chosen(self, name: str, settings: Mapping[str, Value]) -> "ChosenMeasure":
+        """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
+        parameters = {**self.parameters, **settings}
+        words = {
+            key: _Template().vformat(getattr(self, key), (), parameters)
+            for key in ("label", "axis", "description")
+        }
+        needed = self.neighbours
+        return ChosenMeasure(
+            name=name,
+            function=self.function,
+            of=self.of,
+            parameters={**self.fixed, **parameters},
+            neighbours=parameters[needed] if isinstance(needed, str) else needed,
+            depends_on_n=self.depends_on_n,
+            **words,
+        )
+
+
+@dataclass(frozen=True)
+class ChosenMeasure:
+    """A measure with its settings, as jobs and figures are told of it.
+
+    Attributes
+    ----------
+    name : str
+        Of tables and configuration.
+    parameters : mapping
+        All arguments of the function but the first.
+    neighbours : int
+        How many nearest distances it needs.
+    function, of, depends_on_n
+        As in :class:`Measure`.
+    label, axis, description : str
+        In words, with the settings in use.
+    """
+
+    name: str
+    function: str
+    of: str
+    parameters: Mapping[str, Value]
     neighbours: int = 0
-    arguments: Mapping[str, bool | float | int | str] = field(default_factory=dict)
-    parts: tuple[str, ...] = ()
+    depends_on_n: bool = False
+    label: str = ""
+    axis: str = ""
+    description: str = ""
 
     @property
-    def needs_neighbours(self) -> bool:
-        """Whether it works on the shared neighbour search rather than on hidden states."""
-        return self.neighbours > 0
+    def module(self) -> str:
+        """Where the function lives."""
+        return self.function.partition(":")[0]
 
-    def load(self) -> Callable[..., float]:
-        """Import the function."""
-        return getattr(import_module(f"shape_of_learning.{self.module}"), self.function)
+    def load(self) -> Callable[[Any], float]:
+        """Import the function; what is returned takes what the measure is taken of.
+
+        Raises
+        ------
+        InputError
+            If there is no such function.
+        """
+        module, _, name = self.function.partition(":")
+        try:
+            function = getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise InputError(
+                f"measure `{self.name}`: {self.function} cannot be imported ({error}); correct its entry, or "
+                "install its package where jobs run"
+            ) from error
+        return lambda taken: float(function(taken, **self.parameters))
+
+    def without_words(self) -> "ChosenMeasure":
+        """What its values depend on, and nothing else."""
+        return replace(self, label="", axis="", description="")
+
+    def to_json(self) -> str:
+        """Write as one line that :meth:`from_json` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "ChosenMeasure":
+        """Read what :meth:`to_json` wrote."""
+        return cls(**json.loads(text))
 
 
-ESTIMATORS: dict[str, Estimator] = {
-    "anisotropy": Estimator(
-        "estimators.anisotropy", "anisotropy", 0, {"center": True}, ("scatter",)
+class _Template(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "percent":
+            return f"{100 * value:.4g} %"
+        return super().format_field(value, format_spec)
+
+
+_KEPT = Interval(above=0, most=1)
+_K = Interval(least=2)
+_COMBINE = ("mean", "median", "harmonic")
+
+
+def _isotropy(function: str, center: bool, label: str, axis: str, description: str) -> Measure:
+    where = f"shape_of_learning.estimators.{function}:{function}"
+    return Measure(where, "vectors", label, axis, fixed={"center": center}, description=description)
+
+
+def _two_nn(kept: float, label: str) -> Measure:
+    return Measure(
+        "shape_of_learning.estimators.two_nn:two_nn",
+        "neighbours",
+        label,
+        "Intrinsic dimension",
+        {"kept": kept},
+        {"kept": _KEPT},
+        depends_on_n=True,
+        neighbours=2,
+        description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
+    )
+
+
+def _local(function: str, k: int, combine: str) -> Measure:
+    label = function.upper()
+    return Measure(
+        f"shape_of_learning.estimators.{function}:{function}",
+        "neighbours",
+        label,
+        "Intrinsic dimension",
+        {"k": k, "combine": combine},
+        {"k": _K, "combine": _COMBINE},
+        depends_on_n=True,
+        neighbours="k",
+        description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
+    )
+
+
+MEASURES: dict[str, Measure] = {
+    "anisotropy": _isotropy(
+        "anisotropy",
+        True,
+        "Anisotropy",
+        "Anisotropy",
+        "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
     ),
-    "anisotropy_uncentered": Estimator(
-        "estimators.anisotropy", "anisotropy", 0, {"center": False}, ("scatter",)
+    "anisotropy_uncentered": _isotropy(
+        "anisotropy", False, "Anisotropy, not centred", "Anisotropy", ""
     ),
-    "average_cosine": Estimator(
-        "estimators.average_cosine", "average_cosine", 0, {"center": False}, ("directions",)
+    "average_cosine": _isotropy("average_cosine", False, "Average cosine", "Average cosine", ""),
+    "average_cosine_centered": _isotropy(
+        "average_cosine", True, "Average cosine, centred", "Average cosine", ""
     ),
-    "average_cosine_centered": Estimator(
-        "estimators.average_cosine", "average_cosine", 0, {"center": True}, ("centred_directions",)
-    ),
-    "two_nn": Estimator("estimators.intrinsic_dimension", "two_nn", 2, {"kept": 0.9}),
-    "two_nn_authors": Estimator("estimators.intrinsic_dimension", "two_nn", 2, {"kept": 0.2}),
-    "mada": Estimator("estimators.intrinsic_dimension", "mada", 20, {"k": 20, "combine": "mean"}),
-    "mom": Estimator("estimators.intrinsic_dimension", "mom", 100, {"k": 100, "combine": "mean"}),
-    "mle": Estimator("estimators.intrinsic_dimension", "mle", 20, {"k": 20, "combine": "harmonic"}),
+    "two_nn": _two_nn(0.9, "TwoNN"),
+    "two_nn_authors": _two_nn(0.2, "TwoNN (lowest {kept:percent})"),
+    "mada": _local("mada", 20, "mean"),
+    "mom": _local("mom", 100, "mean"),
+    "mle": _local("mle", 20, "harmonic"),
 }
 
-# The search is shared, so it goes as far as the greediest estimator asks.
-NEIGHBOURS = max(estimator.neighbours for estimator in ESTIMATORS.values())
+
+@cache
+def registered() -> dict[str, EntryPoint]:
+    """Find the measures that packages of this environment register, by name.
+
+    Raises
+    ------
+    InputError
+        If a name is taken already.
+    """
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.name in MEASURES or entry.name in found:
+            other = found[entry.name].dist.name if entry.name in found else "shape-of-learning"
+            raise InputError(
+                f"package `{entry.dist.name}` registers the measure `{entry.name}`, which {other} has "
+                "already; rename its entry point, or uninstall it"
+            )
+        found[entry.name] = entry
+    return found
+
+
+def find_measure(name: str) -> Measure:
+    """Look a measure up among ours and the registered ones; KeyError if there is none.
+
+    Raises
+    ------
+    InputError
+        If it is registered, but cannot be loaded or is no :class:`Measure`.
+    """
+    if name in MEASURES:
+        return MEASURES[name]
+    entry = registered()[name]
+    try:
+        measure = entry.load()
+    except Exception as error:  # whatever the package's code raises
+        reason = f"cannot be loaded ({type(error).__name__}: {' '.join(str(error).split())})"
+    else:
+        if isinstance(measure, Measure):
+            return measure
+        reason = f"is no Measure but {type(measure).__name__}"
+    raise InputError(
+        f"package `{entry.dist.name}` registers the measure `{name}`, but {entry.value} {reason}; correct "
+        "the package, or uninstall it"
+    )

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
 from shape_of_learning.plan.schema import unknown_name, validate
 
@@ -48,6 +49,8 @@ class Configuration:
         The models of this run, without those that were left out.
     estimators : tuple of str
         Those of ``measurements.csv``.
+    measures : dict of str to ChosenMeasure
+        These, and what figures draw besides, with their settings.
     figures : dict of str to tuple of str
         The models that each figure draws; a figure without any is absent.
     table_1 : tuple of str
@@ -60,6 +63,7 @@ class Configuration:
 
     models: dict[str, Model]
     estimators: tuple[str, ...]
+    measures: dict[str, ChosenMeasure]
     figures: dict[str, tuple[str, ...]]
     table_1: tuple[str, ...]
     notices: tuple[str, ...]
@@ -89,14 +93,6 @@ def read_configuration(
     corpus, measurement = settings["corpus"], settings["measurement"]
     if corpus["source"] not in corpus["sources"]:
         raise unknown_name(corpus["source"], corpus["sources"], "source", "key `corpus.source`")
-    for name in measurement["estimators"]:
-        if name not in ESTIMATORS:
-            raise unknown_name(name, ESTIMATORS, "estimator", "key `measurement.estimators`")
-    if measurement["batch_vectors"] <= NEIGHBOURS:
-        raise InputError(
-            f"configuration key `measurement.batch_vectors` is {measurement['batch_vectors']}, but "
-            f"the neighbour search looks for {NEIGHBOURS} others; set it to {NEIGHBOURS + 1} or more"
-        )
     if settings["embeddings"]["keep"] and not settings["embeddings"]["dump"]:
         raise InputError(
             "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "
@@ -123,8 +119,16 @@ def read_configuration(
     if not models:
         raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
     figures, table_1 = _figures(settings["figures"], models, notices)
+    estimators = tuple(measurement["estimators"])
+    drawn = (name for figure in figures for name in FIGURES[figure].estimators)
     return Configuration(
-        models, tuple(measurement["estimators"]), figures, table_1, tuple(notices), settings
+        models,
+        estimators,
+        chosen_measures(measurement, dict.fromkeys([*estimators, *drawn])),
+        figures,
+        table_1,
+        tuple(notices),
+        settings,
     )
 
 

@@ -54,8 +54,8 @@ class Work:
         The sample.
     batch_size : int
         Windows per forward pass.
-    batch_vectors : int
-        Vectors per measured batch.
+    batch_vectors, neighbours : int
+        Vectors per measured batch, and nearest others that are searched of each.
     vocabulary : int
         Entries of the vocabulary, or a bound on them.
     precision : str
@@ -68,6 +68,7 @@ class Work:
     window_characters: int
     batch_size: int = 16
     batch_vectors: int = 4096
+    neighbours: int = 100
     vocabulary: int = LARGEST_VOCABULARY
     precision: str = "float32"
 
@@ -83,6 +84,7 @@ class Work:
             window_characters=settings["sampling"]["window_characters"],
             batch_size=cls.batch_size if batch_size == "auto" else batch_size,
             batch_vectors=settings["measurement"]["batch_vectors"],
+            neighbours=settings["measurement"]["neighbours"],
             vocabulary=known.get("vocabulary", LARGEST_VOCABULARY),
             precision=model.precision or settings["forward"]["precision"],
         )
@@ -213,6 +215,30 @@ def neighbours_memory_mb(work: Work) -> float:
 def neighbours_minutes(work: Work) -> float:
     """Time of a neighbour search: products of all pairs within batches."""
     return 2 * work.tokens * work.batch_vectors * work.hidden_size / CORE_FLOPS / 60
+
+
+def spectra_minutes(work: Work) -> float:
+    """Time of the spectra of a layer: Gram matrices, and ten times the cube of their side for eigenvalues."""
+    side = min(work.measured_vectors, work.hidden_size)
+    batches = max(1, work.tokens // work.batch_vectors)
+    operations = 2 * work.tokens * work.hidden_size * side + 10 * batches * side**3
+    return operations / CORE_FLOPS / 60
+
+
+def measure_memory_mb(work: Work, kind: str) -> float:
+    """Memory of a measure, one layer at a time: of vectors, or of what has been kept of them.
+
+    Distances are held three times: read, checked and in logarithms.
+    """
+    if kind == "vectors":
+        return isotropy_memory_mb(work)
+    return NUMPY_MB + 8 * work.tokens * (3 * work.neighbours if kind == "neighbours" else 1) / MB
+
+
+def measure_minutes(work: Work, kind: str) -> float:
+    """Time of a measure of all layers."""
+    layer = isotropy_minutes(work) if kind == "vectors" else DIMENSION_MINUTES
+    return (work.layers + 1) * layer
 
 
 def paused_mb(work: Work) -> float:

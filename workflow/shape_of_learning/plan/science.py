@@ -69,6 +69,11 @@ def _syntax(file: Path) -> str:
     return ast.dump(tree)
 
 
+def digest_of(file: Path) -> str:
+    """Digest of the syntax of one file, such as a module of another package."""
+    return hashlib.sha256(_syntax(file).encode()).hexdigest()[:16]
+
+
 @cache
 def _imports(file: Path) -> frozenset[Path]:
     names: set[str] = set()

@@ -1,10 +1,11 @@
-"""Gather what one estimator says of all layers and checkpoints of one model."""
+"""Gather what one estimator says of the checkpoints of one model."""
 
 import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from shape_of_learning.metrics.measurements import BATCH_COLUMNS, COLUMNS
+from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
@@ -15,22 +16,19 @@ def main(
     role: str,
     layers: int,
     estimator: str,
-    checkpoint: list[list[str]],
+    checkpoints: str,
     output: Path,
 ) -> None:
-    """Concatenate ``{folder}/{revision}/layer_{layer}/{estimator}.csv`` in that order.
+    """Concatenate ``{folder}/{revision}/{estimator}.csv`` of the `checkpoints`.
 
-    `checkpoint` holds (revision, step, tokens) of each checkpoint, the last two empty where the model
-    has no training steps.
+    They are JSON: (revision, step, tokens) of each, the last two null where the model has no training steps.
     """
 
     def rows() -> Iterator[list[object]]:
-        for revision, step, tokens in checkpoint:
-            for layer in range(layers + 1):
-                values = folder / revision / f"layer_{layer}" / f"{estimator}.csv"
-                for row in read_rows(values, BATCH_COLUMNS):
-                    identity = [model, role, revision, step, tokens, layer, layer / layers]
-                    yield [*identity, estimator, *row]
+        for revision, step, tokens in json.loads(checkpoints):
+            for layer, *value in read_rows(folder / revision / f"{estimator}.csv", LAYER_COLUMNS):
+                identity = [model, role, revision, step, tokens, layer, int(layer) / layers]
+                yield [*identity, estimator, *value]
 
     write_table(output, COLUMNS, rows())
 
@@ -42,6 +40,6 @@ if __name__ == "__main__":
     parser.add_argument("--role", required=True)
     parser.add_argument("--layers", type=int, required=True)
     parser.add_argument("--estimator", required=True)
-    parser.add_argument("--checkpoint", nargs=3, action="append", required=True)
+    parser.add_argument("--checkpoints", required=True)
     parser.add_argument("--output", type=Path, required=True)
     run(main, parser)

@@ -1,0 +1,175 @@
+import math
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.registry import MEASURES, ChosenMeasure, Measure, registered
+from shape_of_learning.plan.measures import chosen_measures, science_of_measure
+from shape_of_learning.plan.science import _syntax
+
+LABELS = {
+    "anisotropy": "Anisotropy",
+    "anisotropy_uncentered": "Anisotropy, not centred",
+    "average_cosine": "Average cosine",
+    "average_cosine_centered": "Average cosine, centred",
+    "two_nn": "TwoNN",
+    "two_nn_authors": "TwoNN (lowest 20 %)",
+    "mada": "MADA",
+    "mom": "MOM",
+    "mle": "MLE",
+}
+
+
+def chosen(*names, neighbours=100, **parameters):
+    return chosen_measures(
+        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names
+    )
+
+
+def refusal(*names, **options):
+    with pytest.raises(InputError) as caught:
+        chosen(*names, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_our_measures_have_functions_and_the_labels_of_the_paper():
+    measures = chosen(*MEASURES)
+    assert {name: measure.label for name, measure in measures.items()} == LABELS
+    for measure in measures.values():
+        assert callable(measure.load())
+        assert ChosenMeasure.from_json(measure.to_json()) == measure
+
+
+def test_settings_reach_function_and_words():
+    measures = chosen("two_nn_authors", "mada", two_nn_authors={"kept": 0.35}, mada={"k": 4})
+    assert measures["two_nn_authors"].label == "TwoNN (lowest 35 %)"
+    assert "lowest 35 % of the ratios" in measures["two_nn_authors"].description
+    assert measures["mada"].description == "MADA takes k = 4 neighbours (combine: mean)"
+    assert measures["mada"].neighbours == 4
+    # r_4 = 2 r_2: dimension 1.
+    assert measures["mada"].load()([[1.0, 1.5, 2.0, 3.0]] * 9) == pytest.approx(1)
+
+
+def test_words_are_no_reason_to_measure_again():
+    one, two = (
+        Measure("math:fsum", "spectrum", label, "axis", description=label).chosen("sum", {})
+        for label in ("Sum", "Total")
+    )
+    assert one != two
+    assert one.without_words() == two.without_words()
+
+
+def test_a_measure_is_registered_with_a_kind_and_a_function():
+    with pytest.raises(ValueError, match=r"`of` must be one of vectors, spectrum, neighbours"):
+        Measure("numpy:sum", "pairs", "", "")
+    with pytest.raises(ValueError, match=r"must be 'module:function', but is 'numpy\.sum'"):
+        Measure("numpy.sum", "vectors", "", "")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        (
+            {"two_n": {}},
+            "`measurement.parameters`: unknown estimator `two_n`; did you mean `two_nn",
+        ),
+        ({"two_nn": {"keep": 0.5}}, "unknown parameter `keep`; did you mean `kept`?"),
+        (
+            {"two_nn": {"kept": 0}},
+            "parameters.two_nn.kept` is 0.0, but must be a number above 0 and",
+        ),
+        ({"two_nn": {"kept": 1.1}}, "must be a number above 0 and at most 1"),
+        ({"two_nn": {"kept": math.nan}}, "`measurement.parameters.two_nn.kept` is nan"),
+        ({"two_nn": {"kept": True}}, "is True, but must be a number"),
+        ({"mada": {"k": 2.5}}, "is 2.5, but must be a whole number at least 2"),
+        ({"mada": {"k": 1}}, "`measurement.parameters.mada.k` is 1, but must be"),
+        ({"mada": {"k": 101}}, "`measurement.parameters.mada.k` asks for 101 neighbours, but"),
+        ({"mle": {"combine": "max"}}, "must be one of `mean`, `median`, `harmonic`"),
+        ({"anisotropy": {"center": False}}, "parameters.anisotropy`: it has no parameters"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_sentence(parameters, sentence):
+    assert sentence in refusal("anisotropy", "two_nn", "mada", "mle", **parameters)
+
+
+def test_more_neighbours_than_are_searched_are_refused():
+    assert "asks for 100 neighbours, but `measurement.neighbours` is 50" in refusal(
+        "mom", neighbours=50
+    )
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a package with entry points on the path."""
+
+    def put(package, code, **entries):
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (tmp_path / f"{package}.py").write_text(textwrap.dedent(code))
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        lines = [f"{name} = {value}" for name, value in entries.items()]
+        (folder / "entry_points.txt").write_text(
+            "\n".join(["[shape_of_learning.measures]", *lines]) + "\n"
+        )
+        registered.cache_clear()
+        return tmp_path / f"{package}.py"
+
+    monkeypatch.syspath_prepend(tmp_path)
+    yield put
+    registered.cache_clear()
+    for name in ("shapes", "others"):
+        sys.modules.pop(name, None)
+
+
+def test_a_package_registers_a_measure(install):
+    code = """
+    from shape_of_learning.metrics.registry import Measure
+
+    def span(distances, power=1.0):
+        return float((distances[:, -1] / distances[:, 0]).mean() ** power)
+
+    SPAN = Measure("shapes:span", "neighbours", "Span ^ {power}", "Span", {"power": 1.0})
+    """
+    module = install("shapes", code, span="shapes:SPAN")
+    measure = chosen("span", span={"power": 2})["span"]
+    assert measure.label == "Span ^ 2.0"
+    assert measure.load()(np.array([[1.0, 3.0]])) == 9
+    assert "did you mean `span`?" in refusal("spam")
+    before = science_of_measure(measure)
+    for edit, is_other in (("# said\n", False), ("OTHER = 1\n", True)):
+        module.write_text(module.read_text() + edit)
+        _syntax.cache_clear()
+        assert (science_of_measure(measure) != before) == is_other
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("shapes:MISSING", "cannot be loaded (AttributeError"),
+        ("nowhere:SPAN", "cannot be loaded (ModuleNotFoundError: No module named 'nowhere')"),
+        ("shapes:SPAN", "is no Measure but int"),
+    ],
+)
+def test_a_broken_entry_names_its_package(install, value, reason):
+    install("shapes", "SPAN = 1", span=value)
+    message = refusal("span")
+    assert f"package `shapes` registers the measure `span`, but {value} {reason}" in message
+    assert chosen("two_nn"), "whoever does not ask for it is not disturbed"
+
+
+def test_a_name_of_ours_is_taken(install):
+    install("shapes", "", two_nn="shapes:X")
+    assert (
+        "`shapes` registers the measure `two_nn`, which shape-of-learning has already"
+        in refusal("mada")
+    )
+
+
+def test_a_name_of_another_package_is_taken(install):
+    install("shapes", "", span="shapes:X")
+    install("others", "", span="others:X")
+    assert "registers the measure `span`, which" in refusal("mada")

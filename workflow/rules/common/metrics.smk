@@ -1,0 +1,59 @@
+"""What the rules that measure ask of the configuration."""
+
+from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.plan.measures import science_of_measure
+
+# Where what an estimator is taken of lies, by its kind: a dump, or one file per layer.
+MEASURED_FOLDERS = {
+    "vectors": "<results>/embeddings/{model}/{revision}",
+    "neighbours": "<results>/neighbours/{model}/{revision}",
+    "spectrum": "<results>/spectra/{model}/{revision}",
+}
+# Of all jobs that read a dump, and of those that read what these have kept.
+MEASUREMENT = {
+    "selection": Selection(
+        setting("measurement", "special_tokens"), setting("measurement", "first_token")
+    ).to_json(),
+    "batch_vectors": setting("measurement", "batch_vectors"),
+}
+
+
+def what_is_measured(wildcards):
+    """The folder or the files that an estimator reads."""
+    kind = CONFIGURATION.measures[wildcards.estimator].of
+    folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
+    if kind == "vectors":
+        return folder
+    layers = range(MODELS[wildcards.model].layers + 1)
+    return [ancient(f"{folder}/layer_{layer}.h5") for layer in layers]
+
+
+def digests_of_what_is_measured(wildcards):
+    """Small files beside those that an estimator reads; a dump has none."""
+    files = what_is_measured(wildcards)
+    return [f"{file}.sha256" for file in files] if isinstance(files, list) else []
+
+
+def measured_folder(wildcards, input):
+    """The folder of what an estimator reads."""
+    is_dump = CONFIGURATION.measures[wildcards.estimator].of == "vectors"
+    return input.measured if is_dump else str(Path(input.measured[0]).parent)
+
+
+def measure_settings(wildcards):
+    """All that an estimator's values depend on, as JSON; what figures call it is no reason to measure again."""
+    return CONFIGURATION.measures[wildcards.estimator].without_words().to_json()
+
+
+@cache
+def science_of(estimator):
+    return science_of_measure(CONFIGURATION.measures[estimator])
+
+
+def science_of_estimator(wildcards):
+    """Digest of what the estimator that the wildcard names is computed by."""
+    return science_of(wildcards.estimator)
+
+
+def model_layers(wildcards):
+    return MODELS[wildcards.model].layers

@@ -1,0 +1,102 @@
+"""The measures that a configuration asks for, with their settings, checked before any job."""
+
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.registry import (
+    MEASURES,
+    ChosenMeasure,
+    Interval,
+    Measure,
+    Value,
+    find_measure,
+    registered,
+)
+from shape_of_learning.plan.schema import unknown_name
+from shape_of_learning.plan.science import PACKAGE, digest_of, science
+
+TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def chosen_measures(
+    measurement: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, ChosenMeasure]:
+    """Look up measures and give them their settings.
+
+    Parameters
+    ----------
+    measurement : mapping
+        Section ``measurement`` of the configuration.
+    names : iterable of str
+        What `measurement.estimators` lists, and figures draw.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
+        than are searched or than a batch has, or as :func:`registered` and :func:`find_measure`.
+    """
+    vectors, searched = measurement["batch_vectors"], measurement["neighbours"]
+    if vectors <= searched:
+        raise InputError(
+            f"configuration key `measurement.batch_vectors` is {vectors}, but the neighbour search looks for "
+            f"{searched} others (`measurement.neighbours`); set it to {searched + 1} or more"
+        )
+    known, settings = {*MEASURES, *registered()}, measurement["parameters"]
+    for name in settings:
+        if name not in known:
+            raise unknown_name(name, known, "estimator", "key `measurement.parameters`")
+    chosen = {}
+    for name in dict.fromkeys([*names, *settings]):
+        if name not in known:
+            raise unknown_name(name, known, "estimator", "key `measurement.estimators`")
+        measure, own = find_measure(name), settings.get(name, {})
+        checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
+        chosen[name] = measure.chosen(name, checked)
+        _require_neighbours(chosen[name], measure, searched)
+    return {name: chosen[name] for name in names}
+
+
+def science_of_measure(measure: ChosenMeasure) -> str:
+    """Digest of what one measure is computed by; of another package's, of its function's module."""
+    package, _, module = measure.module.partition(".")
+    if package == PACKAGE.name:
+        return science("measure", module)
+    source = find_spec(measure.module)
+    if source is None or source.origin is None:
+        raise InputError(
+            f"measure `{measure.name}`: there is no module {measure.module}; correct its entry"
+        )
+    return f"{science('measure')}-{digest_of(Path(source.origin))}"
+
+
+def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
+    """Refuse what a parameter cannot be."""
+    where = f"configuration key `measurement.parameters.{name}"
+    if key not in measure.parameters:
+        if not measure.parameters:
+            raise InputError(f"{where}`: it has no parameters; remove `{key}`")
+        raise unknown_name(key, measure.parameters, "parameter", f"{where}`")
+    kind, allowed = type(measure.parameters[key]), measure.allowed.get(key)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is kind and (allowed is None or value in allowed):
+        return value
+    must = TYPES[kind]
+    if isinstance(allowed, Interval):
+        must = f"{must} {allowed}"
+    elif allowed:
+        must = f"one of {', '.join(f'`{choice}`' for choice in allowed)}"
+    raise InputError(f"{where}.{key}` is {value!r}, but must be {must}")
+
+
+def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int) -> None:
+    if chosen.of == "neighbours" and chosen.neighbours > searched:
+        key = f".{measure.neighbours}" if isinstance(measure.neighbours, str) else ""
+        raise InputError(
+            f"configuration key `measurement.parameters.{chosen.name}{key}` asks for {chosen.neighbours} "
+            f"neighbours, but `measurement.neighbours` is {searched}; raise the latter"
+        )
