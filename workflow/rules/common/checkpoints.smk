@@ -1,5 +1,7 @@
 """What the rules of the checkpoints ask of a model."""
 
+from shape_of_learning.checkpoints.lock import write_lock
+
 CLEAN_TEXT = f"<results>/corpus/{setting('corpus', 'source')}/text.txt"
 MODELS_BY_SOURCE = {
     source: [name for name, model in MODELS.items() if model.source == source]
@@ -7,13 +9,16 @@ MODELS_BY_SOURCE = {
 }
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
-
-
 # Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all
 # locks in place: it never asks.
 UNREACHABLE = [] if workflow.is_main_process else ["its lock is missing where a job runs"]
 # What has been resolved since the workflow was read, by model: written as the run starts.
 NEW_LOCKS = {}
+
+
+def say(line):
+    """Tell the user how planning goes on."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def lock_file(name):
@@ -31,17 +36,12 @@ def curve(name):
         fail(error)
     if resolved.unresolved and not known:
         UNREACHABLE.append(resolved.unresolved)
-        warn(
-            [f"{resolved.unresolved}; revisions are planned as config/models lists them, unchecked"]
-        )
+        said = f"{resolved.unresolved}; revisions are planned as config/models lists them, unchecked"
+        warn([said])
     if resolved.is_new:
         NEW_LOCKS[name] = resolved.lock
-        warn(
-            [
-                f"model `{name}` is not pinned yet; `snakemake resolve`, or any run as it starts, writes "
-                f"{lock_file(name)}, a dry run does not"
-            ]
-        )
+        pins = f"`snakemake resolve`, or any run as it starts, writes {lock_file(name)}"
+        warn([f"model `{name}` is not pinned yet; {pins}, a dry run does not"])
     return resolved
 
 
@@ -49,6 +49,7 @@ def write_new_locks():
     """Pin what this run has resolved, before its first job."""
     for name, lock in NEW_LOCKS.items():
         write_lock(Path(lock_file(name)), lock)
+        say(f"{lock_file(name)} is written: commit it with your results")
 
 
 def all_pins(wildcards):
@@ -60,9 +61,7 @@ def all_pins(wildcards):
 
 
 # What an entry does not say of its model, its lock does, or the Hub.
-for name, model in MODELS.items():
-    if not model.shape.is_whole():
-        MODELS[name] = curve(name).model
+MODELS.update({n: curve(n).model for n, model in MODELS.items() if not model.shape.is_whole()})
 
 
 @cache

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from shape_of_learning.checkpoints.lock import write_lock
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.curve import curve_of
@@ -85,11 +84,6 @@ MEASURED = "<results>" if setting("embeddings", "dump") else "<results>/within_t
 def any_of(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
-
-
-def say(line):
-    """Tell the user how planning goes on."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def fail(reason):

@@ -146,7 +146,7 @@ def _said_while_waiting(where: str, say: Callable[[str], None]) -> Iterator[None
         while not ended.wait(WAITING_SECONDS):
             say(f"{where}: still asking, {time.monotonic() - begun:.0f} s{last.line}")
 
-    say(f"{where}: asking the Hub which commits and files its revisions are")
+    say(f"{where}: asking the Hub for the commits and files of its revisions")
     thread = threading.Thread(target=keep_saying, daemon=True)
     thread.start()
     try:
