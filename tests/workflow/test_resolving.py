@@ -65,6 +65,13 @@ def test_a_dry_run_resolves_but_writes_nothing_and_says_so(checkout, endpoint):
     assert said.count("is not pinned yet") == 1
 
 
+def test_what_is_left_out_is_said_by_a_dry_run_once(checkout, endpoint):
+    training = {"revision": "step{step}", "steps": [0, 1, 7]}
+    said = run(checkout, endpoint, "--dry-run", "all", training=training)
+    sentence = "NOTE: model `tiny`: 1 of 3 revisions are left out; bad ones are `step7` (missing)"
+    assert said.count(sentence) == 1
+
+
 def test_resolve_pins_every_model_and_does_nothing_else(checkout, endpoint):
     front = Front(endpoint)
     with in_front(front) as address:

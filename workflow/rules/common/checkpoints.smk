@@ -36,8 +36,7 @@ def curve(name):
         fail(error)
     if resolved.unresolved and not known:
         UNREACHABLE.append(resolved.unresolved)
-        said = f"{resolved.unresolved}; revisions are planned as config/models lists them, unchecked"
-        warn([said])
+        warn([f"{resolved.unresolved}; revisions are planned as their entries say, unchecked"])
     if resolved.is_new:
         NEW_LOCKS[name] = resolved.lock
         pins = f"`snakemake resolve`, or any run as it starts, writes {lock_file(name)}"
@@ -83,7 +82,7 @@ def checkpoints(name):
         )
     if len(measured) < total:
         left_out = f"{total - len(measured)} of {total} revisions are left out"
-        warn([f"model `{name}`: {left_out}, as {lock_file(name)} has it; bad ones are {said}"])
+        warn([f"model `{name}`: {left_out}; bad ones are {said}"])
     return measured
 
 
