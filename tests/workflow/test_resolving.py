@@ -101,6 +101,19 @@ def test_what_a_lock_answers_is_not_asked(checkout, endpoint):
     assert (checkout.folder / VERDICTS).read_text().count(",ok\n") == 2
 
 
+def test_a_job_of_a_cluster_asks_nobody(checkout, endpoint):
+    """It reads the workflow in a Snakemake of its own."""
+    run(checkout, endpoint, "resolve")
+    front = Front(endpoint)
+    with in_front(front) as address:
+        said = run(checkout, address, VERDICTS, "--mode", "subprocess")
+        (checkout.folder / LOCK).unlink()
+        lost = run(checkout, address, VERDICTS, "--mode", "subprocess", "--force", succeeds=False)
+    assert front.asked == []
+    assert "asking" not in said
+    assert "its lock is missing where a job runs" in lost
+
+
 def test_another_step_asks_for_that_step_alone(checkout, endpoint):
     run(checkout, endpoint, "resolve")
     pinned = yaml.safe_load((checkout.folder / LOCK).read_text())["revisions"]

@@ -14,6 +14,8 @@ WEIGHTS_WORTH_THREADS = 50_000_000
 UNREACHABLE = [] if workflow.is_main_process else ["its lock is missing where a job runs"]
 # What has been resolved since the workflow was read, by model: written as the run starts.
 NEW_LOCKS = {}
+# Of a module Snakemake runs no `onstart`: then locks are written where a job that reads them is planned.
+RUNS_HOOKS = workflow.modifier.is_main_snakefile()
 
 
 def say(line):
@@ -46,9 +48,17 @@ def curve(name):
 
 def write_new_locks():
     """Pin what this run has resolved, before its first job."""
-    for name, lock in NEW_LOCKS.items():
+    while NEW_LOCKS:
+        name, lock = NEW_LOCKS.popitem()
         write_lock(Path(lock_file(name)), lock)
         say(f"{lock_file(name)} is written: commit it with your results")
+
+
+def write_new_locks_of_module():
+    """Pin it here where no hook will, unless this is a dry run."""
+    is_run = workflow.executor_plugin is not None and not workflow.dryrun
+    if is_run and not RUNS_HOOKS:
+        write_new_locks()
 
 
 def all_pins(wildcards):
@@ -56,6 +66,7 @@ def all_pins(wildcards):
     for name in MODELS_BY_SOURCE["hub"]:
         if curve(name).unresolved:
             fail(curve(name).unresolved)
+    write_new_locks_of_module()
     return []
 
 
@@ -114,6 +125,8 @@ def losses_folder(wildcards, input):
 
 
 def lock_of(wildcards):
+    curve(wildcards.model)
+    write_new_locks_of_module()
     return lock_file(wildcards.model)
 
 
