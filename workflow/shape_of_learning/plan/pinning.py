@@ -10,7 +10,7 @@ from dataclasses import replace
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision
 from shape_of_learning.checkpoints.weight_listing import WeightListing
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps
+from shape_of_learning.plan.checkpoint_list import Checkpoint
 from shape_of_learning.plan.model_list import Model
 
 WAITING_SECONDS = 10.0  # between two lines on the terminal
@@ -25,7 +25,7 @@ def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
             return None
         revisions = [lock.revisions[name].revision for name in chosen]
         checkpoints += map(model.offered.checkpoint, revisions)
-    return sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
+    return sorted(checkpoints, key=_step)
 
 
 def is_pinned(model: Model, lock: Lock) -> bool:
@@ -68,12 +68,7 @@ def pinned(model: Model, old: Lock, say: Callable[[str], None]) -> Lock:
 
     where = f"model `{model.name}`"
     with _said_while_waiting(where, say):
-        lock = old
-        if model.offered is not None and planned_checkpoints(model, old) is None:
-            lock, offered = _with_chosen_steps(model.offered, old, where)
-            checkpoints = [*model.checkpoints, *offered]
-        else:
-            checkpoints = planned_checkpoints(model, old) or []
+        checkpoints, lock = _with_steps(model, old, where)
         asked = {
             each.name: LockedRevision(each.repository, each.revision, each.subfolder)
             for each in checkpoints
@@ -81,11 +76,8 @@ def pinned(model: Model, old: Lock, say: Callable[[str], None]) -> Lock:
         }
         found, mains = resolve(asked, where=where) if asked else ({}, {})
         revisions = {**old.revisions, **found}
-        usable = [
-            revisions[each.name]
-            for each in sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0)
-            if not revisions[each.name].listed.problem
-        ]
+        listed = [revisions[each.name] for each in checkpoints]
+        usable = [each for each in listed if not each.listed.problem]
         return replace(
             lock,
             revisions=revisions,
@@ -95,23 +87,25 @@ def pinned(model: Model, old: Lock, say: Callable[[str], None]) -> Lock:
         )
 
 
-def _with_chosen_steps(
-    offered: OfferedSteps, old: Lock, where: str
-) -> tuple[Lock, list[Checkpoint]]:
+def _with_steps(model: Model, old: Lock, where: str) -> tuple[list[Checkpoint], Lock]:
+    """Checkpoints by step, and the lock with what was chosen among those that the Hub offers."""
     from shape_of_learning.hub.hub_errors import invisible
     from shape_of_learning.hub.listing import commits_of
 
+    known, offered = planned_checkpoints(model, old), model.offered
+    if known is not None or offered is None:
+        return known or [], old
     branches = commits_of(offered.repository, where=where)
     if branches is None:
         raise invisible(offered.repository, where=where)
-    checkpoints = [offered.checkpoint(branch) for branch in offered.choose(branches)]
-    if not checkpoints:
+    chosen = [offered.checkpoint(branch) for branch in offered.choose(branches)]
+    if not chosen:
         raise InputError(
             f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
             "`repository` or `training.revision`"
         )
-    names = [each.name for each in checkpoints]
-    return replace(old, chosen={**old.chosen, str(offered): names}), checkpoints
+    choice = {**old.chosen, str(offered): [each.name for each in chosen]}
+    return sorted([*model.checkpoints, *chosen], key=_step), replace(old, chosen=choice)
 
 
 def _tokenizer(model: Model, old: Lock, where: str) -> LockedRevision | None:
@@ -123,6 +117,10 @@ def _tokenizer(model: Model, old: Lock, where: str) -> LockedRevision | None:
         return old.tokenizer
     found, _ = resolve({"": LockedRevision(model.tokenizer, "main")}, where=where)
     return replace(found[""], listed=WeightListing(found[""].listed.commit))
+
+
+def _step(checkpoint: Checkpoint) -> int:
+    return checkpoint.step or 0
 
 
 def _is_same_place(locked: LockedRevision | None, checkpoint: Checkpoint) -> bool:
