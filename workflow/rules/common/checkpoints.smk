@@ -1,7 +1,5 @@
 """What the rules of the checkpoints ask of a model."""
 
-from shape_of_learning.checkpoints.lock import write_lock
-
 CLEAN_TEXT = f"<results>/corpus/{setting('corpus', 'source')}/text.txt"
 MODELS_BY_SOURCE = {
     source: [name for name, model in MODELS.items() if model.source == source]
@@ -48,6 +46,8 @@ def curve(name):
 
 def write_new_locks():
     """Pin what this run has resolved, before its first job."""
+    from shape_of_learning.checkpoints.lock import write_lock
+
     while NEW_LOCKS:
         name, lock = NEW_LOCKS.popitem()
         write_lock(Path(lock_file(name)), lock)
