@@ -1,9 +1,11 @@
+import json
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import yaml
 
+from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import FIGURES, read_configuration
 from shape_of_learning.plan.model_list import read_entries, read_models
@@ -119,20 +121,39 @@ def test_an_unknown_model_is_one_sentence():
     assert "unknown model `gtp2`; did you mean `gpt2`?" in refusal(paper() | {"models": ["gtp2"]})
 
 
+RECIPE = (
+    "{architecture: gpt_neox, attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, "
+    "learning_rate: 0.001, warmup_steps: 0, last_step: 1, threads: 1}"
+)
+
+
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
         ("{role: decoder, layers: 2, hidden_size: 8}", "exactly one of `repository` or `path`"),
         ("{role: decoder, layers: 2, hidden_size: 8, path: nowhere}", "there is no config.json"),
         (
-            "{role: decoder, layers: 2, hidden_size: 9, pretraining: {architecture: gpt_neox, "
-            "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
-            "warmup_steps: 0, last_step: 1, threads: 1}}",
+            "{role: decoder, layers: 2, hidden_size: 9, pretraining: PRETRAINING}",
             "make it a multiple",
         ),
         ("{role: both, layers: 2, hidden_size: 8, path: x}", "must be one of `encoder`, `decoder`"),
         ("{role: decoder, layers: 2, hidden_size: 8, path: x, lyers: 3}", "unknown key `lyers`"),
-        ("{role: decoder, layers: 2, path: x}", "key `hidden_size` is missing"),
+        ("{role: decoder, layers: 2, pretraining: PRETRAINING}", "key `hidden_size` is missing"),
+        ("{path: x, training: {checkpoints: [{step: 1, revision: a}]}}", "needs `repository`"),
+        ("{repository: a/b, revision: ..}", "`revision` must be a branch, tag or commit"),
+        ("{repository: a/b, revision: /home}", "`revision` must be a branch, tag or commit"),
+        ("{repository: a/b, revision: a b}", "`revision` must be a branch, tag or commit"),
+        (r'{repository: a/b, revision: "a\x1b"}', "`revision` must be a branch, tag or commit"),
+        (
+            "{repository: a/b, training: {revision: '../{step}', steps: [1]}}",
+            "`training.revision` must be a branch, tag or commit",
+        ),
+        (
+            "{repository: a/b, training: {checkpoints: [{step: 1, revision: a/../b}]}}",
+            "`training.checkpoints.0.revision` must be a branch, tag or commit",
+        ),
+        ("{repository: a/b, subfolder: a/../../b}", "`subfolder` must be a folder inside"),
+        ("{repository: ../b}", "`repository` must be `organisation/name`"),
         (
             "{role: decoder, layers: 2, hidden_size: 8, repository: a/b, training: {checkpoints: "
             "[{step: 1, revision: main}, {step: 2, revision: main}]}}",
@@ -141,11 +162,48 @@ def test_an_unknown_model_is_one_sentence():
     ],
 )
 def test_a_malformed_model_entry_is_one_sentence_that_names_the_file(tmp_path, entry, sentence):
-    (tmp_path / "mine.yaml").write_text(f"mine: {entry}\n")
+    (tmp_path / "mine.yaml").write_text(f"mine: {entry.replace('PRETRAINING', RECIPE)}\n")
     with pytest.raises(InputError) as caught:
         read_models(read_entries(tmp_path), ["mine"])
     assert sentence in str(caught.value)
     assert "mine.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "revision", ["main", "refs/pr/1", "step-5k", "v1.0", "a$(b)", "it's", "ü{x}", "0" * 40]
+)
+def test_whatever_git_takes_for_a_revision_is_taken(tmp_path, revision):
+    (tmp_path / "mine.yaml").write_text(f'mine: {{repository: a/b, revision: "{revision}"}}\n')
+    (checkpoint,) = read_models(read_entries(tmp_path), ["mine"])["mine"].checkpoints
+    assert checkpoint.revision == revision
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"gpt2: {label: '\xff'}", "not valid YAML"),
+        (b"5: {path: x}", "calls a model 5, which is no text"),
+        (b"- gpt2", "must map model names to entries"),
+    ],
+)
+def test_a_model_file_that_cannot_be_read_is_one_sentence(tmp_path, content, sentence):
+    (tmp_path / "mine.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=sentence) as caught:
+        read_entries(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_local_folder_says_what_its_entry_does_not(tmp_path):
+    config = {"model_type": "bert", "num_hidden_layers": 3, "hidden_size": 32}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "mine.yaml").write_text(f"mine: {{path: '{tmp_path}', layers: LAYERS}}\n")
+    entry = (tmp_path / "mine.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(entry.replace("LAYERS", "3"))
+    model = read_models(read_entries(tmp_path), ["mine"])["mine"]
+    assert model.shape == Shape("encoder", 3, 32, 32)
+    (tmp_path / "mine.yaml").write_text(entry.replace("LAYERS", "4"))
+    with pytest.raises(InputError, match=r"says 3 where the entry says 4"):
+        read_models(read_entries(tmp_path), ["mine"])
 
 
 def test_two_files_must_not_define_the_same_model(tmp_path):

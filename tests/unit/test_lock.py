@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.checkpoints.integrity_table import integrity_table_is, write_integrity_table
+from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
+from shape_of_learning.checkpoints.integrity_table import write_integrity_table
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, write_lock
+from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import OfferedSteps
@@ -18,12 +20,15 @@ from shape_of_learning.plan.step_rules import StepRule
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), StepRule("log"), 100)
 ENTRY = """
 tiny:
-  role: decoder
-  layers: 2
-  hidden_size: 32
   repository: org/model
   training: {revision: "step{step}", tokens_per_step: 100, steps: STEPS}
 """
+TYPED = """
+  role: decoder
+  layers: 2
+  hidden_size: 32
+"""
+SHAPE = Shape("decoder", 2, 32, 32)
 
 
 def weights(content: str) -> WeightListing:
@@ -33,33 +38,37 @@ def weights(content: str) -> WeightListing:
 
 
 def locked(step: int, listed: WeightListing) -> LockedRevision:
-    return LockedRevision("org/model", f"step{step}", step=step, tokens=100 * step, listed=listed)
+    return LockedRevision("org/model", f"step{step}", listed=listed)
 
 
 LOCK = Lock(
-    curve={"step0": "ok", "step1": "same weights as step 0", "step8": "missing"},
     chosen={str(OFFERED): ["step0", "step1", "step8"]},
     revisions={
         "step0": locked(0, weights("a")),
         "step1": locked(1, weights("a")),
         "step8": locked(8, WeightListing(problem="missing")),
     },
-    mains={"org/model": weights("z")},
+    mains={"org/model": weights("f")},
     tokenizer=LockedRevision("org/words", "main", listed=WeightListing("c" * 40)),
+    shape=SHAPE,
 )
 
 
-def model(tmp_path: Path, steps: str):
+def model(tmp_path: Path, steps: str, typed: str):
     (tmp_path / "models").mkdir(exist_ok=True)
-    (tmp_path / "models" / "tiny.yaml").write_text(ENTRY.replace("STEPS", steps))
+    (tmp_path / "models" / "tiny.yaml").write_text(ENTRY.replace("STEPS", steps) + typed)
     return read_models(read_entries(tmp_path / "models"), ["tiny"])["tiny"]
 
 
-def planned(tmp_path: Path, steps: str, lock: Lock):
+def planned(tmp_path: Path, steps: str, lock: Lock, typed: str = TYPED):
     """The curve that a plan makes where nobody can be asked."""
     write_lock(tmp_path / "tiny.yaml", lock)
-    entry = model(tmp_path, steps)
-    return curve_of(entry, tmp_path / "tiny.yaml", tmp_path / "t.csv", unreachable="no network")
+    before = (tmp_path / "tiny.yaml").read_bytes()
+    curve = curve_of(
+        model(tmp_path, steps, typed), tmp_path / "tiny.yaml", unreachable="no network"
+    )
+    assert (tmp_path / "tiny.yaml").read_bytes() == before, "planning wrote a lock"
+    return curve
 
 
 def without_tokenizer(lock: Lock) -> Lock:
@@ -78,7 +87,13 @@ def test_no_lock_is_none(tmp_path):
     assert read_lock(tmp_path / "lock.yaml") is None
 
 
-@pytest.mark.parametrize("content", ["[", "- 1", "revisions: 3", "curve: {}\nrevisions: {a: {}}"])
+ELSEWHERE = """
+revisions:
+  step0: {repository: org/model, revision: step0, commit: ../../../home}
+"""
+
+
+@pytest.mark.parametrize("content", ["[", "- 1", "revisions: 3", "revisions: {a: {}}", ELSEWHERE])
 def test_a_damaged_lock_is_one_sentence(tmp_path, content):
     (tmp_path / "lock.yaml").write_text(content)
     with pytest.raises(InputError, match=r"lock\.yaml is no lock file .*delete it") as caught:
@@ -86,21 +101,59 @@ def test_a_damaged_lock_is_one_sentence(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
-def test_a_table_is_that_of_a_lock_or_not(tmp_path):
-    write_integrity_table(tmp_path / "t.csv", LOCK)
-    assert integrity_table_is(tmp_path / "t.csv", LOCK)
-    assert not integrity_table_is(tmp_path / "t.csv", replace(LOCK, curve={"step0": "ok"}))
-    (tmp_path / "t.csv").write_text("")
-    assert not integrity_table_is(tmp_path / "t.csv", LOCK)
+def test_a_lock_of_the_first_version_is_read(tmp_path):
+    """It also held the verdicts, steps and tokens of the last plan, and no shape."""
+    first = """
+curve: {step0: ok}
+revisions:
+  step0: {repository: org/model, revision: step0, step: 0, tokens: 0, commit: COMMIT}
+""".replace("COMMIT", "a" * 40)
+    (tmp_path / "lock.yaml").write_text(first)
+    listed = WeightListing("a" * 40)
+    assert read_lock(tmp_path / "lock.yaml") == Lock(revisions={"step0": locked(0, listed)})
+
+
+def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
+    curve = [JudgedCheckpoint("step0", 0, 7, "ok"), JudgedCheckpoint("step8", 8, None, "missing")]
+    write_integrity_table(tmp_path / "t.csv", curve, LOCK)
+    assert (tmp_path / "t.csv").read_text().splitlines()[1:] == [
+        f"0,7,step0,{'a':0>40},model.safetensors,7,sha256:a,ok",
+        "8,,step8,,,,,missing",
+    ]
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     curve = planned(tmp_path, "[0, 1, 8]", without_tokenizer(LOCK))
     assert curve.unresolved == ""
-    assert curve.verdicts == LOCK.curve
+    assert not curve.is_new
+    verdicts = {"step0": "ok", "step1": "same weights as step 0", "step8": "missing"}
+    assert curve.verdicts == verdicts
     assert [each.name for each in curve.measured(flagged=False)] == ["step0"]
     assert [each.name for each in curve.measured(flagged=True)] == ["step0", "step1"]
-    assert curve.checkpoints[0].commit == LOCK.revisions["step0"].listed.commit
+
+
+def test_a_lock_says_what_the_entry_does_not(tmp_path):
+    curve = planned(tmp_path, "[0, 1]", without_tokenizer(LOCK), typed="")
+    assert curve.model.shape == SHAPE
+
+
+def test_what_the_entry_says_is_checked_against_the_lock(tmp_path):
+    with pytest.raises(InputError, match=r"`layers` config\.json .* says 2 where the entry says 3"):
+        planned(tmp_path, "[0, 1]", without_tokenizer(LOCK), typed="  layers: 3\n")
+
+
+def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
+    lock = replace(without_tokenizer(LOCK), shape=replace(SHAPE, role=""))
+    assert planned(tmp_path, "[0]", lock, typed="  role: encoder\n").model.role == "encoder"
+    with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
+        planned(tmp_path, "[0]", lock, typed="")
+
+
+def test_a_lock_without_a_shape_does_for_a_typed_entry_and_no_other(tmp_path):
+    lock = replace(without_tokenizer(LOCK), shape=Shape())
+    assert planned(tmp_path, "[0]", lock).model.shape == SHAPE
+    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state `role`"):
+        planned(tmp_path, "[0]", lock, typed="")
 
 
 def test_steps_by_rule_stay_those_that_were_chosen(tmp_path):
@@ -117,21 +170,13 @@ def test_another_rule_has_to_ask_and_says_what_to_do_if_it_cannot(tmp_path):
 def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
     curve = planned(tmp_path, "[1, 8]", without_tokenizer(LOCK))
     assert curve.verdicts == {"step1": "ok", "step8": "missing"}
-    lock = read_lock(tmp_path / "tiny.yaml")
-    assert list(lock.curve) == ["step1", "step8"]
-    assert set(lock.revisions) == set(LOCK.revisions)
+    assert set(curve.lock.revisions) == set(LOCK.revisions)
 
 
 def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_asked(tmp_path):
     curve = planned(tmp_path, "[0, 99]", without_tokenizer(LOCK))
     assert curve.unresolved == "no network"
     assert set(curve.verdicts.values()) == {"ok"}
-
-
-def test_a_table_that_is_there_follows_the_curve(tmp_path):
-    write_integrity_table(tmp_path / "t.csv", LOCK)
-    planned(tmp_path, "[0, 8]", without_tokenizer(LOCK))
-    assert integrity_table_is(tmp_path / "t.csv", read_lock(tmp_path / "tiny.yaml"))
 
 
 def test_offered_steps_that_are_listed_are_found_by_their_pattern():

@@ -1,7 +1,13 @@
 import pytest
 import transformers as hf
 
-from shape_of_learning.checkpoints.model_entry import check_against_entry, role_of
+from shape_of_learning.checkpoints.model_entry import (
+    Shape,
+    check_against_entry,
+    completed,
+    role_of,
+    shape_of,
+)
 from shape_of_learning.errors import InputError
 
 # The words in which each architecture states its size, from the library that writes config.json.
@@ -91,3 +97,17 @@ def test_an_unknown_architecture_is_not_held_against_either_role():
 )
 def test_the_role_is_read_from_what_is_known(config, role):
     assert role_of(config) == role
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_a_shape_need_not_be_typed(name):
+    role = "encoder" if name in ENCODERS else "decoder"
+    own = shape_of(written(name), "model `tiny`")
+    assert completed(Shape(), own, "model `tiny`") == Shape(role, 3, 32, 32)
+
+
+@pytest.mark.parametrize("config", [{"model_type": "novel"}, {"is_encoder_decoder": True}])
+def test_a_role_that_cannot_be_told_is_asked_for(config):
+    own = shape_of({"num_hidden_layers": 3, "hidden_size": 32, **config}, "model `tiny`")
+    with pytest.raises(InputError, match=r"model `tiny`: .* add `role: encoder` or `role: decoder`"):
+        completed(Shape(), own, "model `tiny`")

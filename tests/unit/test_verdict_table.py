@@ -1,21 +1,22 @@
-"""Verdicts of the gate and of the losses in one table."""
+"""Verdicts on the files and on the losses in one table."""
 
 import csv
 import math
 
 import pytest
 
+from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
 from shape_of_learning.checkpoints.losses import COLUMNS
-from shape_of_learning.checkpoints.verdict_table import ListedCheckpoint, write_verdicts
+from shape_of_learning.checkpoints.verdict_table import write_verdicts
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.csv_table import write_table
 
 CURVE = [
-    ListedCheckpoint("step0", 0, None, "ok"),
-    ListedCheckpoint("step1", 1, 100, "same weights as step 0"),
-    ListedCheckpoint("step2", 2, 200, "missing"),
-    ListedCheckpoint("step3", 3, 300, "ok"),
-    ListedCheckpoint("step4", 4, 400, "ok"),
+    JudgedCheckpoint("step0", 0, None, "ok"),
+    JudgedCheckpoint("step1", 1, 100, "same weights as step 0"),
+    JudgedCheckpoint("step2", 2, 200, "missing"),
+    JudgedCheckpoint("step3", 3, 300, "ok"),
+    JudgedCheckpoint("step4", 4, 400, "ok"),
 ]
 
 
@@ -32,7 +33,7 @@ SOUND = {"step0": 6.9, "step3": math.log(2), "step4": math.log(2)}
 BROKEN = SOUND | {"step4": math.log(2 * 300)}
 
 
-def test_what_the_gate_refused_is_not_shown(tmp_path):
+def test_what_the_files_condemn_is_not_shown(tmp_path):
     assert verdicts(tmp_path, SOUND) == [
         ("ok", "yes"),
         ("same weights as step 0", "no"),

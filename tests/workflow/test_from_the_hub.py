@@ -93,6 +93,14 @@ def test_a_kept_checkpoint_is_taken_as_another_run_has_left_it(checkout, endpoin
     assert weights.stat().st_ino == inode
 
 
+def test_another_step_fetches_no_revision_again(checkout, endpoint):
+    receipt, first = "results/checkpoints/mine/step0.json", {**ENTRY["training"], "steps": [0]}
+    run(checkout, endpoint, receipt, training=first)
+    said = run(checkout, endpoint, "--dry-run", receipt)
+    assert "model `mine`: asking the Hub" in said, "the other step needed no asking"
+    assert "Nothing to be done" in said
+
+
 def test_a_missing_revision_is_one_sentence(checkout, endpoint):
     training = {**ENTRY["training"], "steps": [7, 8]}
     said = run(checkout, endpoint, "figure_2", succeeds=False, training=training)

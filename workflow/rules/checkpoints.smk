@@ -3,24 +3,25 @@
 REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cleaned text.
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
-    <results>/checkpoints/{model}.csv             what the Hub lists, and a verdict on each revision
+    <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
     <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json
     <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/pretrained/{model}.json             digests of them, which stand for them
-STEPS: revisions are resolved, and the bad ones left out, while the run is planned; check_checkpoints once per
-model, then fetch_checkpoint for each good revision; or pretrain_model once per model. judge_checkpoints, when
-they have been measured.
+STEPS: what no lock says is asked while the run is planned, and the bad revisions left out; locks are written as it
+starts. fetch_checkpoint for each good revision, or pretrain_model once per model; judge_checkpoints when they have
+been measured.
 """
 
 
-rule check_checkpoints:
-    """Judge the revisions of a model, and make sure that the Hub still has them.
+rule resolve:
+    """Pin the revisions of all models of the configuration, without any other work."""
+    input:
+        all_pins,
 
-    It runs once. While a job runs again, Snakemake does not look for other reasons to run what comes after
-    it, and fetches would either follow it all or be passed over; so the script is no input, and the curve
-    is no parameter. `curve_of` keeps the table up to date.
-    """
+
+rule check_checkpoints:
+    """Say of each revision of a model what its lock lists, and the verdict on it."""
     output:
         report("<results>/checkpoints/{model}.csv", category="Checkpoints"),
     log:
@@ -29,24 +30,27 @@ rule check_checkpoints:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
         model=any_of(MODELS_BY_SOURCE["hub"]),
-    localrule: runs_beside_snakemake("check_checkpoints")
+    localrule: True
     conda:
         "../../envs/checkpoints.yaml"
     params:
         science=science("check_checkpoints"),
-        lock=lock_file,
+        lock=lock_of,
+        listed=all_pinned_bytes,
+        checkpoints=judged_checkpoints,
     message:
-        "Checking the revisions of {wildcards.model}"
+        "Listing the revisions of {wildcards.model}"
     shell:
-        'python "$SCRIPTS/check_checkpoints.py" --model {wildcards.model} --lock {params.lock:q}'
-        " --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/check_checkpoints.py" --model {wildcards.model:q} --lock {params.lock:q}'
+        " --checkpoints {params.checkpoints:q} --output {output:q} --log {log:q}"
 
 
 rule fetch_checkpoint:
-    """Download one revision at the commit that its lock pins."""
-    input:
-        # The revision's own commit is a parameter: news of another one does not fetch it again.
-        verdicts=ancient("<results>/checkpoints/{model}.csv"),
+    """Download one revision at the commit that its lock pins.
+
+    The lock is no input: news of another revision does not fetch this one again. Nor is the code, since the
+    pinned hashes admit no other bytes.
+    """
     output:
         download(
             "<resources>/checkpoints/{model}/{revision}",
@@ -68,15 +72,16 @@ rule fetch_checkpoint:
         downloads=1,
         runtime=download_minutes,
     params:
-        science=science("fetch_checkpoint"),
-        arguments=hub_arguments,
+        lock=lock_of,
+        pinned=pinned_bytes,
+        shape=shape_options,
         folder=downloaded_folder,
         receipt=receipt_option,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     shell:
-        'python "$SCRIPTS/fetch_checkpoint.py" --model {wildcards.model} {params.arguments:q}'
-        " --output {params.folder:q} {params.receipt:q} --log {log:q}"
+        'python "$SCRIPTS/fetch_checkpoint.py" --model {wildcards.model:q} --name {wildcards.revision:q}'
+        " --lock {params.lock:q} {params.shape:q} --output {params.folder:q} {params.receipt:q} --log {log:q}"
 
 
 rule pretrain_model:
@@ -113,7 +118,7 @@ rule pretrain_model:
 
 
 rule judge_checkpoints:
-    """Compare the loss of each checkpoint with its neighbours', beside what the gate says."""
+    """Compare the loss of each checkpoint with its neighbours', beside what its files say."""
     input:
         losses=checkpoint_losses,
     output:
@@ -133,5 +138,5 @@ rule judge_checkpoints:
     message:
         "Judging the checkpoints of {wildcards.model}"
     shell:
-        'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model} --losses {params.folder:q} --checkpoints {params.checkpoints:q}'
+        'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model:q} --losses {params.folder:q} --checkpoints {params.checkpoints:q}'
         " --policy {params.policy} --output {output:q} --log {log:q}"

@@ -1,4 +1,4 @@
-"""Put the gate's verdict and the measured loss of every checkpoint of a model together.
+"""Put the verdict on the files and the measured loss of every checkpoint of a model together.
 
 A checkpoint whose perplexity is far from its neighbours' is broken, even if its files are whole. What figures
 do with a bad one is the configuration's `bad_checkpoints`.
@@ -8,14 +8,15 @@ import argparse
 import json
 from pathlib import Path
 
-from shape_of_learning.checkpoints.verdict_table import ListedCheckpoint, write_verdicts
+from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
+from shape_of_learning.checkpoints.verdict_table import write_verdicts
 from shape_of_learning.script_arguments.running import run
 
 
 def main(model: str, checkpoints: str, losses: Path, policy: str, output: Path) -> None:
-    """Write the table of verdicts; `checkpoints` is a JSON list of [revision, step, tokens, verdict]."""
-    gated = [ListedCheckpoint(*each) for each in json.loads(checkpoints)]
-    write_verdicts(output, model, gated, losses, policy=policy)
+    """Write the table of verdicts; `checkpoints` is a JSON list of [name, step, tokens, verdict]."""
+    judged = [JudgedCheckpoint(*each) for each in json.loads(checkpoints)]
+    write_verdicts(output, model, judged, losses, policy=policy)
 
 
 if __name__ == "__main__":

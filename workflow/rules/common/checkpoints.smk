@@ -6,33 +6,71 @@ MODELS_BY_SOURCE = {
 }
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
+# Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all
+# locks in place: it never asks.
+UNREACHABLE = [] if workflow.is_main_process else ["its lock is missing where a job runs"]
+# What has been resolved since the workflow was read, by model: written as the run starts.
+NEW_LOCKS = {}
+# Of a module Snakemake runs no `onstart`: then locks are written where a job that reads them is planned.
+RUNS_HOOKS = workflow.modifier.is_main_snakefile()
 
 
-# Why the Hub cannot be asked, once one model has found out.
-UNREACHABLE = []
+def say(line):
+    """Tell the user how planning goes on."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def lock_file(name):
+    """Where the revisions of a model are pinned: beside the configuration of this working directory."""
+    return f"config/locks/{name}.yaml"
 
 
 @cache
 def curve(name):
     """The checkpoints of a model, resolved at the first need: a figure asks only about its own models."""
-    lock, table = Path(f"config/locks/{name}.yaml"), Path(f"results/checkpoints/{name}.csv")
     known = UNREACHABLE[0] if UNREACHABLE else ""
     try:
-        resolved = curve_of(MODELS[name], lock, table, unreachable=known)
+        resolved = curve_of(MODELS[name], Path(lock_file(name)), unreachable=known, say=say)
     except InputError as error:
         fail(error)
     if resolved.unresolved and not known:
         UNREACHABLE.append(resolved.unresolved)
-        warn(
-            [f"{resolved.unresolved}; revisions are planned as config/models lists them, unchecked"]
-        )
+        warn([f"{resolved.unresolved}; revisions are planned as their entries say, unchecked"])
+    if resolved.is_new:
+        NEW_LOCKS[name] = resolved.lock
+        pins = f"`snakemake resolve`, or any run as it starts, writes {lock_file(name)}"
+        warn([f"model `{name}` is not pinned yet; {pins}, a dry run does not"])
     return resolved
 
 
-def lock_file(wildcards):
-    """Where the revisions of a model are pinned: beside the configuration of this working directory."""
-    curve(wildcards.model)  # writes it
-    return f"config/locks/{wildcards.model}.yaml"
+def write_new_locks():
+    """Pin what this run has resolved, before its first job."""
+    from shape_of_learning.checkpoints.lock import write_lock
+
+    while NEW_LOCKS:
+        name, lock = NEW_LOCKS.popitem()
+        write_lock(Path(lock_file(name)), lock)
+        say(f"{lock_file(name)} is written: commit it with your results")
+
+
+def write_new_locks_of_module():
+    """Pin it here where no hook will, unless this is a dry run."""
+    is_run = workflow.executor_plugin is not None and not workflow.dryrun
+    if is_run and not RUNS_HOOKS:
+        write_new_locks()
+
+
+def all_pins(wildcards):
+    """Resolve all models of the configuration; nothing has to be made for it."""
+    for name in MODELS_BY_SOURCE["hub"]:
+        if curve(name).unresolved:
+            fail(curve(name).unresolved)
+    write_new_locks_of_module()
+    return []
+
+
+# What an entry does not say of its model, its lock does, or the Hub.
+MODELS.update({n: curve(n).model for n, model in MODELS.items() if not model.shape.is_whole()})
 
 
 @cache
@@ -54,9 +92,7 @@ def checkpoints(name):
         )
     if len(measured) < total:
         left_out = f"{total - len(measured)} of {total} revisions are left out"
-        warn(
-            [f"model `{name}`: {left_out}, as config/locks/{name}.yaml has it; bad ones are {said}"]
-        )
+        warn([f"model `{name}`: {left_out}; bad ones are {said}"])
     return measured
 
 
@@ -68,7 +104,7 @@ def last_checkpoint(name):
 
 
 def judged_checkpoints(wildcards):
-    """What judge_checkpoints.py is told of each checkpoint, as JSON: revision, step, tokens, verdict."""
+    """What is known of each checkpoint before it is measured, as JSON: name, step, tokens, verdict."""
     resolved = curve(wildcards.model)
     return json.dumps(
         [(c.name, c.step, c.tokens, resolved.verdicts[c.name]) for c in resolved.checkpoints]
@@ -77,7 +113,7 @@ def judged_checkpoints(wildcards):
 
 def checkpoint_losses(wildcards):
     return expand(
-        f"{MEASURED}/losses/{{model}}/{{revision}}.csv",
+        "<results>/losses/{model}/{revision}.csv",
         model=wildcards.model,
         revision=[each.name for each in checkpoints(wildcards.model)],
     )
@@ -87,28 +123,46 @@ def losses_folder(wildcards, input):
     return str(Path(input.losses[0]).parent)
 
 
-def hub_arguments(wildcards):
-    """What fetch_checkpoint.py is told of a checkpoint."""
-    model, resolved = MODELS[wildcards.model], curve(wildcards.model)
-    measured = {each.name: each for each in checkpoints(wildcards.model)}
-    if wildcards.revision not in measured:
-        verdict = resolved.verdicts.get(wildcards.revision, "it is not in the model's entry")
-        fail(f"model `{model.name}`: `{wildcards.revision}` is not fetched: {verdict}")
-    entry = measured[wildcards.revision]
-    arguments = {
-        "repository": entry.repository,
-        "revision": entry.revision,
-        "commit": entry.commit,
-        "subfolder": entry.subfolder,
-        "tokenizer-repository": model.tokenizer,
-        "tokenizer-commit": resolved.tokenizer_commit,
-        "layers": model.layers,
-        "hidden-size": model.hidden_size,
-        "last-hidden-size": model.last_hidden_size,
-        "role": model.role,
-        "unresolved": resolved.unresolved,
-    }
-    return [f"--{name}={value}" for name, value in arguments.items() if value != ""]
+def lock_of(wildcards):
+    curve(wildcards.model)
+    write_new_locks_of_module()
+    return lock_file(wildcards.model)
+
+
+def all_pinned_bytes(wildcards):
+    """What the lock of a model says of all its checkpoints."""
+    lock = curve(wildcards.model).lock
+    return [pin(lock, each.name) for each in curve(wildcards.model).checkpoints]
+
+
+def pinned_bytes(wildcards):
+    """What decides a download: the commit and the hashes that are pinned, wherever they are and whatever else is."""
+    name, resolved = wildcards.revision, curve(wildcards.model)
+    if name not in {each.name for each in checkpoints(wildcards.model)}:
+        verdict = resolved.verdicts.get(name, "it is not in the model's entry")
+        fail(f"model `{wildcards.model}`: `{name}` is not fetched: {verdict}")
+    tokenizer = resolved.lock.tokenizer
+    return [pin(resolved.lock, name), tokenizer.listed.commit if tokenizer else ""]
+
+
+def pin(lock, name):
+    """Commit, folder and hashes of one revision, as text; empty if the Hub could not be asked."""
+    if name not in lock.revisions:
+        return ""
+    revision = lock.revisions[name]
+    hashes = [file.hash for file in revision.listed.files.values()]
+    return " ".join([revision.listed.commit, revision.subfolder, *hashes])
+
+
+def shape_options(wildcards):
+    """The options by which fetch_checkpoint.py knows the right model by its config.json."""
+    return [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in vars(MODELS[wildcards.model].shape).items()
+    ]
+
+
+all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=MODELS_BY_SOURCE["hub"])
 
 
 def downloaded_folder(wildcards):

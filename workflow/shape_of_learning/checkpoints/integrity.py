@@ -1,4 +1,4 @@
-"""The integrity gate: which revisions of a training curve are what their names say.
+"""Integrity: which revisions of a training curve are what their names say.
 
 Hashes show that two revisions hold the same weights, not which of the two they belong to. The order of
 trust is: what the model list says of known mistakes; the last step, if it is the published model, its
@@ -50,6 +50,16 @@ class CurvePoint:
     repository: str
     listed: WeightListing
     is_main: bool = False
+
+
+@dataclass(frozen=True)
+class JudgedCheckpoint:
+    """A checkpoint of a model and the verdict on it; step and tokens are None where there are none."""
+
+    name: str
+    step: int | None
+    tokens: int | None
+    verdict: str
 
 
 def verdicts(

@@ -1,43 +1,39 @@
-"""``results/checkpoints/{model}.csv``: what the gate found, one row per revision."""
+"""``results/checkpoints/{model}.csv``: what the Hub lists of each revision, and the verdict on it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shape_of_learning.checkpoints.lock import Lock
+from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
+from shape_of_learning.checkpoints.lock import Lock, LockedRevision
 from shape_of_learning.checkpoints.weight_listing import WeightFile
-from shape_of_learning.errors import InputError
-from shape_of_learning.storage.csv_table import read_rows, write_table
+from shape_of_learning.storage.csv_table import write_table
 
 COLUMNS = ("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
 
 
-def write_integrity_table(path: Path, lock: Lock) -> None:
-    """Write the table of a lock's curve, by step.
+def write_integrity_table(path: Path, checkpoints: Sequence[JudgedCheckpoint], lock: Lock) -> None:
+    """Write the table of a curve's checkpoints, one row each.
 
-    Empty cells: steps and tokens of models without training steps, files of revisions without weights.
+    Parameters
+    ----------
+    path : Path
+        CSV file to write. Empty cells: steps and tokens of models without training steps, files of
+        revisions without weights.
+    checkpoints : sequence of JudgedCheckpoint
+        By step.
+    lock : Lock
+        What was listed of each.
     """
-    write_table(path, COLUMNS, _rows(lock))
+    write_table(path, COLUMNS, [_row(each, lock.revisions[each.name]) for each in checkpoints])
 
 
-def integrity_table_is(path: Path, lock: Lock) -> bool:
-    """Whether a table is the one that :func:`write_integrity_table` would write."""
-    try:
-        return read_rows(path, COLUMNS) == _rows(lock)
-    except InputError:
-        return False
-
-
-def _rows(lock: Lock) -> list[list[str]]:
-    rows = []
-    for name, verdict in lock.curve.items():
-        locked = lock.revisions[name]
-        files = locked.listed.files
-        size = sum(file.bytes for file in files.values())
-        numbers = ["" if number is None else str(number) for number in (locked.step, locked.tokens)]
-        listing = [" ".join(sorted(files)), str(size) if files else "", combined_hash(files)]
-        rows.append([*numbers, locked.revision, locked.listed.commit, *listing, verdict])
-    return rows
+def _row(checkpoint: JudgedCheckpoint, locked: LockedRevision) -> list[object]:
+    files = locked.listed.files
+    size = sum(file.bytes for file in files.values()) if files else None
+    listing = [" ".join(sorted(files)), size, combined_hash(files)]
+    where = [checkpoint.step, checkpoint.tokens, locked.revision, locked.listed.commit]
+    return [*where, *listing, checkpoint.verdict]
 
 
 def combined_hash(files: Mapping[str, WeightFile]) -> str:

@@ -1,12 +1,14 @@
 """``config/locks/{model}.yaml``: which commit and which weights each revision stood for."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.files import atomic_write
@@ -14,6 +16,7 @@ from shape_of_learning.storage.files import atomic_write
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
+COMMIT = re.compile("[0-9a-f]{40}")
 HEADER = """\
 # Which commit and which weights each revision stood for when it was first resolved. Later runs use the same
 # bytes, or say why they cannot. Commit this file; delete it, or an entry, to resolve anew.
@@ -27,34 +30,32 @@ class LockedRevision:
     repository: str
     revision: str
     subfolder: str = ""
-    step: int | None = None
-    tokens: int | None = None
     listed: WeightListing = field(default_factory=WeightListing)
 
 
 @dataclass(frozen=True)
 class Lock:
-    """What was resolved for one model.
+    """What the Hub said of one model.
 
     Attributes
     ----------
-    curve : mapping of str to str
-        Names of the revisions of the last plan, by step, and the verdict on each.
     chosen : mapping of str to sequence of str
         Steps by rule: the rule in words -> the names that it chose.
     revisions : mapping of str to LockedRevision
-        By name; also those of earlier plans, lest another choice of steps forgets them.
+        By name within the model; also those of earlier plans, lest another choice of steps forgets them.
     mains : mapping of str to WeightListing
         The main branch of repositories whose other branches are in the curve, for comparison.
     tokenizer : LockedRevision or None
         The repository of the tokenizer, where it is another one.
+    shape : Shape
+        What ``config.json`` says; empty in locks that were written before it was read.
     """
 
-    curve: Mapping[str, str] = field(default_factory=dict)
     chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
     revisions: Mapping[str, LockedRevision] = field(default_factory=dict)
     mains: Mapping[str, WeightListing] = field(default_factory=dict)
     tokenizer: LockedRevision | None = None
+    shape: Shape = field(default_factory=Shape)
 
 
 def read_lock(path: Path) -> Lock | None:
@@ -71,11 +72,11 @@ def read_lock(path: Path) -> Lock | None:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
         tokenizer = content.get("tokenizer")
         return Lock(
-            curve=content["curve"],
             chosen=content.get("chosen", {}),
             revisions={name: _revision(written) for name, written in content["revisions"].items()},
             mains={name: _listed(written) for name, written in content.get("mains", {}).items()},
             tokenizer=None if tokenizer is None else _revision(tokenizer),
+            shape=Shape(**content.get("shape", {})),
         )
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
@@ -86,7 +87,9 @@ def read_lock(path: Path) -> Lock | None:
 
 def write_lock(path: Path, lock: Lock) -> None:
     """Write a lock; equal locks give equal bytes."""
-    content: dict[str, Any] = {"curve": dict(lock.curve)}
+    content: dict[str, Any] = {}
+    if shape := {key: value for key, value in asdict(lock.shape).items() if value}:
+        content["shape"] = shape
     if lock.chosen:
         content["chosen"] = {rule: list(names) for rule, names in lock.chosen.items()}
     content["revisions"] = {name: _written(each) for name, each in lock.revisions.items()}
@@ -104,15 +107,16 @@ def _revision(written: Mapping[str, Any]) -> LockedRevision:
         written["repository"],
         written["revision"],
         written.get("subfolder", ""),
-        written.get("step"),
-        written.get("tokens"),
         _listed(written),
     )
 
 
 def _listed(written: Mapping[str, Any]) -> WeightListing:
+    commit = written.get("commit", "")
+    if commit and not COMMIT.fullmatch(commit):
+        raise ValueError(f"`{commit}` is no commit")
     return WeightListing(
-        written.get("commit", ""),
+        commit,
         _files(written.get("files", {})),
         _files(written.get("other_format", {})),
         written.get("problem", ""),
@@ -125,9 +129,8 @@ def _files(written: Mapping[str, Any]) -> dict[str, WeightFile]:
 
 def _written(locked: LockedRevision) -> dict[str, Any]:
     where: dict[str, Any] = {"repository": locked.repository, "revision": locked.revision}
-    for key in ("subfolder", "step", "tokens"):
-        if (value := getattr(locked, key)) not in ("", None):
-            where[key] = value
+    if locked.subfolder:
+        where["subfolder"] = locked.subfolder
     return where | _written_listed(locked.listed)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,51 +27,94 @@ DECODERS = frozenset({
 # fmt: on
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What a model is like; empty or 0 is what is not known.
+
+    Attributes
+    ----------
+    role : {"encoder", "decoder", ""}
+    layers : int
+        Transformer blocks.
+    hidden_size, last_hidden_size : int
+        Width of the hidden states, and of the last one, which opt-350m projects.
+    """
+
+    role: str = ""
+    layers: int = 0
+    hidden_size: int = 0
+    last_hidden_size: int = 0
+
+    def is_whole(self) -> bool:
+        """Whether nothing is unknown."""
+        return all(astuple(self))
+
+
+def shape_of(config: Mapping[str, Any], where: str) -> Shape:
+    """Read the shape of a model from its ``config.json``.
+
+    Parameters
+    ----------
+    config : mapping
+        ``config.json`` as transformers writes it, in the words of any architecture.
+    where : str
+        How an error names the checkpoint, such as ``"model `opt-350m`"``.
+
+    Raises
+    ------
+    InputError
+        If it does not state layers and width.
+    """
+    width = _stated(config, WIDTH_KEYS, where)
+    layers = _stated(config, LAYER_KEYS, where)
+    return Shape(role_of(config) or "", layers, width, _last_width(config, width))
+
+
+def completed(entry: Shape, own: Shape, where: str) -> Shape:
+    """Fill in what an entry of the model list leaves out, by what the checkpoint says.
+
+    Raises
+    ------
+    InputError
+        If both say something else of the same, or if neither tells the role.
+    """
+    _refuse_contradiction(entry, own, where)
+    whole = Shape(**{key: said or getattr(own, key) for key, said in asdict(entry).items()})
+    if whole.role not in ("encoder", "decoder"):
+        raise InputError(
+            f"{where}: config.json of the checkpoint does not tell an encoder from a decoder; add "
+            "`role: encoder` or `role: decoder` to the entry"
+        )
+    return whole
+
+
 def check_against_entry(
     config: Mapping[str, Any],
     *,
-    layers: int,
-    hidden_size: int,
-    role: str,
     where: str,
+    layers: int | None = None,
+    hidden_size: int | None = None,
+    role: str | None = None,
     last_hidden_size: int | None = None,
 ) -> None:
     """Refuse a checkpoint whose ``config.json`` contradicts its entry in the model list.
 
     Parameters
     ----------
-    config : mapping
-        ``config.json`` as transformers writes it, in the words of any architecture.
-    layers, hidden_size : int
-        Number of transformer blocks and width of the hidden states.
-    role : {"encoder", "decoder"}
-        Compared only where the architecture is a known one.
-    where : str
-        How an error names the checkpoint, such as ``"model `opt-350m`"``.
-    last_hidden_size : int, optional
-        Width of the last hidden state where it is projected, as in opt-350m; else `hidden_size`.
+    config, where
+        As :func:`shape_of` takes them.
+    layers, hidden_size, role, last_hidden_size : optional
+        What the entry says, as in :class:`Shape`; None is not compared. Without a `last_hidden_size` it is
+        `hidden_size`. The role is compared only where the architecture is a known one.
 
     Raises
     ------
     InputError
-        On the first contradiction, or if the configuration does not state layers and width.
+        On the first contradiction, or as :func:`shape_of`.
     """
-    own_width = _stated(config, WIDTH_KEYS, where)
-    compared = [
-        ("layers", _stated(config, LAYER_KEYS, where), layers),
-        ("hidden_size", own_width, hidden_size),
-        ("last_hidden_size", _last_width(config, own_width), last_hidden_size or hidden_size),
-    ]
-    own_role = role_of(config)
-    if own_role is not None:
-        compared.append(("role", own_role, role))
-    for key, own, expected in compared:
-        if own != expected:
-            raise InputError(
-                f"{where}: for `{key}` config.json of the checkpoint says {own} where the entry says "
-                f"{expected}; correct `{key}` in the entry, or its repository or revision if this is "
-                "another model than meant"
-            )
+    last = last_hidden_size or hidden_size or 0
+    entry = Shape(role or "", layers or 0, hidden_size or 0, last)
+    _refuse_contradiction(entry, shape_of(config, where), where)
 
 
 def read_configuration_file(folder: Path) -> dict[str, Any]:
@@ -110,13 +154,24 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _refuse_contradiction(entry: Shape, own: Shape, where: str) -> None:
+    for key in ("layers", "hidden_size", "last_hidden_size", "role"):
+        said, stated = getattr(entry, key), getattr(own, key)
+        if said and stated and said != stated:
+            raise InputError(
+                f"{where}: for `{key}` config.json of the checkpoint says {stated} where the entry says "
+                f"{said}; correct `{key}` in the entry, or its repository or revision if this is another "
+                "model than meant"
+            )
+
+
 def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:
     for key in keys:
         if isinstance(config.get(key), int):
             return config[key]
     raise InputError(
-        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)}, so it cannot "
-        "be checked against the entry; give a repository and revision in the transformers format"
+        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)}, so its shape "
+        "is not known; give a repository and revision in the transformers format"
     )
 
 

@@ -1,4 +1,4 @@
-"""Revisions to commits and weight files: all that is asked of the Hub before a download."""
+"""Revisions to commits, weight files and a shape: all that is asked of the Hub before a download."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +7,9 @@ from functools import partial
 
 from huggingface_hub import constants
 
-from shape_of_learning.checkpoints.checkpoint_files import WEIGHTS
-from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, WEIGHTS
+from shape_of_learning.checkpoints.lock import COMMIT, LockedRevision
+from shape_of_learning.checkpoints.model_entry import Shape, shape_of
 from shape_of_learning.checkpoints.weight_listing import (
     MISSING,
     MIXED_SHARDS,
@@ -16,6 +17,7 @@ from shape_of_learning.checkpoints.weight_listing import (
     WeightFile,
     WeightListing,
 )
+from shape_of_learning.errors import InputError
 from shape_of_learning.hub.hub_errors import invisible
 from shape_of_learning.hub.listing import (
     commit_of,
@@ -83,6 +85,26 @@ def resolve(
     return resolved, {name: listed for name, listed in references.items() if not listed.problem}
 
 
+def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
+    """Read the shape of a model from the ``config.json`` of one of its revisions.
+
+    Parameters
+    ----------
+    revision : LockedRevision
+        With the commit that it resolves to.
+    where : str
+        How an error names the model's entry.
+
+    Raises
+    ------
+    InputError
+        If it cannot be had, or does not state layers and width.
+    """
+    source = RemoteRevision(revision.repository, revision.revision, revision.listed.commit, {})
+    config = read_json(source, inside(revision.subfolder, CONFIGURATION), where=where)
+    return shape_of(config, where)
+
+
 def _in_cache(wanted: LockedRevision, where: str) -> LockedRevision:
     source = resolve_and_list(wanted.repository, wanted.revision, where=where)
     return replace(wanted, listed=list_weights(source, wanted.subfolder, where=where))
@@ -120,6 +142,11 @@ def _listed(
     )
     if commit is None:
         return WeightListing(problem=MISSING)
+    if not COMMIT.fullmatch(commit):
+        raise InputError(
+            f"{where}: the Hub answers `{commit}` for revision `{wanted.revision}` of `{wanted.repository}`, "
+            "which is no commit; check HF_ENDPOINT"
+        )
     source = list_files(wanted.repository, wanted.revision, commit, where=where)
     return list_weights(source, wanted.subfolder, where=where)
 

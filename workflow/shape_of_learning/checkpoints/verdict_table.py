@@ -1,10 +1,9 @@
 """``results/tables/verdicts/{model}.csv``: all that is known of each checkpoint of a model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from shape_of_learning.checkpoints.integrity import OK
+from shape_of_learning.checkpoints.integrity import OK, JudgedCheckpoint
 from shape_of_learning.checkpoints.losses import COLUMNS as LOSS_COLUMNS
 from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
 from shape_of_learning.errors import InputError
@@ -15,18 +14,8 @@ SHOWN = ("yes", "hollow", "no")
 NOT_MEASURED = ("", "", "")
 
 
-@dataclass(frozen=True)
-class ListedCheckpoint:
-    """A checkpoint and the gate's verdict on it; step and tokens are None where there are none."""
-
-    revision: str
-    step: int | None
-    tokens: int | None
-    verdict: str
-
-
 def write_verdicts(
-    path: Path, model: str, checkpoints: Sequence[ListedCheckpoint], losses: Path, *, policy: str
+    path: Path, model: str, checkpoints: Sequence[JudgedCheckpoint], losses: Path, *, policy: str
 ) -> None:
     """Judge the checkpoints of a model by their losses and write the table, one row each.
 
@@ -36,7 +25,7 @@ def write_verdicts(
         CSV file to write.
     model : str
         Its name.
-    checkpoints : sequence of ListedCheckpoint
+    checkpoints : sequence of JudgedCheckpoint
         All that the model's entry lists.
     losses : Path
         Folder of ``{revision}.csv``, which only the measured ones have.
@@ -50,15 +39,15 @@ def write_verdicts(
         If a measured checkpoint is broken and the policy is ``fail``, or if a loss cannot be read.
     """
     measured = {
-        each.revision: read_rows(losses / f"{each.revision}.csv", LOSS_COLUMNS)[0]
+        each.name: read_rows(losses / f"{each.name}.csv", LOSS_COLUMNS)[0]
         for each in checkpoints
-        if (losses / f"{each.revision}.csv").exists()
+        if (losses / f"{each.name}.csv").exists()
     }
     found = broken(
         [
-            MeasuredLoss(each.revision, each.step or 0, float(loss), int(vocabulary or 0))
+            MeasuredLoss(each.name, each.step or 0, float(loss), int(vocabulary or 0))
             for each in checkpoints
-            for loss, _, vocabulary in [measured.get(each.revision, NOT_MEASURED)]
+            for loss, _, vocabulary in [measured.get(each.name, NOT_MEASURED)]
             if each.verdict == OK and loss
         ]
     )
@@ -76,8 +65,8 @@ def write_verdicts(
 
     rows = []
     for each in checkpoints:
-        verdict = found.get(each.revision, each.verdict)
-        identity = [model, each.revision, each.step, each.tokens]
-        loss = measured.get(each.revision, NOT_MEASURED)
-        rows.append([*identity, *loss, verdict, shown(each.revision, verdict)])
+        verdict = found.get(each.name, each.verdict)
+        identity = [model, each.name, each.step, each.tokens]
+        loss = measured.get(each.name, NOT_MEASURED)
+        rows.append([*identity, *loss, verdict, shown(each.name, verdict)])
     write_table(path, COLUMNS, rows)

@@ -27,8 +27,6 @@ class Checkpoint:
         Folder inside the repository; empty for its top.
     step, tokens : int or None
         Optimiser steps and tokens of training; None where the model has no training curve.
-    commit : str
-        What the revision resolves to on the Hub; empty as long as nobody has asked.
     """
 
     name: str
@@ -37,7 +35,6 @@ class Checkpoint:
     subfolder: str = ""
     step: int | None = None
     tokens: int | None = None
-    commit: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
 from shape_of_learning.checkpoints.integrity import KnownBad
+from shape_of_learning.checkpoints.model_entry import (
+    Shape,
+    completed,
+    read_configuration_file,
+    shape_of,
+)
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import (
     Checkpoint,
@@ -22,6 +29,8 @@ from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTempl
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.pretraining.recipe import Recipe
 
+# The key of an entry that says where its checkpoints come from -> that source.
+SOURCES = {"repository": "hub", "path": "path", "pretraining": "pretraining"}
 # The C parser reads the whole list in milliseconds; the Python one would be felt at every start.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -34,10 +43,12 @@ class Model:
     ----------
     source : str
         ``"hub"``, ``"path"`` (a local folder in Hugging Face format) or ``"pretraining"``.
+    role : str
     layers : int
         Transformer blocks; there is one hidden state more, the embedding output.
     hidden_size, last_hidden_size : int
-        Width of the hidden states, and of the last one where it differs (opt-350m).
+        Width of the hidden states, and of the last one where it differs (opt-350m). Like `role` and
+        `layers` they are empty or 0 where only ``config.json`` on the Hub says them.
     checkpoints : tuple of Checkpoint
         Those that the entry names by itself.
     offered : OfferedSteps or None
@@ -69,6 +80,21 @@ class Model:
     table_1: Mapping[str, Any] | None = None
 
     @property
+    def shape(self) -> Shape:
+        """Role, layers and widths, as far as they are known."""
+        return Shape(self.role, self.layers, self.hidden_size, self.last_hidden_size)
+
+    def with_shape(self, own: Shape) -> "Model":
+        """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it.
+
+        Raises
+        ------
+        InputError
+            As :func:`.completed`.
+        """
+        return replace(self, **asdict(completed(self.shape, own, f"model `{self.name}`")))
+
+    @property
     def has_training_steps(self) -> bool:
         """Whether there is a training curve to draw."""
         return self.offered is not None or len(self.checkpoints) > 1
@@ -89,11 +115,15 @@ def read_entries(folder: Path) -> Entries:
     for file in sorted(folder.glob("*.yaml")):
         try:
             content = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
         if not isinstance(content, dict):
             raise InputError(f"{file} must map model names to entries; see config/README.md")
         for name, entry in content.items():
+            if not isinstance(name, str):
+                raise InputError(
+                    f"{file} calls a model {name!r}, which is no text; put it in quotes"
+                )
             if name in entries:
                 raise InputError(
                     f"model `{name}` is defined in {entries[name][0]} and in {file}; rename one"
@@ -128,11 +158,6 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
             )
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
-    if "path" in entry and not Path(entry["path"], "config.json").exists():
-        raise InputError(
-            f"{where}: `path` is {entry['path']}, but there is no config.json; name a folder in Hugging "
-            "Face format, absolute or relative to where the workflow runs"
-        )
     _check_names(entry.get("training", {}), entry.get("repository", ""), where)
     checkpoints = tuple(sorted(listed_checkpoints(entry), key=lambda c: c.step or 0))
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
@@ -141,17 +166,13 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     for step, times in Counter(c.step for c in checkpoints).items():
         if times > 1:
             raise InputError(f"{where}: two checkpoints are at step {step}; remove one")
+    shape = _shape(entry, where)
     return Model(
         name=name,
         label=entry.get("label", name),
         family=entry.get("family", name),
-        role=entry["role"],
-        source=next(s for s in ("repository", "path", "pretraining") if s in entry).replace(
-            "repository", "hub"
-        ),
-        layers=entry["layers"],
-        hidden_size=entry["hidden_size"],
-        last_hidden_size=entry.get("last_hidden_size", entry["hidden_size"]),
+        **asdict(shape),
+        source=next(source for key, source in SOURCES.items() if key in entry),
         checkpoints=checkpoints,
         offered=offered_steps(entry),
         known_bad=known_mistakes(entry),
@@ -162,6 +183,22 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         pretraining=entry.get("pretraining"),
         table_1=entry.get("table_1", _table_1_of_pretraining(entry)),
     )
+
+
+def _shape(entry: Mapping[str, Any], where: str) -> Shape:
+    """What an entry says of its model, and of a local folder what its ``config.json`` says."""
+    width = entry.get("hidden_size", 0)
+    last = entry.get("last_hidden_size", width)
+    stated = Shape(entry.get("role", ""), entry.get("layers", 0), width, last)
+    if "path" not in entry:
+        return stated
+    folder = Path(entry["path"])
+    if not (folder / CONFIGURATION).exists():
+        raise InputError(
+            f"{where}: `path` is {folder}, but there is no config.json; name a folder in Hugging Face "
+            "format, absolute or relative to where the workflow runs"
+        )
+    return completed(stated, shape_of(read_configuration_file(folder), where), where)
 
 
 def _check_names(training: Mapping[str, Any], repository: str, where: str) -> None:

@@ -65,8 +65,15 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return f"key `{'.'.join(filter(None, [key, missing[0]]))}` is missing; add it"
-    if error.validator == "anyOf" and "description" in error.schema:
+    if error.validator in ("anyOf", "pattern") and "description" in error.schema:
         return f"`{key}` must be {error.schema['description']}, but is {error.instance!r}"
+    if error.validator == "dependentRequired":
+        name, needs = next(
+            (name, needs)
+            for name, needs in error.validator_value.items()
+            if name in error.instance and not set(needs) <= set(error.instance)
+        )
+        return f"`{name}` needs `{needs[0]}` in the same entry; add it, or remove `{name}`"
     if error.validator in ("oneOf", "anyOf") and all(
         "required" in o for o in error.validator_value
     ):
