@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shape_of_learning.hub.downloads import PARALLEL_FILES
 
 from hub_fetching import (
     FILES,
@@ -28,8 +29,7 @@ from hub_fetching import (
     small_disk,
     whole_and_large,
 )
-from hub_server import Front, in_front
-from shape_of_learning.hub.downloads import PARALLEL_FILES
+from hub_server import Proxy, proxied
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +55,22 @@ def wait_for_bytes(file: Path, count: int) -> None:
 
 
 def test_a_killed_download_goes_on_at_the_byte_where_it_was_torn(hub, tmp_path):
-    front = Front(hub.endpoint, stalled=WEIGHTS)
+    proxy = Proxy(hub.endpoint, stalled=WEIGHTS)
     output = tmp_path / "out" / "main"
     half = size(hub) // 2
-    with in_front(front) as endpoint:
+    with proxied(proxy) as endpoint:
         with subprocess.Popen(
             command(output, "org/whole", "main"), env=environment(endpoint, tmp_path)
         ) as killed:
-            assert front.reached.wait(60)
+            assert proxy.reached.wait(60)
             wait_for_bytes(gathering(output) / hub.commits["org/whole"] / f"{WEIGHTS}.part", half)
             killed.send_signal(signal.SIGKILL)
         assert not output.exists()
-        front.stalled = ""
-        front.requests.clear()
-        fetch(endpoint, output, "org/whole", "main")
-    assert front.ranges_of(WEIGHTS) == [f"bytes={half}-"]
-    assert front.ranges_of("config.json") == [], "a complete file was downloaded twice"
+        proxy.stalled = ""
+        proxy.requests.clear()
+        fetch(hub, output, "org/whole", "main", endpoint=endpoint)
+    assert proxy.ranges_of(WEIGHTS) == [f"bytes={half}-"]
+    assert proxy.ranges_of("config.json") == [], "a complete file was downloaded twice"
     assert_same_files(output, hub.sources / "whole", FILES)
     assert names(output.parent) == ["main"]
 
@@ -80,10 +80,10 @@ def test_a_torn_file_with_other_bytes_is_downloaded_anew_in_the_same_run(hub, tm
     folder = gathering(tmp_path / "m") / hub.commits["org/whole"]
     folder.mkdir(parents=True)
     (folder / f"{WEIGHTS}.part").write_bytes(b"?" * torn)
-    front = Front(hub.endpoint)
-    with in_front(front) as endpoint:
-        fetch(endpoint, tmp_path / "m", "org/whole", "main")
-    assert front.ranges_of(WEIGHTS)[-1] is None
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
+        fetch(hub, tmp_path / "m", "org/whole", "main", endpoint=endpoint)
+    assert proxy.ranges_of(WEIGHTS)[-1] is None
     assert_same_files(tmp_path / "m", hub.sources / "whole", FILES)
 
 
@@ -91,13 +91,13 @@ def test_a_complete_file_that_was_changed_since_is_downloaded_anew(hub, tmp_path
     folder = gathering(tmp_path / "m") / hub.commits["org/whole"]
     folder.mkdir(parents=True)
     (folder / WEIGHTS).write_bytes(b"?" * size(hub))
-    fetch(hub.endpoint, tmp_path / "m", "org/whole", "main")
+    fetch(hub, tmp_path / "m", "org/whole", "main")
     assert_same_files(tmp_path / "m", hub.sources / "whole", FILES)
 
 
 def test_a_disk_too_small_is_one_sentence_before_any_weights_are_asked_for(hub, tmp_path):
-    front = Front(hub.endpoint)
-    with small_disk(tmp_path / "small", "1m") as small, in_front(front) as endpoint:
+    proxy = Proxy(hub.endpoint)
+    with small_disk(tmp_path / "small", "1m") as small, proxied(proxy) as endpoint:
         message = refusal(
             endpoint,
             small / "m",
@@ -111,16 +111,16 @@ def test_a_disk_too_small_is_one_sentence_before_any_weights_are_asked_for(hub, 
     needed = sum((hub.sources / "large" / name).stat().st_size for name in missing)
     assert f"needs {needed / 1e6:.1f} MB, but " in message
     assert "MB are free there" in message
-    assert not set(shards(hub)) & set(front.asked)
+    assert not set(shards(hub)) & set(proxy.asked)
 
 
 def test_a_disk_that_fills_meanwhile_is_one_sentence_and_costs_no_bytes(hub, tmp_path):
     # In one piece, and larger than the buffers between the Hub and the disk.
     shard = max(shards(hub), key=lambda name: (hub.sources / "large" / name).stat().st_size)
-    front = Front(hub.endpoint, stalled=shard)
+    proxy = Proxy(hub.endpoint, stalled=shard)
     wide = {"hidden_size": LARGE_WIDTH, "log": tmp_path / "log"}
     settings = {"HF_HOME": str(tmp_path / "hf")}
-    with small_disk(tmp_path / "small", "8m") as small, in_front(front) as endpoint:
+    with small_disk(tmp_path / "small", "8m") as small, proxied(proxy) as endpoint:
         output = small / "m"
         part = gathering(output) / hub.commits["org/large"] / f"{shard}.part"
         half = (hub.sources / "large" / shard).stat().st_size // 2
@@ -130,10 +130,10 @@ def test_a_disk_that_fills_meanwhile_is_one_sentence_and_costs_no_bytes(hub, tmp
             stderr=subprocess.PIPE,
             text=True,
         ) as running:
-            assert front.reached.wait(60)
+            assert proxy.reached.wait(60)
             wait_for_bytes(part, half)
             fill(small)
-            front.released.set()
+            proxy.released.set()
             lines = running.stderr.read().strip().splitlines()
         assert running.returncode == 1
         assert len(lines) == 1
@@ -142,15 +142,15 @@ def test_a_disk_that_fills_meanwhile_is_one_sentence_and_costs_no_bytes(hub, tmp
         assert not output.exists()
         kept = part.stat().st_size
         (small / "filler").unlink()
-        front.stalled = ""
-        front.requests.clear()
+        proxy.stalled = ""
+        proxy.requests.clear()
         subprocess.run(
             command(output, "org/large", "main", **wide),
             env=environment(endpoint, small, **settings),
             check=True,
         )
         assert kept >= half
-        assert front.ranges_of(shard) == [f"bytes={kept}-"]
+        assert proxy.ranges_of(shard) == [f"bytes={kept}-"]
         assert (output / shard).read_bytes() == (hub.sources / "large" / shard).read_bytes()
 
 
@@ -158,7 +158,7 @@ def test_twenty_kills_at_random_moments_end_with_the_right_bytes(hub, tmp_path):
     published = {path.name: path.read_bytes() for path in (hub.sources / "large").iterdir()}
     total = sum(map(len, published.values()))
     # Four files at a time: two to three seconds for all of them.
-    front = Front(hub.endpoint, throttled=total / PARALLEL_FILES / 2)
+    proxy = Proxy(hub.endpoint, throttled=total / PARALLEL_FILES / 2)
     output = tmp_path / "out" / "main"
     wide = {"hidden_size": LARGE_WIDTH, "log": tmp_path / "log"}
     moments = random.Random(20)
@@ -171,7 +171,7 @@ def test_twenty_kills_at_random_moments_end_with_the_right_bytes(hub, tmp_path):
 
     wanted = ["config.json", "model.safetensors.index.json", *shards(hub), *TOKENIZER]
     kills = 0
-    with in_front(front) as endpoint:
+    with proxied(proxy) as endpoint:
         settings = environment(endpoint, tmp_path)
         while kills < 20:
             arguments = command(output, "org/large", "main", **wide)
@@ -187,8 +187,8 @@ def test_twenty_kills_at_random_moments_end_with_the_right_bytes(hub, tmp_path):
             if output.exists():  # complete before the kill: from the beginning
                 assert_same_files(output, hub.sources / "large", wanted)
                 shutil.rmtree(output)
-        assert any(request.range for request in front.requests), "no kill has torn a file"
-        front.throttled = 0
-        fetch(endpoint, output, "org/large", "main", hidden_size=LARGE_WIDTH)
+        assert any(request.range for request in proxy.requests), "no kill has torn a file"
+        proxy.throttled = 0
+        fetch(hub, output, "org/large", "main", hidden_size=LARGE_WIDTH, endpoint=endpoint)
     assert_same_files(output, hub.sources / "large", wanted)
     assert names(output.parent) == ["main"]

@@ -18,7 +18,7 @@ from hub_fetching import (
     names,
     whole_and_large,
 )
-from hub_server import Front, in_front
+from hub_server import Proxy, proxied
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
 # Adds a line that it has read before: lines are lost if two do so at a time.
@@ -72,13 +72,13 @@ def test_a_checkpoint_that_two_runs_fetch_is_downloaded_once(tmp_path, hub_progr
     output = tmp_path / "shared" / "main"
     output.parent.mkdir()
     with whole_and_large(tmp_path / "hub", hub_program) as hub:
-        front = Front(hub.endpoint, stalled=WEIGHTS)
-        with in_front(front) as endpoint:
+        proxy = Proxy(hub.endpoint, stalled=WEIGHTS)
+        with proxied(proxy) as endpoint:
             settings = environment(endpoint, tmp_path)
             first = subprocess.Popen(
                 command(output, "org/whole", "main", log=tmp_path / "first.log"), env=settings
             )
-            assert front.reached.wait(60)
+            assert proxy.reached.wait(60)
             second = subprocess.Popen(
                 command(output, "org/whole", "main", log=tmp_path / "second.log"),
                 env=settings,
@@ -86,11 +86,11 @@ def test_a_checkpoint_that_two_runs_fetch_is_downloaded_once(tmp_path, hub_progr
                 text=True,
             )
             waits = second.stderr.readline()
-            front.released.set()
+            proxy.released.set()
             assert (first.wait(60), second.wait(60)) == (0, 0)
             assert f"waiting for process {first.pid} on " in waits
             assert str(output) in waits
-            assert [len(front.ranges_of(name)) for name in FILES] == [1] * len(FILES)
+            assert [len(proxy.ranges_of(name)) for name in FILES] == [1] * len(FILES)
             assert_same_files(output, hub.sources / "whole", FILES)
             assert names(output.parent) == ["main"]
             made = output.stat().st_ino

@@ -18,14 +18,6 @@ from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
 WORKFLOW = Path(workflow.current_basedir).parents[1]
 
-# A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both. Where the
-# scripts lie is here and in no rule, since no result depends on it.
-shell.prefix(
-    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))} PYTHONNOUSERSITE=1"
-    f" SCRIPTS={shlex.quote(str(SCRIPTS))}; "
-)
-
-
 def hub_token_file():
     """Where the Hugging Face client keeps the token of a login."""
     home = os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface"))
@@ -42,6 +34,19 @@ def read_configuration_or_stop():
 
 CONFIGURATION = read_configuration_or_stop()
 MODELS = CONFIGURATION.models
+PLUMBING = {"corpus_sources": CONFIGURATION.settings["corpus"]["sources"]}
+
+# A conda environment drops PYTHONPATH and may see the user's own packages, so each job sets both. Where the
+# scripts lie, and where a corpus may be had, is here and in no rule, since no result depends on it.
+EXPORTS = {
+    "PYTHONPATH": WORKFLOW,
+    "PYTHONNOUSERSITE": 1,
+    "SCRIPTS": SCRIPTS,
+    "SHAPE_OF_LEARNING_SETTINGS": json.dumps(PLUMBING),
+}
+# With the braces doubled that Snakemake would fill in.
+EXPORTED = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in EXPORTS.items())
+shell.prefix("set -euo pipefail; export " + EXPORTED.replace("{", "{{").replace("}", "}}") + "; ")
 
 
 wildcard_constraints:

@@ -29,10 +29,10 @@ DECODERS = frozenset({
 def check_against_entry(
     config: Mapping[str, Any],
     *,
-    layers: int,
-    hidden_size: int,
-    role: str,
     where: str,
+    layers: int | None = None,
+    hidden_size: int | None = None,
+    role: str | None = None,
     last_hidden_size: int | None = None,
 ) -> None:
     """Refuse a checkpoint whose ``config.json`` contradicts its entry in the model list.
@@ -41,12 +41,12 @@ def check_against_entry(
     ----------
     config : mapping
         ``config.json`` as transformers writes it, in the words of any architecture.
-    layers, hidden_size : int
-        Number of transformer blocks and width of the hidden states.
-    role : {"encoder", "decoder"}
-        Compared only where the architecture is a known one.
     where : str
         How an error names the checkpoint, such as ``"model `opt-350m`"``.
+    layers, hidden_size : int, optional
+        Number of transformer blocks and width of the hidden states. What is None is not compared.
+    role : {"encoder", "decoder"}, optional
+        Compared only where the architecture is a known one.
     last_hidden_size : int, optional
         Width of the last hidden state where it is projected, as in opt-350m; else `hidden_size`.
 
@@ -65,7 +65,7 @@ def check_against_entry(
     if own_role is not None:
         compared.append(("role", own_role, role))
     for key, own, expected in compared:
-        if own != expected:
+        if expected is not None and own != expected:
             raise InputError(
                 f"{where}: for `{key}` config.json of the checkpoint says {own} where the entry says "
                 f"{expected}; correct `{key}` in the entry, or its repository or revision if this is "
