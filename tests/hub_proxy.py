@@ -15,12 +15,12 @@ BLOCK = 4096  # bytes sent at once when throttled
 
 @dataclass(frozen=True)
 class Request:
-    """One GET request: the last part of its path, its headers, and when it came."""
+    """One request: its method, the last part of its path, and its headers."""
 
+    method: str
     name: str
     range: str | None
     token: str | None
-    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -51,12 +51,8 @@ class Proxy:
         Last part of a path -> how many more requests for it are answered with `status`.
     status, retry_after : int, str
         The status of these answers and their header `Retry-After`, if any.
-    asked : list of str
-        The names in `requests`.
     requests : list of Request
-        All GET requests so far.
-    most_in_flight : int
-        How many files were being sent at once, at most.
+        All so far.
     """
 
     upstream: str
@@ -73,31 +69,22 @@ class Proxy:
     retry_after: str = ""
     reached: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
-    asked: list[str] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
-    most_in_flight: int = 0
-    _in_flight: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def asked(self) -> list[str]:
+        """The last part of the path of each GET request."""
+        return [request.name for request in self.requests if request.method == "GET"]
+
     def ranges_of(self, name: str) -> list[str | None]:
-        """The header `Range` of each request for a file."""
-        return [request.range for request in self.requests if request.name == name]
+        """The header `Range` of each GET request for a file."""
+        return [r.range for r in self.requests if r.name == name and r.method == "GET"]
 
     def counts_down(self, counter: dict[str, int], name: str) -> bool:
         with self._lock:
             counter[name] = counter.get(name, 0) - 1
             return counter[name] >= 0
-
-    @contextmanager
-    def sending(self) -> Iterator[None]:
-        with self._lock:
-            self._in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._in_flight -= 1
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -108,9 +95,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_GET(self) -> None:
-        seen = Request(self._name(), self.headers.get("Range"), self.headers.get("Authorization"))
-        self.proxy.asked.append(seen.name)
-        self.proxy.requests.append(seen)
         self._answer()
 
     def _name(self) -> str:
@@ -118,6 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         proxy, shown = self.proxy, self.headers.get("Authorization")
+        proxy.requests.append(Request(self.command, self._name(), self.headers.get("Range"), shown))
         downloads = "/resolve/" in self.path
         if proxy.gone and proxy.gone in self.path:
             self._start(404, {"X-Error-Code": "RevisionNotFound", "Content-Length": "0"})
@@ -132,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
             asked = {"Retry-After": proxy.retry_after} if proxy.retry_after else {}
             self._start(proxy.status, asked | {"Content-Length": "0"})
         elif proxy.sent_on_to and downloads:
-            self._start(302, {"Location": proxy.sent_on_to + self.path, "Content-Length": "0"})
+            self._send_on(proxy.sent_on_to + self.path)
         else:
             self._forward(downloads)
 
@@ -141,6 +126,16 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+
+    def _send_on(self, location: str) -> None:
+        """The Hub says what the file is before it sends on to where its content is."""
+        _, headers, body = self._upstream()
+        known = {
+            "X-Repo-Commit": headers["x-repo-commit"],
+            "X-Linked-Etag": headers["etag"],
+            "X-Linked-Size": headers.get("content-length", str(len(body))),
+        }
+        self._start(302, known | {"Location": location, "Content-Length": "0"})
 
     def _forward(self, downloads: bool) -> None:
         status, headers, body = self._upstream()
@@ -152,11 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
             headers |= {"content-length": str(len(body))} | part
         self._start(status, headers)
         if self.command == "GET":
-            with self.proxy.sending():
-                try:
-                    self._send(name if downloads else "", body)
-                except ConnectionError:  # whoever asked was killed, as planned
-                    self.close_connection = True
+            try:
+                self._send(name if downloads else "", body)
+            except ConnectionError:  # whoever asked was killed, as planned
+                self.close_connection = True
 
     def _upstream(self) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection(urlsplit(self.proxy.upstream).netloc, timeout=30)

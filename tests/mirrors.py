@@ -1,7 +1,7 @@
 """HTTP servers on loopback that misbehave in the ways of real mirrors."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -20,9 +20,9 @@ class Mirror:
     statuses : list of int
         Answers to the first requests, instead of the file.
     stall : Event, optional
-        Breaks the connection only once it is set: before that, a mirror that hangs.
+        Hangs half-way through each download until it is set.
     stalled : Event
-        Set when it hangs.
+        Set when it hangs for the first time.
     asked : int
         Requests so far.
     """
@@ -48,11 +48,15 @@ def served(mirror: Mirror) -> Iterator[str]:
             self.send_response(200)
             self.send_header("Content-Length", str(len(mirror.content)))
             self.end_headers()
-            self.wfile.write(mirror.content[: mirror.cuts.pop(0) if mirror.cuts else None])
+            sent = mirror.content[: mirror.cuts.pop(0) if mirror.cuts else None]
+            half = len(sent) // 2
+            self.wfile.write(sent[:half])
             if mirror.stall:
                 self.wfile.flush()
                 mirror.stalled.set()
                 mirror.stall.wait(30)
+            with suppress(ConnectionError):  # whoever asked was killed, as planned
+                self.wfile.write(sent[half:])
             self.close_connection = True
 
         def log_message(self, *arguments: object) -> None:

@@ -83,7 +83,7 @@ def test_a_download_that_always_breaks_is_given_up_and_leaves_nothing(tmp_path):
 
 
 def test_a_killed_download_leaves_nothing(tmp_path):
-    mirror = Mirror(CONTENT, cuts=[200_000], stall=Event())
+    mirror = Mirror(CONTENT, stall=Event())
     output = tmp_path / "enwik8"
     with served(mirror) as url:
         process = subprocess.Popen(

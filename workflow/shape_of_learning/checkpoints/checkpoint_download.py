@@ -1,6 +1,7 @@
 """Checkpoints from the Hugging Face Hub: the commit that a lock pins, only the files that are needed."""
 
 import logging
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +23,7 @@ from shape_of_learning.hub.listing import inside, list_files
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 from shape_of_learning.storage.digests import sha256_of
 from shape_of_learning.storage.file_lock import made_by_one_process
-from shape_of_learning.storage.files import atomic_write, remove, require_space
+from shape_of_learning.storage.files import atomic_write, require_space
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +118,8 @@ def fetch(
         with atomic_write(destination) as folder:
             folder.mkdir()
             _fill(folder, kept, pinned, check)
-        remove(kept)
+        # Without locks another process may be at it, too; then the last one leaves nothing.
+        shutil.rmtree(kept, ignore_errors=True)
 
 
 def _fill(
