@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ import torch
 import transformers
 
 from hub_server import HubRepository, served
+from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from tiny_models import save_tokenizer
 
 SCRIPT = Path(__file__).parents[1] / "workflow" / "scripts" / "fetch_checkpoint.py"
@@ -21,16 +23,47 @@ LARGE_WIDTH = 256
 WEIGHTS = "pytorch_model.bin"
 TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
 FILES = ["config.json", WEIGHTS, *TOKENIZER]  # of `org/whole`
-FIRST_PAUSE = 0.01  # seconds; nobody is spared by waiting longer here
+NAME = "step7"  # of the revision, in the lock
+# Runs a script whose pauses, and its client's, are a hundredth: nobody is spared by waiting here.
+HURRIED = """
+import runpy, sys, time
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(seconds / 100)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @dataclass(frozen=True)
 class Hub:
-    """A running Hub, what was put there, and the commit of each revision."""
+    """A running Hub, what was put there, and the repositories and the commit of each revision."""
 
     endpoint: str
     sources: Path
     commits: dict[str, str]
+    listed: dict[str, dict[str, WeightFile]] = field(default_factory=dict)
+
+    def pinned(
+        self, repository: str, revision: str, commit: str, subfolder: str = ""
+    ) -> LockedRevision:
+        """What a lock says of a revision that was resolved when the Hub was well."""
+        weights = self._weights(commit, f"{subfolder}/" if subfolder else "")
+        problem = "" if weights else "no weights"
+        listed = WeightListing(commit, weights, problem=problem)
+        return LockedRevision(repository, revision, subfolder, listed=listed)
+
+    def _weights(self, commit: str, folder: str) -> dict[str, WeightFile]:
+        if commit not in self.listed:  # it was there when the lock was written
+            return {WEIGHTS: WeightFile(1, f"git:{commit}")}
+        files = self.listed[commit]
+        names = {path.removeprefix(folder) for path in files if path.startswith(folder)}
+        for whole in ("model.safetensors", "pytorch_model.bin"):
+            if whole in names:
+                return {whole: files[folder + whole]}
+            if f"{whole}.index.json" in names:
+                shards = {name for name in names if "-of-0000" in name}
+                return {name: files[folder + name] for name in sorted(shards)}
+        return {}
 
 
 def save_model(
@@ -71,14 +104,13 @@ def whole_and_large(root: Path, program: Path) -> Iterator[Hub]:
         "whole": (WEIGHTS,),
         "large": tuple(path.name for path in large.glob("*.safetensors")),
     }
-    commits = {
-        f"org/{name}": HubRepository(root, f"org/{name}").commit(
-            "main", sources / name, large=files
-        )
-        for name, files in stored.items()
-    }
+    commits, listed = {}, {}
+    for name, files in stored.items():
+        repository = HubRepository(root, f"org/{name}")
+        commits[repository.name] = repository.commit("main", sources / name, large=files)
+        listed |= repository.listed
     with served(root, program) as endpoint:
-        yield Hub(endpoint, sources, commits)
+        yield Hub(endpoint, sources, commits, listed)
 
 
 def size(hub: Hub) -> int:
@@ -93,19 +125,34 @@ def gathering(output: Path) -> Path:
     return output.with_name(f".{output.name}.download")
 
 
-def command(output: Path, repository: str, revision: str, **more: object) -> list[str]:
+def command(
+    hub: Hub,
+    output: Path,
+    repository: str,
+    revision: str,
+    *,
+    commit: str = "",
+    subfolder: str = "",
+    tokenizer: LockedRevision | None = None,
+    **options: object,
+) -> list[str]:
+    """The command for a revision, which is pinned to where it is now or to another `commit`."""
+    lock = output.with_name(f"{output.name}.lock.yaml")
+    commit = commit or hub.commits.get(f"{repository}@{revision}") or hub.commits[repository]
+    pinned = hub.pinned(repository, revision, commit, subfolder)
+    write_lock(lock, Lock({NAME: "ok"}, revisions={NAME: pinned}, tokenizer=tokenizer))
     arguments = {
         "model": "tiny",
-        "repository": repository,
-        "revision": revision,
+        "name": NAME,
+        "lock": lock,
         "layers": LAYERS,
         "hidden-size": WIDTH,
         "role": "decoder",
-        "first-pause": FIRST_PAUSE,
         "output": output,
         "log": output.parent / "log",
-    } | {name.replace("_", "-"): value for name, value in more.items()}
-    return [sys.executable, str(SCRIPT), *(f"--{k}={v}" for k, v in arguments.items())]
+    } | {name.replace("_", "-"): value for name, value in options.items()}
+    given = (f"--{key}={value}" for key, value in arguments.items())
+    return [sys.executable, "-c", HURRIED, str(SCRIPT), *given]
 
 
 def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
@@ -122,20 +169,15 @@ def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
 
 
 def fetch(
-    endpoint: str,
+    hub: Hub,
     output: Path,
     repository: str,
-    revision: str,
+    revision: str = "main",
     settings: dict[str, str] | None = None,
     **more: object,
 ) -> str:
     """Fetch, and return the log."""
-    done = subprocess.run(
-        command(output, repository, revision, **more),
-        env=environment(endpoint, output.parent, **(settings or {})),
-        capture_output=True,
-        text=True,
-    )
+    done = _run(hub, output, repository, revision, settings, **more)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     log = output.parent / "log"
@@ -145,26 +187,41 @@ def fetch(
 
 
 def refusal(
-    endpoint: str,
+    hub: Hub,
     output: Path,
     repository: str,
-    revision: str,
+    revision: str = "main",
     settings: dict[str, str] | None = None,
     **more: object,
 ) -> str:
     """The one line that a refused fetch prints."""
-    done = subprocess.run(
-        command(output, repository, revision, **more),
-        env=environment(endpoint, output.parent, **(settings or {})),
-        capture_output=True,
-        text=True,
-    )
+    done = _run(hub, output, repository, revision, settings, **more)
     assert done.returncode == 1
     assert not output.exists(), "something is under the final name"
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("ERROR: model `tiny`: ")
     return lines[0]
+
+
+def _run(
+    hub: Hub,
+    output: Path,
+    repository: str,
+    revision: str,
+    settings: dict[str, str] | None,
+    *,
+    endpoint: str = "",
+    **more: object,
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command(hub, output, repository, revision, **more),
+        env=environment(endpoint or hub.endpoint, output.parent, **(settings or {})),
+        capture_output=True,
+        text=True,
+    )
+    output.with_name(f"{output.name}.lock.yaml").unlink()
+    return done
 
 
 def names(folder: Path) -> list[str]:

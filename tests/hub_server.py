@@ -1,7 +1,7 @@
 """A Hugging Face Hub on loopback.
 
 The server is the PyPI package `olah` over git repositories that the tests make, whose branches are
-the revisions. What it never does, such as to refuse or to stall, a proxy before it does: `Front`.
+the revisions. What it never does, such as to refuse or to stall, a proxy before it does: `Proxy`.
 """
 
 import hashlib
@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hub_front import Front as Front
-from hub_front import in_front as in_front
+from hub_proxy import Proxy as Proxy
+from hub_proxy import proxied as proxied
+from shape_of_learning.checkpoints.weight_listing import WeightFile
+from shape_of_learning.storage.digests import git_blob_name, sha256_of
 
 OLAH = "olah==0.5.4"
 # What git lets a user's own settings change must not change a test.
@@ -54,10 +56,17 @@ def olah_environment(folder: Path) -> Path:
 
 
 class HubRepository:
-    """A git repository where `olah` looks for ``organisation/name``."""
+    """A git repository where `olah` looks for ``organisation/name``.
+
+    Attributes
+    ----------
+    listed : dict
+        Commit -> path -> size and hash, as a lock has them.
+    """
 
     def __init__(self, root: Path, name: str) -> None:
         self.name = name
+        self.listed: dict[str, dict[str, WeightFile]] = {}
         self.folder = root / "models" / name
         self.folder.mkdir(parents=True)
         self._git("init", "--quiet", "--initial-branch=main")
@@ -81,7 +90,16 @@ class HubRepository:
             self._store_large(self.folder / name)
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message", branch)
-        return self._git("rev-parse", "HEAD")
+        commit = self._git("rev-parse", "HEAD")
+        self.listed[commit] = {
+            path.relative_to(files).as_posix(): WeightFile(
+                path.stat().st_size,
+                f"sha256:{sha256_of(path)}" if path.name in large else f"git:{git_blob_name(path)}",
+            )
+            for path in files.rglob("*")
+            if path.is_file()
+        }
+        return commit
 
     def branch(self, name: str, commit: str) -> None:
         """Let another branch be at a commit."""

@@ -1,7 +1,7 @@
 """HTTP servers on loopback that misbehave in the ways of real mirrors."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -17,25 +17,22 @@ class Mirror:
         The file.
     cuts : list of int
         Bytes after which the connection is broken, one for each of the first requests.
-    ranges : bool
-        Whether it honours ``Range``.
     statuses : list of int
         Answers to the first requests, instead of the file.
-    tag : str, optional
-        ETag of the content. Without it, nothing tells one version from another.
     stall : Event, optional
-        Breaks the connection only once it is set: before that, a mirror that hangs.
-    asked : list of str or None
-        ``Range`` header of each request so far.
+        Hangs half-way through each download until it is set.
+    stalled : Event
+        Set when it hangs for the first time.
+    asked : int
+        Requests so far.
     """
 
     content: bytes
     cuts: list[int] = field(default_factory=list)
-    ranges: bool = True
     statuses: list[int] = field(default_factory=list)
-    tag: str | None = None
     stall: Event | None = None
-    asked: list[str | None] = field(default_factory=list)
+    stalled: Event = field(default_factory=Event)
+    asked: int = 0
 
 
 @contextmanager
@@ -44,33 +41,22 @@ def served(mirror: Mirror) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range")
-            mirror.asked.append(wanted)
+            mirror.asked += 1
             if mirror.statuses:
                 self.send_error(mirror.statuses.pop(0))
                 return
-            first = 0
-            if wanted and mirror.ranges and self.headers.get("If-Range") in (None, mirror.tag):
-                first = int(wanted.removeprefix("bytes=").rstrip("-"))
-            size = len(mirror.content)
-            if first >= size:
-                self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{size}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(206 if first else 200)
-            if first:
-                self.send_header("Content-Range", f"bytes {first}-{size - 1}/{size}")
-            if mirror.tag:
-                self.send_header("ETag", mirror.tag)
-            self.send_header("Content-Length", str(size - first))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(mirror.content)))
             self.end_headers()
-            end = first + mirror.cuts.pop(0) if mirror.cuts else size
-            self.wfile.write(mirror.content[first:end])
+            sent = mirror.content[: mirror.cuts.pop(0) if mirror.cuts else None]
+            half = len(sent) // 2
+            self.wfile.write(sent[:half])
             if mirror.stall:
                 self.wfile.flush()
+                mirror.stalled.set()
                 mirror.stall.wait(30)
+            with suppress(ConnectionError):  # whoever asked was killed, as planned
+                self.wfile.write(sent[half:])
             self.close_connection = True
 
         def log_message(self, *arguments: object) -> None:

@@ -14,6 +14,7 @@ class Names:
 # Only what is written here can be listed in an environment file: an unknown name is never guessed.
 NAMES = {
     "accelerate": Names("accelerate", "accelerate"),
+    "filelock": Names("filelock", "filelock"),
     "greenlet": Names("greenlet", "greenlet"),
     "h5py": Names("h5py", "h5py"),
     "httpx2": Names("httpx2", "httpx2"),
@@ -22,8 +23,10 @@ NAMES = {
     "mwparserfromhell": Names("mwparserfromhell", "mwparserfromhell"),
     "numpy": Names("numpy", "numpy"),
     "pandas": Names("pandas", "pandas"),
+    "pooch": Names("pooch", "pooch"),
     "pytorch": Names("torch", "torch"),
     "pyyaml": Names("pyyaml", "yaml"),
+    "requests": Names("requests", "requests"),
     "safetensors": Names("safetensors", "safetensors"),
     "scipy": Names("scipy", "scipy"),
     "seaborn": Names("seaborn", "seaborn"),

@@ -2,15 +2,29 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 import transformers
 
-from hub_fetching import TOKENIZER, Hub, assert_same_files, fetch, names, refusal, save_model
-from hub_server import Front, HubRepository, free_port, in_front, served
+from hub_fetching import (
+    TOKENIZER,
+    Hub,
+    assert_same_files,
+    command,
+    environment,
+    fetch,
+    names,
+    refusal,
+    save_model,
+)
+from hub_server import HubRepository, Proxy, free_port, proxied, served
+from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from tiny_models import save_tokenizer
 
 # What repositories hold beside what is needed; none of it may be downloaded, least of all code.
@@ -24,10 +38,11 @@ UNWANTED = [
 def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator[Hub]:
     root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
     tiny, bare = HubRepository(root, "org/tiny"), HubRepository(root, "org/bare")
-    commits = {}
+    commits, listed = {}, {}
 
     def publish(repository: HubRepository, branch: str, folder: Path, *large: str) -> None:
         commits[f"{repository.name}@{branch}"] = repository.commit(branch, folder, large=large)
+        listed.update(repository.listed)
 
     both = save_model(sources / "both", seed=0, form="both")
     save_tokenizer(both)
@@ -45,10 +60,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator
     save_tokenizer(empty)
     shutil.copy(both / "config.json", empty)
     publish(tiny, "empty", empty)
-    hollow = sources / "hollow"
-    shutil.copytree(empty, hollow)
-    (hollow / "model.safetensors.index.json").write_text('{"metadata": {}}')
-    publish(tiny, "hollow", hollow)
     nested = sources / "nested"
     save_tokenizer(nested)
     save_model(nested / "checkpoints" / "7", seed=3, form="safetensors")
@@ -56,23 +67,23 @@ def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator
     publish(bare, "global_step10", save_model(sources / "bare", seed=4, form="bin"))
 
     with served(root, hub_program) as endpoint:
-        yield Hub(endpoint, sources, commits)
+        yield Hub(endpoint, sources, commits, listed)
 
 
 def test_safetensors_are_preferred_and_nothing_else_is_downloaded(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "main", "org/tiny", "main")
+    fetch(hub, tmp_path / "main", "org/tiny", "main")
     wanted = ["config.json", "model.safetensors", *TOKENIZER]
     assert_same_files(tmp_path / "main", hub.sources / "both", wanted)
 
 
 def test_pickled_weights_are_taken_where_there_are_no_safetensors(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "step1", "org/tiny", "step1")
+    fetch(hub, tmp_path / "step1", "org/tiny", "step1")
     wanted = ["config.json", "pytorch_model.bin", *TOKENIZER]
     assert_same_files(tmp_path / "step1", hub.sources / "step1", wanted)
 
 
 def test_the_index_decides_which_shards_are_downloaded(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "shards", "org/tiny", "shards")
+    fetch(hub, tmp_path / "shards", "org/tiny", "shards")
     index = "model.safetensors.index.json"
     source = hub.sources / "shards"
     shards = sorted(set(json.loads((source / index).read_text())["weight_map"].values()))
@@ -82,7 +93,7 @@ def test_the_index_decides_which_shards_are_downloaded(hub, tmp_path):
 
 @pytest.mark.parametrize("revision", ["main", "step1", "shards"])
 def test_what_is_fetched_loads_as_what_was_published(hub, tmp_path, revision):
-    fetch(hub.endpoint, tmp_path / "fetched", "org/tiny", revision)
+    fetch(hub, tmp_path / "fetched", "org/tiny", revision)
     source = hub.sources / {"main": "both"}.get(revision, revision)
     fetched, published = (
         transformers.AutoModel.from_pretrained(folder).state_dict()
@@ -94,7 +105,7 @@ def test_what_is_fetched_loads_as_what_was_published(hub, tmp_path, revision):
 
 
 def test_the_record_says_which_commit_the_files_come_from(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "step1", "org/tiny", "step1")
+    fetch(hub, tmp_path / "step1", "org/tiny", "step1")
     record = json.loads((tmp_path / "step1" / "checkpoint.json").read_text())
     assert (record["repository"], record["revision"]) == ("org/tiny", "step1")
     assert record["commit"] == record["tokenizer"]["commit"] == hub.commits["org/tiny@step1"]
@@ -106,16 +117,9 @@ def test_the_record_says_which_commit_the_files_come_from(hub, tmp_path):
     assert names(tmp_path / "step1") == sorted([*record["files"], "checkpoint.json"])
 
 
-def test_a_commit_is_a_revision_too(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "pinned", "org/tiny", hub.commits["org/tiny@step1"])
-    assert (tmp_path / "pinned" / "pytorch_model.bin").read_bytes() == (
-        hub.sources / "step1" / "pytorch_model.bin"
-    ).read_bytes()
-
-
 def test_a_pinned_commit_is_taken_whatever_the_branch_holds_now(hub, tmp_path):
     pinned = hub.commits["org/tiny@step1"]
-    fetch(hub.endpoint, tmp_path / "m", "org/tiny", "main", commit=pinned)
+    fetch(hub, tmp_path / "m", "org/tiny", "main", commit=pinned)
     record = json.loads((tmp_path / "m" / "checkpoint.json").read_text())
     assert (record["revision"], record["commit"]) == ("main", pinned)
     assert "pytorch_model.bin" in record["files"]
@@ -123,8 +127,8 @@ def test_a_pinned_commit_is_taken_whatever_the_branch_holds_now(hub, tmp_path):
 
 def test_the_tokenizer_is_pinned_too(hub, tmp_path):
     pinned = hub.commits["org/tiny@shards"]
-    words = {"tokenizer_repository": "org/tiny", "tokenizer_commit": pinned}
-    fetch(hub.endpoint, tmp_path / "m", "org/bare", "global_step10", **words)
+    words = hub.pinned("org/tiny", "main", pinned)
+    fetch(hub, tmp_path / "m", "org/bare", "global_step10", tokenizer=words)
     record = json.loads((tmp_path / "m" / "checkpoint.json").read_text())
     assert record["tokenizer"] == {
         "repository": "org/tiny",
@@ -135,112 +139,121 @@ def test_the_tokenizer_is_pinned_too(hub, tmp_path):
 
 def test_a_pinned_commit_that_is_gone_names_the_file_that_pins_it(hub, tmp_path):
     gone = "0123456789" * 4
-    with in_front(Front(hub.endpoint, gone=gone)) as endpoint:
-        message = refusal(endpoint, tmp_path / "m", "org/tiny", "main", commit=gone)
+    with proxied(Proxy(hub.endpoint, gone=gone)) as endpoint:
+        message = refusal(hub, tmp_path / "m", "org/tiny", "main", commit=gone, endpoint=endpoint)
     assert gone in message
-    assert "config/locks/tiny.yaml" in message
+    assert "m.lock.yaml" in message
     assert "delete its entry" in message
 
 
-def test_an_index_that_names_no_shards_is_refused(hub, tmp_path):
-    message = refusal(hub.endpoint, tmp_path / "m", "org/tiny", "hollow")
-    assert "model.safetensors.index.json" in message
-    assert "names no shards" in message
-
-
-def test_a_tokenizer_may_come_from_another_repository(hub, tmp_path):
-    fetch(
-        hub.endpoint, tmp_path / "m", "org/bare", "global_step10", tokenizer_repository="org/tiny"
-    )
-    record = json.loads((tmp_path / "m" / "checkpoint.json").read_text())
-    assert record["commit"] == hub.commits["org/bare@global_step10"]
-    assert record["tokenizer"]["commit"] == hub.commits["org/tiny@main"]
-    assert set(TOKENIZER) < set(names(tmp_path / "m"))
-
-
 def test_a_checkpoint_in_a_subfolder_takes_the_tokenizer_of_its_repository(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "7", "org/tiny", "nested", subfolder="checkpoints/7")
+    fetch(hub, tmp_path / "7", "org/tiny", "nested", subfolder="checkpoints/7")
     assert names(tmp_path / "7") == sorted(
         ["checkpoint.json", "config.json", "model.safetensors", *TOKENIZER]
     )
 
 
 def test_nothing_is_left_beside_a_complete_checkpoint(hub, tmp_path):
-    fetch(hub.endpoint, tmp_path / "out" / "main", "org/tiny", "main")
+    fetch(hub, tmp_path / "out" / "main", "org/tiny", "main")
     assert names(tmp_path / "out") == ["main"]
 
 
-def test_a_missing_revision_is_refused_with_those_that_exist(hub, tmp_path):
-    message = refusal(hub.endpoint, tmp_path / "m", "org/tiny", "step2")
-    assert "`org/tiny` has no revision `step2`" in message
-    assert "`revision`" in message
-    assert "`step1`" in message
-
-
-def test_a_missing_repository_is_refused(hub, tmp_path):
-    message = refusal(hub.endpoint, tmp_path / "m", "org/none", "main")
+def test_a_repository_that_is_gone_is_refused(hub, tmp_path):
+    message = refusal(hub, tmp_path / "m", "org/none", commit="0123456789" * 4)
     assert "no repository `org/none`" in message
     assert "`repository`" in message
 
 
-def test_a_missing_tokenizer_repository_names_the_key_tokenizer(hub, tmp_path):
-    message = refusal(
-        hub.endpoint, tmp_path / "m", "org/bare", "global_step10", tokenizer_repository="org/none"
-    )
+def test_a_tokenizer_repository_that_is_gone_names_the_key_tokenizer(hub, tmp_path):
+    gone = LockedRevision("org/none", "main", listed=WeightListing("0123456789" * 4))
+    message = refusal(hub, tmp_path / "m", "org/bare", "global_step10", tokenizer=gone)
     assert "no repository `org/none`" in message
     assert "`tokenizer`" in message
 
 
+def test_a_revision_that_the_lock_does_not_have_is_refused(hub, tmp_path):
+    message = refusal(hub, tmp_path / "m", "org/tiny", "main", name="step8")
+    assert "`step8` cannot be fetched" in message
+    assert "lock.yaml does not have it" in message
+    assert "`snakemake resolve`" in message
+
+
+def test_what_the_entry_does_not_type_is_not_compared(hub, tmp_path):
+    typed = ("--layers", "--hidden-size", "--role")
+    whole = command(hub, tmp_path / "m", "org/tiny", "main")
+    bare = [argument for argument in whole if not argument.startswith(typed)]
+    subprocess.run(bare, env=environment(hub.endpoint, tmp_path), check=True)
+    assert (tmp_path / "m" / "model.safetensors").exists()
+
+
+def test_bytes_that_a_mirror_serves_under_the_same_commit_are_refused(hub, tmp_path):
+    """Even if the mirror lists them as its own: what counts is what the lock pins."""
+    pinned = hub.commits["org/tiny@main"]
+    files = hub.listed[pinned]
+    other = WeightFile(files["model.safetensors"].bytes, "git:" + "0" * 40)
+    mirror = replace(hub, listed={pinned: files | {"model.safetensors": other}})
+    message = refusal(mirror, tmp_path / "m", "org/tiny", "main")
+    assert "model.safetensors of `org/tiny` arrived damaged" in message
+    assert pinned[:10] in message
+    assert "HF_ENDPOINT" in message
+
+
 def test_a_repository_without_a_tokenizer_asks_for_the_key(hub, tmp_path):
-    message = refusal(hub.endpoint, tmp_path / "m", "org/bare", "global_step10")
+    message = refusal(hub, tmp_path / "m", "org/bare", "global_step10")
     assert "has no tokenizer" in message
     assert "`tokenizer`" in message
 
 
 def test_a_revision_without_weights_is_refused(hub, tmp_path):
-    message = refusal(hub.endpoint, tmp_path / "m", "org/tiny", "empty")
-    assert "neither model.safetensors nor pytorch_model.bin" in message
+    message = refusal(hub, tmp_path / "m", "org/tiny", "empty")
+    assert "lock.yaml calls it 'no weights'" in message
 
 
 def test_a_folder_without_a_configuration_is_refused(hub, tmp_path):
-    message = refusal(hub.endpoint, tmp_path / "m", "org/tiny", "main", subfolder="checkpoints")
-    assert "has no checkpoints/config.json" in message
+    pinned = hub.commits["org/tiny@main"]
+    files = hub.listed[pinned]
+    nested = {f"weights/{name}": file for name, file in files.items()}
+    elsewhere = replace(hub, listed={pinned: nested})
+    message = refusal(elsewhere, tmp_path / "m", "org/tiny", "main", subfolder="weights")
+    assert "has no weights/config.json" in message
 
 
 def test_a_contradiction_of_the_entry_is_found_before_the_weights_are_asked_for(hub, tmp_path):
-    front = Front(hub.endpoint)
-    with in_front(front) as endpoint:
-        message = refusal(endpoint, tmp_path / "m", "org/tiny", "main", layers=24)
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
+        message = refusal(hub, tmp_path / "m", "org/tiny", "main", layers=24, endpoint=endpoint)
     assert re.search(r"`layers`.* says 2 .* says 24", message)
-    assert "config.json" in front.asked
-    assert "model.safetensors" not in front.asked
+    assert "config.json" in proxy.asked
+    assert "model.safetensors" not in proxy.asked
 
 
 def test_a_gated_model_without_a_token_is_refused(hub, tmp_path):
-    front = Front(hub.endpoint, token="secret")
-    with in_front(front) as endpoint:
-        message = refusal(endpoint, tmp_path / "m", "org/tiny", "main")
+    proxy = Proxy(hub.endpoint, token="secret")
+    with proxied(proxy) as endpoint:
+        message = refusal(hub, tmp_path / "m", "org/tiny", "main", endpoint=endpoint)
     assert "is gated" in message
-    assert front.asked.count("config.json") == 1, "a gate does not open by knocking again"
+    assert "config.json" not in proxy.asked, "a gate does not open by knocking"
     assert "HF_TOKEN" in message
     assert "`models`" in message
 
 
 def test_a_gated_model_is_refused_to_a_token_that_was_not_admitted(hub, tmp_path):
-    with in_front(Front(hub.endpoint, token="secret")) as endpoint:
-        message = refusal(endpoint, tmp_path / "m", "org/tiny", "main", {"HF_TOKEN": "other"})
+    with proxied(Proxy(hub.endpoint, token="secret")) as endpoint:
+        message = refusal(
+            hub, tmp_path / "m", "org/tiny", "main", {"HF_TOKEN": "other"}, endpoint=endpoint
+        )
     assert "accept its licence" in message
     assert "other" not in message
 
 
 def test_a_gated_model_is_fetched_with_the_token(hub, tmp_path):
-    with in_front(Front(hub.endpoint, token="secret")) as endpoint:
-        fetch(endpoint, tmp_path / "m", "org/tiny", "main", {"HF_TOKEN": "secret"})
+    with proxied(Proxy(hub.endpoint, token="secret")) as endpoint:
+        fetch(hub, tmp_path / "m", "org/tiny", "main", {"HF_TOKEN": "secret"}, endpoint=endpoint)
     assert (tmp_path / "m" / "model.safetensors").exists()
 
 
-def test_an_unreachable_hub_is_named(tmp_path):
+def test_an_unreachable_hub_is_named(hub, tmp_path):
     endpoint = f"http://127.0.0.1:{free_port()}"
-    message = refusal(endpoint, tmp_path / "m", "org/tiny", "main")
+    message = refusal(hub, tmp_path / "m", "org/tiny", "main", endpoint=endpoint)
     assert f"{endpoint} cannot be reached" in message
     assert "HF_ENDPOINT" in message

@@ -4,13 +4,13 @@ import bz2
 import gzip
 import hashlib
 import io
+import json
 import logging
 import lzma
 import os
 import socket
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from threading import Event
@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 
 from mirrors import Mirror, served
-from shape_of_learning.corpus.corpus_file import Expected, git_blob_name
-from shape_of_learning.corpus.mirrors import CorpusSource, fetch
+from shape_of_learning.corpus.corpus_file import Expected, require_received, write_receipt
+from shape_of_learning.corpus.mirrors import ROUNDS, CorpusSource, fetch
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.digests import git_blob_name
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
@@ -43,10 +44,15 @@ def get(output: Path, *urls: str, expected: Expected = EXPECTED, member: str | N
     return fetch(CorpusSource("enwik8", urls, member, expected), output, pause=0.01)
 
 
-def fetch_command(output: Path, url: str) -> list[str]:
+def fetch_command(output: Path) -> list[str]:
     script = WORKFLOW / "scripts" / "fetch_corpus.py"
-    options = ("--source", "enwik8", "--sha256", SHA256, "--output", str(output))
-    return [sys.executable, str(script), "--urls", url, *options]
+    return [sys.executable, str(script), "--source", "enwik8", "--output", str(output)]
+
+
+def settings(url: str, sha256: str = SHA256) -> dict[str, str]:
+    """What the workflow exports for its scripts."""
+    sources = {"enwik8": {"urls": [url], "sha256": sha256}}
+    return ENVIRONMENT | {"SHAPE_OF_LEARNING_SETTINGS": json.dumps({"corpus_sources": sources})}
 
 
 def dead_url() -> str:
@@ -59,86 +65,38 @@ def only(folder: Path, *names: str) -> bool:
     return sorted(path.name for path in folder.iterdir()) == sorted(names)
 
 
-def test_a_broken_download_goes_on_where_it_stopped(tmp_path):
-    mirror = Mirror(zipped(enwik8=CONTENT), cuts=[100_000], tag='"a"')
+def test_a_broken_download_begins_anew(tmp_path):
+    mirror = Mirror(zipped(enwik8=CONTENT), cuts=[100_000, 200_000])
     with served(mirror) as url:
         get(tmp_path / "enwik8", url)
     assert (tmp_path / "enwik8").read_bytes() == CONTENT
-    assert mirror.asked == [None, "bytes=100000-"]
+    assert mirror.asked == 3
     assert only(tmp_path, "enwik8")
 
 
-def test_a_download_may_break_more_often_than_there_are_rounds(tmp_path):
-    with served(Mirror(CONTENT, cuts=[30_000] * 9)) as url:
+def test_a_download_that_always_breaks_is_given_up_and_leaves_nothing(tmp_path):
+    mirror = Mirror(CONTENT, cuts=[100_000] * 100)
+    with served(mirror) as url, pytest.raises(InputError, match="100000 bytes read, 200000 more"):
         get(tmp_path / "enwik8", url)
-    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+    assert mirror.asked == ROUNDS
+    assert only(tmp_path)
 
 
-def test_a_mirror_that_ignores_ranges_is_read_from_the_start(tmp_path):
-    mirror = Mirror(CONTENT, cuts=[100_000], ranges=False)
-    with served(mirror) as url:
-        get(tmp_path / "enwik8", url)
-    assert (tmp_path / "enwik8").read_bytes() == CONTENT
-    assert mirror.asked == [None, "bytes=100000-"]
-
-
-def test_bytes_of_an_older_version_are_not_continued(tmp_path):
-    old = Mirror(bytes(300_000), cuts=[100_000, 0, 0, 0, 0], tag='"old"')
-    output = tmp_path / "enwik8"
-    with served(old) as url:
-        with pytest.raises(InputError):
-            get(output, url)
-        old.content, old.tag, old.cuts = CONTENT, '"new"', []
-        get(output, url)
-    assert output.read_bytes() == CONTENT
-
-
-def test_parts_of_two_files_are_recognised_and_fetched_anew(tmp_path):
-    mirror = Mirror(bytes(300_000), cuts=[100_000, 0, 0, 0, 0])  # no tag gives the change away
-    output = tmp_path / "enwik8"
-    with served(mirror) as url:
-        with pytest.raises(InputError, match="the connection broke after"):
-            get(output, url)
-        mirror.content, mirror.cuts = CONTENT, []
-        get(output, url)
-    assert output.read_bytes() == CONTENT
-    assert mirror.asked[-2:] == ["bytes=100000-", None]
-
-
-def test_a_killed_download_goes_on_in_the_next_process(tmp_path):
-    mirror = Mirror(CONTENT, cuts=[200_000], stall=Event())
+def test_a_killed_download_leaves_nothing(tmp_path):
+    mirror = Mirror(CONTENT, stall=Event())
     output = tmp_path / "enwik8"
     with served(mirror) as url:
         process = subprocess.Popen(
-            fetch_command(output, url), env=ENVIRONMENT, stderr=subprocess.DEVNULL
+            fetch_command(output), env=settings(url), stderr=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 30
-        while sum(path.stat().st_size for path in tmp_path.iterdir()) < 200_000:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        assert mirror.stalled.wait(30)
         process.kill()
         process.wait()
         mirror.stall.set()
-        assert not output.exists()
+        assert only(tmp_path, ".enwik8.lock")
         get(output, url)
     assert output.read_bytes() == CONTENT
-    assert mirror.asked == [None, "bytes=200000-"]
     assert only(tmp_path, "enwik8")
-
-
-def test_a_complete_download_that_was_not_unpacked_is_not_repeated(tmp_path):
-    mirror = Mirror(CONTENT, cuts=[299_999, 0, 0, 0, 0])
-    output = tmp_path / "enwik8"
-    with served(mirror) as url:
-        with pytest.raises(InputError):
-            get(output, url)
-        (partial,) = tmp_path.glob(".enwik8.*.partial")
-        with partial.open("ab") as file:
-            file.write(CONTENT[-1:])
-        mirror.cuts = []
-        get(output, url)
-    assert mirror.asked[-1] == "bytes=300000-"
-    assert output.read_bytes() == CONTENT
 
 
 def test_a_dead_first_mirror_is_passed_over(tmp_path):
@@ -147,19 +105,11 @@ def test_a_dead_first_mirror_is_passed_over(tmp_path):
     assert (tmp_path / "enwik8").read_bytes() == CONTENT
 
 
-def test_nothing_is_left_of_a_mirror_that_was_given_up(tmp_path):
-    broken = Mirror(CONTENT, cuts=[1000, 0], tag='"a"')
-    with served(broken) as first, served(Mirror(CONTENT)) as second:
-        get(tmp_path / "enwik8", first, second)
-    assert len(broken.asked) == 2
-    assert only(tmp_path, "enwik8")
-
-
 def test_mirrors_are_tried_in_order(tmp_path):
     first, second = Mirror(CONTENT), Mirror(CONTENT)
     with served(first) as url, served(second) as other_url:
         get(tmp_path / "enwik8", url, other_url)
-    assert (len(first.asked), len(second.asked)) == (1, 0)
+    assert (first.asked, second.asked) == (1, 0)
 
 
 def test_a_mirror_with_the_wrong_file_is_passed_over(tmp_path):
@@ -174,14 +124,14 @@ def test_a_mirror_that_is_busy_at_first_is_asked_again(tmp_path):
     mirror = Mirror(CONTENT, statuses=[503, 500])
     with served(mirror) as url:
         get(tmp_path / "enwik8", url)
-    assert len(mirror.asked) == 3
+    assert mirror.asked == 3
 
 
 def test_a_mirror_without_the_file_is_asked_once(tmp_path):
     mirror = Mirror(CONTENT, statuses=[404, 404, 404, 404])
     with served(mirror) as url, pytest.raises(InputError, match="HTTP 404"):
         get(tmp_path / "enwik8", url)
-    assert len(mirror.asked) == 1
+    assert mirror.asked == 1
 
 
 def test_a_failure_names_every_mirror_and_the_key(tmp_path):
@@ -283,9 +233,12 @@ def test_without_a_digest_the_file_is_accepted_with_a_warning(tmp_path, caplog):
 def test_the_script_ends_with_one_sentence_for_a_wrong_hash(tmp_path):
     local = tmp_path / "corpus"
     local.write_bytes(CONTENT)
-    command = fetch_command(tmp_path / "out", str(local))
-    command[command.index(SHA256)] = "0" * 64
-    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    ended = subprocess.run(
+        fetch_command(tmp_path / "out"),
+        env=settings(str(local), sha256="0" * 64),
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
     assert SHA256 in ended.stderr
@@ -295,7 +248,23 @@ def test_the_script_ends_with_one_sentence_for_a_wrong_hash(tmp_path):
 def test_the_script_shows_the_progress_of_a_download(tmp_path):
     with served(Mirror(CONTENT)) as url:
         ended = subprocess.run(
-            fetch_command(tmp_path / "out", url), env=ENVIRONMENT, capture_output=True, text=True
+            fetch_command(tmp_path / "out"), env=settings(url), capture_output=True, text=True
         )
     assert ended.returncode == 0
     assert "100%" in ended.stderr
+
+
+@pytest.mark.parametrize("damage", ["truncated", "replaced", "missing"])
+def test_a_corpus_that_is_another_since_it_was_fetched_is_not_used(tmp_path, damage):
+    local, raw, receipt = (tmp_path / name for name in ("local", "corpus.raw", "source.json"))
+    local.write_bytes(CONTENT)
+    write_receipt(receipt, get(raw, str(local)))
+    require_received(raw, receipt)
+    if damage == "truncated":
+        os.truncate(raw, 1000)
+    elif damage == "replaced":
+        raw.write_bytes(bytes(len(CONTENT)))
+    else:
+        raw.unlink()
+    with pytest.raises(InputError, match=r"is not what was fetched .*; delete .*source\.json"):
+        require_received(raw, receipt)

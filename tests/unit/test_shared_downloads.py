@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from hub_fetching import (
     names,
     whole_and_large,
 )
-from hub_server import Front, in_front
+from hub_server import Proxy, proxied
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
 # Adds a line that it has read before: lines are lost if two do so at a time.
@@ -72,27 +73,54 @@ def test_a_checkpoint_that_two_runs_fetch_is_downloaded_once(tmp_path, hub_progr
     output = tmp_path / "shared" / "main"
     output.parent.mkdir()
     with whole_and_large(tmp_path / "hub", hub_program) as hub:
-        front = Front(hub.endpoint, stalled=WEIGHTS)
-        with in_front(front) as endpoint:
+        proxy = Proxy(hub.endpoint, stalled=WEIGHTS)
+        with proxied(proxy) as endpoint:
             settings = environment(endpoint, tmp_path)
             first = subprocess.Popen(
-                command(output, "org/whole", "main", log=tmp_path / "first.log"), env=settings
+                command(hub, output, "org/whole", "main", log=tmp_path / "first.log"), env=settings
             )
-            assert front.reached.wait(60)
+            assert proxy.reached.wait(60)
             second = subprocess.Popen(
-                command(output, "org/whole", "main", log=tmp_path / "second.log"),
+                command(hub, output, "org/whole", "main", log=tmp_path / "second.log"),
                 env=settings,
                 stderr=subprocess.PIPE,
                 text=True,
             )
             waits = second.stderr.readline()
-            front.released.set()
+            proxy.released.set()
             assert (first.wait(60), second.wait(60)) == (0, 0)
             assert f"waiting for process {first.pid} on " in waits
             assert str(output) in waits
-            assert [len(front.ranges_of(name)) for name in FILES] == [1] * len(FILES)
+            assert [len(proxy.ranges_of(name)) for name in FILES] == [1] * len(FILES)
             assert_same_files(output, hub.sources / "whole", FILES)
-            assert names(output.parent) == ["main"]
+            assert names(output.parent) == ["main", "main.lock.yaml"]
             made = output.stat().st_ino
-            fetch(endpoint, output, "org/whole", "main")  # by a third run, when all is there
+            fetch(hub, output, "org/whole", endpoint=endpoint)  # by a third run, when all is there
             assert output.stat().st_ino == made
+
+
+@pytest.mark.parametrize("answer", ["raise OSError(errno.ENOSYS, 'no flock')", "pass"])
+def test_processes_without_locks_both_end_with_the_listed_bytes(tmp_path, hub_program, answer):
+    """Where the file system says that it has no locks, and where it says that everybody has one."""
+    lockless = f"import errno, fcntl\ndef flock(*_): {answer}\nfcntl.flock = flock\n"
+    output = tmp_path / "shared" / "main"
+    output.parent.mkdir()
+    with whole_and_large(tmp_path / "hub", hub_program) as hub:
+        proxy = Proxy(hub.endpoint, stalled=WEIGHTS)
+        with proxied(proxy) as endpoint:
+            settings = environment(endpoint, tmp_path)
+            both = []
+            for number in range(2):
+                python, option, program, *arguments = command(
+                    hub, output, "org/whole", "main", log=tmp_path / f"{number}.log"
+                )
+                lacking = [python, option, lockless + program, *arguments]
+                both.append(subprocess.Popen(lacking, env=settings))
+            deadline = time.monotonic() + 60
+            while len(proxy.ranges_of(WEIGHTS)) < 2:  # both are amid the same file
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            proxy.released.set()
+            assert [process.wait(60) for process in both] == [0, 0]
+        assert_same_files(output, hub.sources / "whole", FILES)
+        assert names(output.parent) == ["main", "main.lock.yaml"]

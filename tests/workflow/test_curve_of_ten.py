@@ -15,7 +15,7 @@ import yaml
 
 from checkouts import Checkout
 from hub_fetching import save_model
-from hub_server import Front, HubRepository, in_front, served
+from hub_server import Proxy, HubRepository, proxied, served
 from tiny_models import save_tokenizer
 
 STEPS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -103,10 +103,10 @@ def caption(checkout: Checkout, figure: str) -> str:
 
 
 def test_three_wrong_revisions_get_three_verdicts_and_are_left_out_and_named(checkout, hub):
-    front = Front(hub.endpoint)
-    with in_front(front) as endpoint:
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
         run(checkout, endpoint, "results/checkpoints/tiny.csv")
-    assert not [name for name in front.asked if name.endswith((".bin", ".safetensors"))]
+    assert not [name for name in proxy.asked if name.endswith((".bin", ".safetensors"))]
     table = rows(checkout, "checkpoints/tiny.csv")
     columns = ["step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict"]
     assert list(table[0]) == columns
@@ -199,7 +199,7 @@ def test_a_pinned_commit_that_is_gone_is_said(checkout, hub):
     lock = checkout.folder / "config/locks/tiny.yaml"
     pinned = yaml.safe_load(lock.read_text())["revisions"]["step1"]["commit"]
     shutil.rmtree(checkout.folder / "results")
-    with in_front(Front(hub.endpoint, gone=pinned)) as endpoint:
+    with proxied(Proxy(hub.endpoint, gone=pinned)) as endpoint:
         said = run(checkout, endpoint, "figure_4", succeeds=False, steps=[0, 1])
     assert "`step1`" in said
     assert "no longer has" in said
@@ -212,8 +212,8 @@ def test_steps_by_rule_are_those_nearest_to_what_the_hub_offers_and_stay_locked(
     chosen = [int(row["step"]) for row in rows(checkout, "checkpoints/tiny.csv")]
     assert chosen == [0, 1, 8, 256]
     hub.repository.commit("step512", hub.sources / "step256", large=LARGE)
-    front = Front(hub.endpoint)
-    with in_front(front) as endpoint:
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
         run(
             checkout,
             endpoint,
@@ -221,7 +221,7 @@ def test_steps_by_rule_are_those_nearest_to_what_the_hub_offers_and_stay_locked(
             steps={"log": 4},
         )
     assert [int(row["step"]) for row in rows(checkout, "checkpoints/tiny.csv")] == chosen
-    assert "refs" not in front.asked
+    assert "refs" not in proxy.asked
 
     run(checkout, hub.endpoint, "results/checkpoints/tiny.csv", steps={"linear": 3})
     assert [int(row["step"]) for row in rows(checkout, "checkpoints/tiny.csv")] == [0, 256, 512]
@@ -257,7 +257,7 @@ def test_shards_of_another_step_or_of_none_are_mixed_shards(checkout, tmp_path, 
 
 
 def test_a_plan_survives_a_hub_that_fails_for_a_moment(checkout, hub):
-    with in_front(Front(hub.endpoint, failing={"refs": 1, "step1": 1})) as endpoint:
+    with proxied(Proxy(hub.endpoint, failing={"refs": 1, "step1": 1})) as endpoint:
         run(checkout, endpoint, "results/checkpoints/tiny.csv", steps=[0, 1])
     assert len(rows(checkout, "checkpoints/tiny.csv")) == 2
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from checkouts import Checkout
-from hub_server import Front, HubRepository, in_front, served
+from hub_server import Proxy, HubRepository, proxied, served
 from tiny_models import save_tiny_model, save_tokenizer
 
 STEPS = (0, 1000)
@@ -123,7 +123,7 @@ def test_a_repository_that_is_not_there_or_not_shown_is_no_verdict(checkout, end
 
 
 def test_a_gated_repository_without_a_token_is_one_sentence(checkout, endpoint):
-    with in_front(Front(endpoint, token="the right one")) as gate:
+    with proxied(Proxy(endpoint, token="the right one")) as gate:
         said = run(checkout, gate, "figure_2", succeeds=False)
     assert "HF_TOKEN" in said
     assert "Traceback" not in said

@@ -11,7 +11,10 @@ STEPS: fetch_corpus or wrap_python_topics, then clean_corpus.
 
 
 rule fetch_corpus:
-    """Download from the first mirror that answers, and verify."""
+    """Download from the first mirror that answers, and verify.
+
+    Mirrors and digests are no parameters: one more is no reason to fetch again what has been fetched.
+    """
     input:
         source_files,
     output:
@@ -26,14 +29,12 @@ rule fetch_corpus:
     conda:
         "../../envs/corpus.yaml"
     params:
-        science=science("fetch_corpus"),
-        urls=source_urls,
-        checks=source_checks,
+        member=source_member,
         raw=raw_corpus,
     message:
         "Fetching the corpus {wildcards.source}"
     shell:
-        'python "$SCRIPTS/fetch_corpus.py" --source {wildcards.source} --urls {params.urls:q} {params.checks:q}'
+        'python "$SCRIPTS/fetch_corpus.py" --source {wildcards.source:q} {params.member:q}'
         " --output {params.raw:q} --receipt {output:q} --log {log:q}"
 
 
@@ -85,6 +86,7 @@ rule clean_corpus:
     message:
         "Cleaning the corpus {wildcards.source}"
     shell:
-        'python "$SCRIPTS/clean_corpus.py" --input {params.raw:q} --format {params.format}'
+        'python "$SCRIPTS/clean_corpus.py" --input {params.raw:q} --receipt {input.source:q}'
+        " --format {params.format}"
         " --alphabet-size {params.alphabet_size} {params.part} --processes {threads}"
         " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

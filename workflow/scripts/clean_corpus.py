@@ -7,6 +7,7 @@ the most frequent characters are kept.
 import argparse
 from pathlib import Path
 
+from shape_of_learning.corpus.corpus_file import require_received
 from shape_of_learning.corpus.preparation import FORMATS, CorpusFormat, prepare
 from shape_of_learning.script_arguments.running import run
 
@@ -19,8 +20,14 @@ def main(
     text: Path,
     alphabet: Path,
     first_bytes: int | None = None,
+    receipt: Path | None = None,
 ) -> None:
-    """Write `text` and `alphabet`; see :func:`~shape_of_learning.corpus.preparation.prepare`."""
+    """Write `text` and `alphabet`; see :func:`~shape_of_learning.corpus.preparation.prepare`.
+
+    With a `receipt`, only if `input` is still the file that was fetched.
+    """
+    if receipt is not None:
+        require_received(input, receipt)
     prepare(
         input,
         format,
@@ -44,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     """Arguments of :func:`main`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", type=Path, required=True, help="unpacked corpus file")
+    parser.add_argument("--receipt", type=Path, help="what the file was when it was fetched")
     parser.add_argument("--format", choices=FORMATS, required=True, help="what the file holds")
     parser.add_argument("--alphabet-size", type=at_least_one, default=205)
     parser.add_argument("--first-bytes", type=at_least_one, help="default: all")

@@ -1,7 +1,8 @@
 """Get a corpus file: download, unpack, verify.
 
-Mirrors are tried in order, a broken download goes on where it stopped, and the file has its final
-name only once its size and digest are those expected.
+Mirrors are tried in order, and the file has its final name only once its size and digest are those
+expected. Which these are is no argument, but in the settings of the workflow: a mirror or a digest more
+is no reason to fetch again what has been fetched.
 """
 
 import argparse
@@ -10,22 +11,16 @@ from pathlib import Path
 from shape_of_learning.corpus.corpus_file import Expected, write_receipt
 from shape_of_learning.corpus.mirrors import CorpusSource, fetch
 from shape_of_learning.script_arguments.running import run
+from shape_of_learning.script_arguments.settings import plumbing_settings
 
 
-def main(
-    urls: list[str],
-    output: Path,
-    source: str = "NAME",
-    member: str | None = None,
-    size: int | None = None,
-    sha256: str | None = None,
-    git_blob: str | None = None,
-    distinct_bytes: int | None = None,
-    receipt: Path | None = None,
-) -> None:
+def main(source: str, output: Path, member: str | None, receipt: Path | None) -> None:
     """Fetch to `output` what :func:`~shape_of_learning.corpus.mirrors.fetch` finds."""
-    expected = Expected(size, sha256, git_blob, distinct_bytes)
-    found = fetch(CorpusSource(source, urls, member, expected), output)
+    entry = plumbing_settings()["corpus_sources"][source]
+    expected = Expected(
+        entry.get("bytes"), entry.get("sha256"), entry.get("git_blob"), entry.get("distinct_bytes")
+    )
+    found = fetch(CorpusSource(source, entry["urls"], member, expected), output)
     if receipt is not None:
         write_receipt(receipt, found)
 
@@ -33,16 +28,10 @@ def main(
 def parser() -> argparse.ArgumentParser:
     """Arguments of :func:`main`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--urls", nargs="+", required=True, help="http(s) or file URLs, or paths")
+    parser.add_argument("--source", required=True, help="key in corpus.sources")
+    parser.add_argument("--member", help="file to take from a zip archive")
     parser.add_argument("--output", type=Path, required=True, help="unpacked file")
     parser.add_argument("--receipt", type=Path, help="written last: its size and digests")
-    parser.add_argument("--source", default="NAME", help="key in corpus.sources, for messages")
-    parser.add_argument("--member", help="file to take from a zip archive")
-    parser.add_argument("--bytes", type=int, dest="size", help="size of the unpacked file")
-    digest = parser.add_mutually_exclusive_group()
-    digest.add_argument("--sha256", help="SHA-256 of the unpacked file")
-    digest.add_argument("--git-blob", help="git's SHA-1 name of the unpacked file")
-    parser.add_argument("--distinct-bytes", type=int, help="number of byte values that occur")
     return parser
 
 

@@ -10,11 +10,10 @@ def raw_corpus(wildcards):
     return own_path(f"<resources>/corpus/{wildcards.source}.raw")
 
 
-def source_checks(wildcards):
-    """The options by which fetch_corpus.py verifies a source."""
+def source_member(wildcards):
+    """The option by which fetch_corpus.py takes one file of an archive."""
     entry = source_entry(wildcards)
-    options = ("member", "bytes", "sha256", "git_blob", "distinct_bytes")
-    return [f"--{name.replace('_', '-')}={entry[name]}" for name in options if name in entry]
+    return [f"--member={entry['member']}"] if "member" in entry else []
 
 
 def source_urls(wildcards):

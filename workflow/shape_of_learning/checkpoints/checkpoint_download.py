@@ -1,195 +1,224 @@
-"""Checkpoints from the Hugging Face Hub: pinned to a commit, only the files that are needed."""
+"""Checkpoints from the Hugging Face Hub: the commit that a lock pins, only the files that are needed."""
 
 import logging
-from dataclasses import replace
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from shape_of_learning.checkpoints.checkpoint_files import (
-    CONFIGURATION,
-    tokenizer_files,
-    weight_files,
-)
+from huggingface_hub import constants
+
+from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, index_of, tokenizer_files
 from shape_of_learning.checkpoints.checkpoint_record import is_recorded, write_record
-from shape_of_learning.checkpoints.model_entry import (
-    check_against_entry,
-    read_configuration_file,
-)
+from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock
+from shape_of_learning.checkpoints.model_entry import read_configuration_file
+from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.errors import InputError
-from shape_of_learning.hub.downloads import Downloads
+from shape_of_learning.hub.hub_cache import cached_revision
 from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
-from shape_of_learning.hub.listing import inside, resolve_and_list
-from shape_of_learning.hub.remote_revision import RemoteRevision
-from shape_of_learning.hub.retries import FIRST_PAUSE, with_retries
+from shape_of_learning.hub.hub_file import bytes_to_write, take_file
+from shape_of_learning.hub.listing import inside, list_files
+from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
+from shape_of_learning.storage.digests import sha256_of
 from shape_of_learning.storage.file_lock import made_by_one_process
-from shape_of_learning.storage.files import atomic_write, remove
+from shape_of_learning.storage.files import atomic_write, require_space
 
 logger = logging.getLogger(__name__)
 
+Files = list[tuple[RemoteRevision, RemoteFile]]
+
+
+@dataclass(frozen=True)
+class PinnedCheckpoint:
+    """A checkpoint as a lock describes it.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model's entry.
+    lock : Path
+        The file that pins it, for errors.
+    weights : LockedRevision
+        Where configuration and weights are, and what was listed there.
+    tokenizer : LockedRevision
+        Where the tokenizer is: the same, or another repository.
+    """
+
+    model: str
+    lock: Path
+    weights: LockedRevision
+    tokenizer: LockedRevision
+
+    @classmethod
+    def read(cls, model: str, name: str, lock: Path) -> "PinnedCheckpoint":
+        """Find the revision `name` in a lock.
+
+        Raises
+        ------
+        InputError
+            If there is no such lock, it does not have the revision, or pins no weights for it.
+        """
+        known = read_lock(lock) or Lock()
+        weights = known.revisions.get(name)
+        if weights is None or not weights.listed.files:
+            said = "does not have it" if weights is None else f"calls it {weights.listed.problem!r}"
+            raise InputError(
+                f"model `{model}`: `{name}` cannot be fetched, since {lock} {said}; run `snakemake "
+                "resolve`, or correct the model's entry"
+            )
+        return cls(model, lock, weights, known.tokenizer or weights)
+
+    @property
+    def where(self) -> str:
+        """How errors and the log name the model's entry."""
+        return f"model `{self.model}`"
+
+    def provenance(self) -> dict[str, Any]:
+        """What ``checkpoint.json`` says beside the files."""
+        return {
+            "source": "hub",
+            "model": self.model,
+            **_place(self.weights),
+            "subfolder": self.weights.subfolder,
+            "tokenizer": _place(self.tokenizer),
+        }
+
 
 def fetch(
-    model: str,
-    repository: str,
-    revision: str,
-    destination: Path,
-    *,
-    layers: int,
-    hidden_size: int,
-    role: str,
-    last_hidden_size: int | None = None,
-    commit: str = "",
-    subfolder: str = "",
-    tokenizer_repository: str | None = None,
-    tokenizer_revision: str = "main",
-    tokenizer_commit: str = "",
-    first_pause: float = FIRST_PAUSE,
+    pinned: PinnedCheckpoint, destination: Path, check: Callable[[Mapping[str, Any]], None]
 ) -> None:
     """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
 
     Parameters
     ----------
-    model : str
-        Name of the model's entry, for errors and the record.
-    repository, revision, subfolder : str
-        Where the checkpoint is.
+    pinned : PinnedCheckpoint
+        What to fetch. The bytes of the weights must be those that the lock lists, all other bytes those
+        that the Hub lists for the commit.
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. Until then
-        they gather in ``.{name}.download``, where a killed process leaves them, the torn ones too,
-        for the next run to go on with. Where another process fetches the same, this one waits for it
-        and takes what it has made.
-    layers, hidden_size, role, last_hidden_size
-        What the entry says, as :func:`.check_against_entry` takes it. Compared before the weights
-        are downloaded.
-    commit : str
-        What `revision` was when it was pinned; then the branch or tag itself is not looked at.
-    tokenizer_repository, tokenizer_revision, tokenizer_commit : str
-        Where the tokenizer is, if not with the model.
-    first_pause : float
-        Seconds before a request that failed is made again, as :func:`.with_retries` takes it.
+        complete files are kept in ``.{name}.download`` for a run after this one. Where another process
+        fetches the same, this one waits for it and takes what it has made.
+    check : callable
+        Takes the content of ``config.json`` and raises where it contradicts the model's entry, before any
+        weights are downloaded.
 
     Raises
     ------
     InputError
         With one sentence for all that can be wrong with the entry, the Hub or the network.
     """
-    where = f"model `{model}`"
-    source = _resolve(
-        repository, revision, commit, model=model, key="revision", first_pause=first_pause
-    )
-    words = source
-    if tokenizer_repository is not None:
-        words = _resolve(
-            *(tokenizer_repository, tokenizer_revision, tokenizer_commit),
-            model=model,
-            key="tokenizer",
-            first_pause=first_pause,
-        )
-    provenance = {
-        "source": "hub",
-        "model": model,
-        "repository": repository,
-        "revision": revision,
-        "commit": source.commit,
-        "subfolder": subfolder,
-        "tokenizer": {
-            "repository": words.repository,
-            "revision": words.revision,
-            "commit": words.commit,
-        },
-    }
-    check = partial(
-        check_against_entry,
-        layers=layers,
-        hidden_size=hidden_size,
-        last_hidden_size=last_hidden_size,
-        role=role,
-        where=where,
-    )
     with made_by_one_process(destination):
-        if is_recorded(destination, provenance):
+        if is_recorded(destination, pinned.provenance()):
             check(read_configuration_file(destination))
-            logger.info("%s: another run has fetched %s", where, destination)
+            logger.info("%s: another run has fetched %s", pinned.where, destination)
             return
-        downloads = Downloads(
-            destination.with_name(f".{destination.name}.download"), where, first_pause
-        )
-        check(downloads.json(source, inside(subfolder, CONFIGURATION)))
-        tokenizer_paths = _tokenizer_paths(words, subfolder, where)
-        weight_paths = _weight_paths(source, subfolder, downloads)
-        paths = downloads.files(
-            [
-                (source, inside(subfolder, CONFIGURATION)),
-                *((words, path) for path in tokenizer_paths),
-                *((source, path) for path in weight_paths),
-            ]
-        )
+        kept = destination.with_name(f".{destination.name}.download")
         with atomic_write(destination) as folder:
             folder.mkdir()
-            for path in paths:
-                _link_or_move(path, folder / path.name)
-            files = {path.name: downloads.entries[path] for path in paths}
-            write_record(folder, files, **provenance)
-        remove(downloads.folder)
+            _fill(folder, kept, pinned, check)
+        # Without locks another process may be at it, too; then the last one leaves nothing.
+        shutil.rmtree(kept, ignore_errors=True)
 
 
-def _resolve(
-    repository: str, revision: str, commit: str, *, model: str, key: str, first_pause: float
-) -> RemoteRevision:
-    where = f"model `{model}`"
+def _fill(
+    folder: Path,
+    kept: Path,
+    pinned: PinnedCheckpoint,
+    check: Callable[[Mapping[str, Any]], None],
+) -> None:
+    source = _listed(pinned.weights, pinned)
+    words = source if pinned.tokenizer is pinned.weights else _listed(pinned.tokenizer, pinned)
+    take = partial(_take, folder=folder, kept=kept, where=pinned.where)
+    configuration = _of_folder(source, pinned, CONFIGURATION)
+    take([configuration])
+    check(read_configuration_file(folder))
+    others = [*_tokenizer(words, pinned), *_weights(source, pinned)]
+    take(others)
+    files = {
+        Path(listed.path).name: {
+            "bytes": listed.bytes,
+            "sha256": listed.sha256 or sha256_of(folder / Path(listed.path).name),
+        }
+        for _, listed in [configuration, *others]
+    }
+    write_record(folder, files, **pinned.provenance())
 
-    def listed() -> RemoteRevision:
-        return resolve_and_list(repository, commit or revision, where=where, key=key)
 
+def _take(files: Files, *, folder: Path, kept: Path, where: str) -> None:
+    places = [kept / source.commit / listed.path for source, listed in files]
+    needed = sum(
+        bytes_to_write(*file, kept=place, folder=folder)
+        for file, place in zip(files, places, strict=True)
+    )
     try:
-        # Under the name of the branch, even if it is the pinned commit that was listed.
-        return replace(with_retries(listed, first_pause=first_pause), revision=revision)
+        require_space(folder.parent, needed)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    for (source, listed), place in zip(files, places, strict=True):
+        take_file(source, listed, folder / Path(listed.path).name, kept=place, where=where)
+
+
+def _place(locked: LockedRevision) -> dict[str, str]:
+    return {
+        "repository": locked.repository,
+        "revision": locked.revision,
+        "commit": locked.listed.commit,
+    }
+
+
+def _listed(locked: LockedRevision, pinned: PinnedCheckpoint) -> RemoteRevision:
+    """What the Hub lists at the pinned commit; offline, what the user's cache holds of it."""
+    repository, commit = locked.repository, locked.listed.commit
+    key = "revision" if locked is pinned.weights else "tokenizer"
+    if constants.is_offline_mode() and (cached := cached_revision(repository, commit)) is not None:
+        return replace(cached, revision=locked.revision)
+    try:
+        return list_files(repository, locked.revision, commit, where=pinned.where, key=key)
     except RevisionMissingError as error:
-        if not commit:
-            raise
         raise InputError(
-            f"{where}: `{repository}` no longer has commit {commit}, which config/locks/{model}.yaml pins "
-            f"for revision `{revision}`; delete its entry there to take what the revision holds now"
+            f"{pinned.where}: `{repository}` no longer has commit {commit}, which {pinned.lock} pins for "
+            f"revision `{locked.revision}`; delete its entry there to take what the revision holds now"
         ) from error
 
 
-def _weight_paths(source: RemoteRevision, subfolder: str, downloads: Downloads) -> list[str]:
-    def shards(index: str) -> set[str]:
-        weight_map = downloads.json(source, inside(subfolder, index)).get("weight_map")
-        if not isinstance(weight_map, dict) or not weight_map:
-            raise InputError(
-                f"{downloads.where}: {index} of `{source.repository}` at revision `{source.revision}` "
-                "names no shards; choose another revision"
-            )
-        return set(weight_map.values())
-
-    names = weight_files(source.names_in(subfolder), shards)
-    if not names:
-        raise lacking(
-            source.repository,
-            source.revision,
-            "neither model.safetensors nor pytorch_model.bin, whole or in shards; choose another "
-            "`revision`, or a `subfolder` that has",
-            where=downloads.where,
-        )
-    return [inside(subfolder, name) for name in names]
+def _of_folder(
+    source: RemoteRevision, pinned: PinnedCheckpoint, name: str
+) -> tuple[RemoteRevision, RemoteFile]:
+    path = inside(pinned.weights.subfolder, name)
+    if path not in source.files:
+        raise lacking(source.repository, source.revision, f"no {path}", where=pinned.where)
+    return source, source.files[path]
 
 
-def _tokenizer_paths(words: RemoteRevision, subfolder: str, where: str) -> list[str]:
+def _weights(source: RemoteRevision, pinned: PinnedCheckpoint) -> Files:
+    """The files that the lock lists, with its hashes, and the index of shards."""
+    pins = pinned.weights.listed.files
+    index = index_of(pins)
+    return [
+        *([] if index is None else [_of_folder(source, pinned, index)]),
+        *(
+            (source, _as_pinned(_of_folder(source, pinned, name)[1].path, pin))
+            for name, pin in sorted(pins.items())
+        ),
+    ]
+
+
+def _as_pinned(path: str, pin: WeightFile) -> RemoteFile:
+    kind, _, digest = pin.hash.partition(":")
+    sha256, git_blob = (digest, "") if kind == "sha256" else (None, digest)
+    return RemoteFile(path, pin.bytes, sha256, git_blob)
+
+
+def _tokenizer(words: RemoteRevision, pinned: PinnedCheckpoint) -> Files:
     """Prefer the checkpoint's own folder to the top of its repository."""
-    for folder in dict.fromkeys([subfolder, ""]):
+    for folder in dict.fromkeys([pinned.weights.subfolder, ""]):
         if names := tokenizer_files(words.names_in(folder)):
-            return [inside(folder, name) for name in names]
+            return [(words, words.files[inside(folder, name)]) for name in names]
     raise lacking(
         words.repository,
         words.revision,
         "no tokenizer; name a repository that has it under `tokenizer` in the entry",
-        where=where,
+        where=pinned.where,
     )
-
-
-def _link_or_move(file: Path, target: Path) -> None:
-    # With a link, a kill before the folder has its name costs no download.
-    try:
-        target.hardlink_to(file)
-    except OSError:
-        file.rename(target)

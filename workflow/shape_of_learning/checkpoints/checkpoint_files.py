@@ -1,6 +1,7 @@
 """Which files of a repository make a checkpoint."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from pathlib import PurePath
 
 CONFIGURATION = "config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
@@ -29,28 +30,14 @@ TOKENIZER = VOCABULARIES | {
 }
 
 
-def weight_files(names: Collection[str], shards: Callable[[str], Collection[str]]) -> list[str]:
-    """Choose one set of weights, and nothing of the same weights in other formats.
-
-    Parameters
-    ----------
-    names : collection of str
-        The files that there are.
-    shards : callable
-        Reads an index file and returns the names of the shards that it points to. The index decides,
-        not the names: repositories keep shards of layouts that they have given up.
-
-    Returns
-    -------
-    list of str
-        Sorted; empty if there are neither safetensors nor ``pytorch_model.bin``.
-    """
+def index_of(weights: Collection[str]) -> str | None:
+    """Name of the index that goes with shards; None for weights in one file."""
     for whole, index in WEIGHTS:
-        if whole in names:
-            return [whole]
-        if index in names:
-            return sorted({index, *shards(index)})
-    return []
+        if whole in weights:
+            return None
+        if all(PurePath(name).suffix == PurePath(whole).suffix for name in weights):
+            return index
+    return None
 
 
 def tokenizer_files(names: Collection[str]) -> list[str]:

@@ -1,10 +1,11 @@
 """``checkpoint.json``: where the files of a checkpoint come from and what they are."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from shape_of_learning.storage.digests import sha256_of
 
 RECORD = "checkpoint.json"
 
@@ -41,7 +42,5 @@ def is_recorded(folder: Path, provenance: Mapping[str, Any]) -> bool:
 
 
 def file_entry(path: Path) -> dict[str, int | str]:
-    """Size in bytes and hexadecimal SHA-256 of a file, which is read in blocks."""
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"bytes": path.stat().st_size, "sha256": digest}
+    """Size in bytes and hexadecimal SHA-256 of a file."""
+    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}

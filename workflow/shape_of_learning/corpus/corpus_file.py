@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from shape_of_learning.errors import InputError
+from shape_of_learning.storage.digests import BLOCK, git_blob_name
 from shape_of_learning.storage.files import atomic_write
-
-CHUNK_BYTES = 1 << 20
 
 
 class Unusable(Exception):
@@ -97,6 +97,31 @@ def write_receipt(receipt: Path, found: Found) -> None:
         partial.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
 
 
+def require_received(path: Path, receipt: Path) -> None:
+    """Make sure that a corpus file is still the one that was fetched.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    receipt : Path
+        What :func:`write_receipt` wrote down when it was fetched.
+
+    Raises
+    ------
+    InputError
+        If it is missing or another one since; the message says which file to delete.
+    """
+    content = json.loads(receipt.read_text(encoding="utf-8"))
+    try:
+        verified(path, Expected(content["size"], content["sha256"]))
+    except (FileNotFoundError, Unusable) as error:
+        reason = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
+        raise InputError(
+            f"{path} is not what was fetched ({reason}); delete {receipt} and run again to fetch it anew"
+        ) from error
+
+
 def verified(path: Path, expected: Expected) -> Found:
     """Check a file that is there already, as :func:`copy_verified` does."""
     with path.open("rb") as stream:
@@ -111,7 +136,7 @@ def _read(
     sha256 = hashlib.sha256()
     missing = set(range(256))
     size = 0
-    while chunk := stream.read(CHUNK_BYTES):
+    while chunk := stream.read(BLOCK):
         size += len(chunk)
         if expected.size is not None and size > expected.size:
             raise Unusable(f"it has more than the expected {expected.size:,} bytes", "bytes")
@@ -120,16 +145,6 @@ def _read(
         if target is not None:
             target.write(chunk)
     return sha256.hexdigest(), size, 256 - len(missing)
-
-
-def git_blob_name(path: Path) -> str:
-    """Name of a file's content in a git repository that uses SHA-1."""
-    # Not a matter of security: a collision would have to be in the authors' repository.
-    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _judged(found: Found, expected: Expected) -> Found:

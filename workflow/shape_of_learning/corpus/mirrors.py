@@ -1,7 +1,8 @@
 """A corpus from the first of its mirrors that has the right one."""
 
-import hashlib
 import logging
+import sys
+import tempfile
 import time
 import urllib.parse
 import urllib.request
@@ -9,17 +10,42 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
+
+import pooch
+import requests
+from tqdm import tqdm
 
 from shape_of_learning.corpus.corpus_file import Expected, Found, Unusable, copy_verified, verified
-from shape_of_learning.corpus.download import Partial, Unavailable, download
 from shape_of_learning.corpus.unpacking import unpacked
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.digests import BLOCK
 from shape_of_learning.storage.file_lock import made_by_one_process
 from shape_of_learning.storage.files import atomic_write
 
 logger = logging.getLogger(__name__)
 
 ROUNDS = 4  # times that the list of mirrors is gone through
+TIMEOUT_SECONDS = 60  # without a byte
+# Some mirrors refuse clients without a name; the file as it is, so that its length is known.
+HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
+PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class Unavailable(Exception):
+    """A place from which nothing can be had.
+
+    Parameters
+    ----------
+    reason : str
+        Completes ``<place>: …``.
+    for_good : bool
+        Whether asking again is pointless.
+    """
+
+    def __init__(self, reason: str, *, for_good: bool = False):
+        super().__init__(reason)
+        self.for_good = for_good
 
 
 @dataclass(frozen=True)
@@ -52,12 +78,11 @@ def fetch(source: CorpusSource, output: Path, *, pause: float = 1.0) -> Found:
     source : CorpusSource
         Where from and what.
     output : Path
-        Final name. A download is kept beside it as ``.NAME.MIRROR.partial`` until it is complete
-        and judged; a later call, also of another process, goes on from there. Where another process is
-        at it, this one waits and, if there is a digest to know it by, takes what it has made.
+        Final name. Where another process is at it, this one waits and, if there is a digest to know it by,
+        takes what it has made.
     pause : float
-        Seconds before a broken connection is taken up again, and before the second round through
-        the mirrors; doubled before each round that follows.
+        Seconds before the second round through the mirrors; doubled before each round that follows. A
+        download that broke begins anew.
 
     Returns
     -------
@@ -93,70 +118,65 @@ def _fetch_from_any(source: CorpusSource, output: Path, pause: float) -> Found:
             time.sleep(pause * 2 ** (turn - 1))
         for url in mirrors:
             try:
-                found = _fetch_from(url, source, output, pause)
+                found = _fetch_from(url, source, output)
             except (Unavailable, Unusable) as error:
                 failures[url] = error
                 if isinstance(error, Unusable) or error.for_good:
                     hopeless.add(url)
                 logger.info("%s: %s", url, error)
             else:
-                for left_over in output.parent.glob(f".{output.name}.*.partial*"):
-                    left_over.unlink()  # of mirrors that were given up
                 _report(source, url, found)
                 return found
     raise InputError(_failure(source, failures))
 
 
-def _fetch_from(url: str, source: CorpusSource, output: Path, pause: float) -> Found:
+def _fetch_from(url: str, source: CorpusSource, output: Path) -> Found:
     local = _local_path(url)
-    if local is not None:
-        if not local.is_file():
-            raise Unavailable("there is no such file", for_good=True)
-        return _unpack(local, source, output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    mirror = hashlib.sha256(url.encode()).hexdigest()[:8]
-    partial = Partial(output.with_name(f".{output.name}.{mirror}.partial"))
+    if local is None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        # Nameless, so that no end of the process leaves it.
+        with tempfile.TemporaryFile(dir=output.parent) as packed:
+            _download(url, packed)
+            return _unpack(packed, source, output)
+    if not local.is_file():
+        raise Unavailable("there is no such file", for_good=True)
+    with local.open("rb") as packed:
+        return _unpack(packed, source, output)
+
+
+def _download(url: str, packed: BinaryIO) -> None:
+    get = pooch.HTTPDownloader(_bar(url), BLOCK, headers=HEADERS, timeout=TIMEOUT_SECONDS)
     try:
-        found = _download_and_unpack(url, partial, source, output, pause)
-    except Unusable:
-        partial.remove()
-        raise
-    partial.remove()
-    return found
+        get(url, packed, None)
+    except requests.HTTPError as error:
+        answer = error.response
+        passing = answer.status_code in PASSING_STATUSES
+        said = f"HTTP {answer.status_code} {answer.reason}"
+        raise Unavailable(said, for_good=not passing) from error
+    except requests.RequestException as error:
+        # An address that is none is a ValueError, too.
+        raise Unavailable(_innermost(error), for_good=isinstance(error, ValueError)) from error
 
 
-def _download_and_unpack(
-    url: str, partial: Partial, source: CorpusSource, output: Path, pause: float
-) -> Found:
-    several_connections = _download_on(url, partial, pause)
-    try:
-        return _unpack(partial.path, source, output)
-    except Unusable:
-        if not several_connections:
-            raise
-        # The parts may be of different files: judge only what came in one go.
-        logger.info("%s: put together from parts, and not the file expected; starting over", url)
-        partial.remove()
-        _download_on(url, partial, pause)
-        return _unpack(partial.path, source, output)
+def _bar(url: str) -> tqdm:
+    return tqdm(
+        desc=url.rpartition("/")[2],
+        total=1,  # until the length is known: a bar without one counts as false, and pooch asks
+        unit="B",
+        unit_scale=True,
+        # Where no terminal shows it, a bar is a line in a log: one every ten seconds is enough.
+        mininterval=0.1 if sys.stderr.isatty() else 10,
+    )
 
 
-def _download_on(url: str, partial: Partial, pause: float) -> bool:
-    """Download, taking up the connection again as long as each brings the end nearer."""
-    several = False
-    while True:
-        furthest = partial.size
-        try:
-            return download(url, partial) or several
-        except Unavailable as error:
-            if partial.size <= furthest:
-                raise
-            logger.info("%s: %s; going on", url, error)
-            several = True
-            time.sleep(pause)
+def _innermost(error: BaseException) -> str:
+    """What is the matter, without the layers of the client around it."""
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    return " ".join(str(error).split()) or type(error).__name__
 
 
-def _unpack(packed: Path, source: CorpusSource, output: Path) -> Found:
+def _unpack(packed: BinaryIO, source: CorpusSource, output: Path) -> Found:
     with atomic_write(output) as copy, unpacked(packed, source.member) as stream:
         return copy_verified(stream, copy, source.expected)
 

@@ -13,9 +13,9 @@ from typing import Literal, TextIO
 
 from shape_of_learning.corpus.alphabet import Alphabet, described, most_frequent
 from shape_of_learning.corpus.articles import PageCounts, clean_articles
-from shape_of_learning.corpus.corpus_file import CHUNK_BYTES
 from shape_of_learning.corpus.export import Export
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.digests import BLOCK
 from shape_of_learning.storage.files import atomic_write
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def prepare(
 def _chunks(path: Path, limit: int | None) -> Iterator[bytes]:
     left = path.stat().st_size if limit is None else limit
     with path.open("rb") as file:
-        while chunk := file.read(min(CHUNK_BYTES, left)):
+        while chunk := file.read(min(BLOCK, left)):
             left -= len(chunk)
             yield chunk
 
@@ -152,7 +152,7 @@ def _spool(pieces: Iterable[tuple[str, Counter[str]]], file: TextIO) -> Counter[
 
 def _pieces(file: TextIO) -> Iterator[str]:
     file.seek(0)
-    while piece := file.read(CHUNK_BYTES):
+    while piece := file.read(BLOCK):
         yield piece
 
 

@@ -7,12 +7,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from shape_of_learning.corpus.corpus_file import Unusable
 
-_OPENERS: dict[bytes, Callable[[Path], BinaryIO]] = {
+_OPENERS: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ\0": lzma.open,
     b"BZh": bz2.open,
@@ -21,13 +20,13 @@ _ZIP = b"PK\x03\x04"
 
 
 @contextmanager
-def unpacked(path: Path, member: str | None = None) -> Iterator[BinaryIO]:
+def unpacked(packed: BinaryIO, member: str | None = None) -> Iterator[BinaryIO]:
     """Open a zip, gzip, xz or bzip2 file, or a plain one, as the bytes inside.
 
     Parameters
     ----------
-    path : Path
-        The kind is told from the first bytes, not from the name.
+    packed : file object
+        Read from its beginning. The kind is told from the first bytes.
     member : str, optional
         File to read from a zip archive; may be left out where it holds only one. Ignored for the
         other kinds, which hold one by nature.
@@ -43,19 +42,19 @@ def unpacked(path: Path, member: str | None = None) -> Iterator[BinaryIO]:
         Where the archive is damaged, which may show only while it is read within the block, or
         lacks the member.
     """
-    with path.open("rb") as file:
-        head = file.read(6)
+    packed.seek(0)
+    head = packed.read(6)
+    packed.seek(0)
     try:
         if head.startswith(_ZIP):
             with (
-                zipfile.ZipFile(path) as archive,
+                zipfile.ZipFile(packed) as archive,
                 archive.open(_member(archive, member)) as stream,
             ):
                 yield stream
         else:
             opener = next((o for magic, o in _OPENERS.items() if head.startswith(magic)), None)
-            with opener(path) if opener else path.open("rb") as stream:
-                yield stream
+            yield opener(packed) if opener else packed
     except (zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
         raise Unusable(f"it is a damaged archive ({error})") from error
     except OSError as error:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from http import HTTPStatus
 
 import httpx2
+import huggingface_hub
 from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import (
     GatedRepoError,
@@ -16,6 +18,7 @@ from huggingface_hub.errors import (
 )
 
 from shape_of_learning.errors import InputError, UnreachableError
+from shape_of_learning.storage.files import DISK_FULL
 
 SHOWN_REVISIONS = 8
 
@@ -45,12 +48,17 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
     UnreachableError
         The `InputError` for a network that is not there, and for offline mode.
     OSError
-        As it is, if it names a local file.
+        As it is, if it names a local file or the disk is full.
     """
+    # Its warnings show addresses, which may be signed; the error says what matters of them.
+    huggingface_hub.logging.set_verbosity_error()
     try:
         yield
     except (OSError, httpx2.HTTPError, HFValidationError) as error:
-        if isinstance(error, OSError) and error.filename is not None:
+        # What the client found out first, where all that it says is that there is no local file either.
+        if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+            error = error.__cause__
+        if isinstance(error, OSError) and (error.filename or error.errno in DISK_FULL):
             raise
         raise _explanation(error, repository, revision, where, key) from error
 
@@ -100,10 +108,15 @@ def _explanation(
             f"{where}: {wanted} is gated; accept its licence at {endpoint}/{repository} and set HF_TOKEN "
             "to a token of that account, or remove the model from `models`"
         )
-    if isinstance(error, RevisionNotFoundError | RepositoryNotFoundError):
+    lost = isinstance(error, RevisionNotFoundError | RepositoryNotFoundError)
+    # A mirror may say so in words of its own.
+    if lost or (
+        isinstance(error, HfHubHTTPError) and error.response.status_code == HTTPStatus.NOT_FOUND
+    ):
         existing = _revisions(repository)
         if existing is None:
             return invisible(repository, where=where, key=_repository_key(key))
+    if lost:
         near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)
         return RevisionMissingError(
             f"{where}: `{repository}` has no revision `{revision}`; correct the key `{key}` of the entry, "
@@ -121,11 +134,11 @@ def _explanation(
     if isinstance(error, httpx2.HTTPError | LocalEntryNotFoundError | ConnectionError):
         return UnreachableError(
             f"{where}: {endpoint} cannot be reached for {wanted} ({_first_line(error)}); check the "
-            "network and HF_ENDPOINT and run again, what arrived is kept"
+            "network and HF_ENDPOINT and run again, files that are complete are kept"
         )
     return InputError(
         f"{where}: {wanted} could not be downloaded ({_first_line(error)}); check the free space and "
-        "run again, what arrived is kept"
+        "run again, files that are complete are kept"
     )
 
 

@@ -107,15 +107,12 @@ def list_files(
     repository: str, revision: str, commit: str, *, where: str, key: str = "revision"
 ) -> RemoteRevision:
     """List the files of a commit, which `revision` stands for in errors."""
-
-    def ask() -> list[RemoteFile]:
-        return [
+    with explained(repository, revision, where=where, key=key):
+        listed = [
             RemoteFile(item.path, item.size, item.lfs.sha256 if item.lfs else None, item.blob_id)
             for item in HfApi().list_repo_tree(repository, revision=commit, recursive=True)
             if isinstance(item, RepoFile)
         ]
-
-    listed = _answer(ask, repository, revision, where, key)
     return RemoteRevision(repository, revision, commit, {file.path: file for file in listed})
 
 
@@ -163,10 +160,8 @@ def inside(folder: str, name: str) -> str:
 def _answer(
     ask: Callable[[], Result], repository: str, revision: str, where: str, key: str
 ) -> Result:
-    """Ask the Hub with_retries, but do not wait for a network that is not there: a plan does without."""
-
     def attempt() -> Result:
         with explained(repository, revision, where=where, key=key):
             return ask()
 
-    return with_retries(attempt, connected=False)
+    return with_retries(attempt)

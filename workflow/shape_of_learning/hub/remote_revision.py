@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+
+from shape_of_learning.storage.digests import git_blob_name, sha256_of
 
 
 @dataclass(frozen=True)
@@ -18,13 +20,22 @@ class RemoteFile:
     sha256 : str or None
         Hexadecimal SHA-256 of the content; None for small files, which are outside LFS.
     git_blob : str
-        Git's own identifier: of the content, or of the pointer to it where there is a SHA-256.
+        Git's own identifier: of the content, or of the pointer to it where there is a SHA-256. Empty
+        where nobody knows it: a cache on a file system without symbolic links does not tell.
     """
 
     path: str
     bytes: int
     sha256: str | None
     git_blob: str
+
+    def is_at(self, path: Path) -> bool:
+        """Tell whether a file of the disk has the listed size and hash; it is read for that."""
+        if path.stat().st_size != self.bytes:
+            return False
+        if self.sha256 is not None:
+            return sha256_of(path) == self.sha256
+        return self.git_blob in ("", git_blob_name(path))
 
 
 @dataclass(frozen=True)

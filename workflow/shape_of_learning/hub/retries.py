@@ -1,7 +1,7 @@
-"""Patience with a network or a server that fails for a while."""
+"""Trying again where a network or a server fails for a while."""
 
 import logging
-import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,7 @@ from shape_of_learning.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-TRIES = 6  # in a row without progress
+TRIES = 6
 FIRST_PAUSE = 1.0  # seconds, doubled from try to try: half a minute in all
 LONGEST_PAUSE = 300.0  # seconds; the Hub counts requests in windows of five minutes
 # Request timeout and too many requests; all other answers below 500 stay the same when asked again.
@@ -25,64 +25,47 @@ PASSING_ERRORS = (httpx2.TimeoutException, httpx2.NetworkError, httpx2.RemotePro
 Result = TypeVar("Result")
 
 
-def with_retries(
-    attempt: Callable[[], Result],
-    *,
-    first_pause: float = FIRST_PAUSE,
-    progress: Callable[[], int] = lambda: 0,
-    stopping: threading.Event | None = None,
-    connected: bool = True,
-) -> Result:
-    """Try until it succeeds, or fails for good, or has failed :data:`TRIES` times without progress.
+def with_retries(attempt: Callable[[], Result]) -> Result:
+    """Try until it succeeds, or fails for good, or has failed :data:`TRIES` times.
 
     Parameters
     ----------
     attempt : callable
         What to try. Errors that may pass are those of :func:`may_pass`.
-    first_pause : float
-        Seconds to wait after the first failure, doubled after each further one, unless the server
-        says how long to wait.
-    progress : callable
-        Returns a number that grows with what has been reached. When it is larger than ever after a
-        failure, the count of tries and the pauses start anew.
-    stopping : threading.Event, optional
-        Ends the waiting, and with it the trying.
-    connected : bool
-        Whether there is reason to believe in a network: if not, a connection that cannot be made at
-        all is not tried again.
+
+    Notes
+    -----
+    The Hub's client tries again to list files, to find one and to go on with one that breaks off, but
+    neither to resolve revisions nor to begin with a file that the server fails to send.
     """
-    stopping = stopping or threading.Event()
-    failures, farthest = 0, progress()
+    failures = 0
     while True:
         try:
             return attempt()
         except (httpx2.HTTPError, InputError) as error:
-            reached = progress()
-            failures = 1 if reached > farthest else failures + 1
-            farthest = max(farthest, reached)
-            given_up = not connected and isinstance(_cause(error), httpx2.ConnectError)
-            if given_up or not may_pass(error) or failures >= TRIES:
+            failures += 1
+            if not may_pass(error) or failures >= TRIES:
                 raise
             asked = _asked_pause(error)
-            pause = first_pause * 2 ** (failures - 1) if asked is None else asked
+            pause = FIRST_PAUSE * 2 ** (failures - 1) if asked is None else asked
             logger.info(
                 "%s; try %d of %d in %.1f s",
                 *(" ".join(str(error).split()) or type(error).__name__, failures + 1, TRIES, pause),
             )
-            if stopping.wait(min(pause, LONGEST_PAUSE)):
-                raise
+            time.sleep(min(pause, LONGEST_PAUSE))
 
 
 def may_pass(error: BaseException) -> bool:
     """Tell errors that may be gone in a while from those that stay.
 
-    An `InputError` is judged by what it explains.
+    An `InputError` is judged by its cause. A connection that cannot be made at all stays: a plan does
+    without a network that is not there, and in a download the client has tried that already.
     """
     cause = _cause(error)
     if isinstance(cause, HfHubHTTPError):
         status = cause.response.status_code
         return status in PASSING_STATUSES or status >= 500
-    return isinstance(cause, PASSING_ERRORS)
+    return isinstance(cause, PASSING_ERRORS) and not isinstance(cause, httpx2.ConnectError)
 
 
 def _cause(error: BaseException) -> BaseException | None:

@@ -15,16 +15,16 @@ BLOCK = 4096  # bytes sent at once when throttled
 
 @dataclass(frozen=True)
 class Request:
-    """One GET request: the last part of its path, its headers, and when it came."""
+    """One request: its method, the last part of its path, and its headers."""
 
+    method: str
     name: str
     range: str | None
     token: str | None
-    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass
-class Front:
+class Proxy:
     """What the proxy does, and what it has seen.
 
     Attributes
@@ -51,12 +51,8 @@ class Front:
         Last part of a path -> how many more requests for it are answered with `status`.
     status, retry_after : int, str
         The status of these answers and their header `Retry-After`, if any.
-    asked : list of str
-        The names in `requests`.
     requests : list of Request
-        All GET requests so far.
-    most_in_flight : int
-        How many files were being sent at once, at most.
+        All so far.
     """
 
     upstream: str
@@ -73,66 +69,55 @@ class Front:
     retry_after: str = ""
     reached: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
-    asked: list[str] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
-    most_in_flight: int = 0
-    _in_flight: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def asked(self) -> list[str]:
+        """The last part of the path of each GET request."""
+        return [request.name for request in self.requests if request.method == "GET"]
+
     def ranges_of(self, name: str) -> list[str | None]:
-        """The header `Range` of each request for a file."""
-        return [request.range for request in self.requests if request.name == name]
+        """The header `Range` of each GET request for a file."""
+        return [r.range for r in self.requests if r.name == name and r.method == "GET"]
 
     def counts_down(self, counter: dict[str, int], name: str) -> bool:
         with self._lock:
             counter[name] = counter.get(name, 0) - 1
             return counter[name] >= 0
 
-    @contextmanager
-    def sending(self) -> Iterator[None]:
-        with self._lock:
-            self._in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._in_flight -= 1
-
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    front: Front
+    proxy: Proxy
 
     def do_HEAD(self) -> None:
         self._answer()
 
     def do_GET(self) -> None:
-        seen = Request(self._name(), self.headers.get("Range"), self.headers.get("Authorization"))
-        self.front.asked.append(seen.name)
-        self.front.requests.append(seen)
         self._answer()
 
     def _name(self) -> str:
         return urlsplit(self.path).path.rpartition("/")[2]
 
     def _answer(self) -> None:
-        front, shown = self.front, self.headers.get("Authorization")
+        proxy, shown = self.proxy, self.headers.get("Authorization")
+        proxy.requests.append(Request(self.command, self._name(), self.headers.get("Range"), shown))
         downloads = "/resolve/" in self.path
-        if front.gone and front.gone in self.path:
+        if proxy.gone and proxy.gone in self.path:
             self._start(404, {"X-Error-Code": "RevisionNotFound", "Content-Length": "0"})
-        elif front.token and downloads and shown != f"Bearer {front.token}":
+        elif proxy.token and downloads and shown != f"Bearer {proxy.token}":
             # The Hub: 401 for nobody, 403 for somebody who has not accepted the licence.
             gate = {
                 "X-Error-Code": "GatedRepo",
                 "X-Error-Message": "Access to this model is restricted.",
             }
             self._start(403 if shown else 401, gate | {"Content-Length": "0"})
-        elif front.counts_down(front.failing, self._name()):
-            asked = {"Retry-After": front.retry_after} if front.retry_after else {}
-            self._start(front.status, asked | {"Content-Length": "0"})
-        elif front.sent_on_to and downloads:
-            self._start(302, {"Location": front.sent_on_to + self.path, "Content-Length": "0"})
+        elif proxy.counts_down(proxy.failing, self._name()):
+            asked = {"Retry-After": proxy.retry_after} if proxy.retry_after else {}
+            self._start(proxy.status, asked | {"Content-Length": "0"})
+        elif proxy.sent_on_to and downloads:
+            self._send_on(proxy.sent_on_to + self.path)
         else:
             self._forward(downloads)
 
@@ -142,24 +127,33 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
+    def _send_on(self, location: str) -> None:
+        """The Hub says what the file is before it sends on to where its content is."""
+        _, headers, body = self._upstream()
+        known = {
+            "X-Repo-Commit": headers["x-repo-commit"],
+            "X-Linked-Etag": headers["etag"],
+            "X-Linked-Size": headers.get("content-length", str(len(body))),
+        }
+        self._start(302, known | {"Location": location, "Content-Length": "0"})
+
     def _forward(self, downloads: bool) -> None:
         status, headers, body = self._upstream()
         name = self._name()
-        if name == self.front.damaged and body:
+        if name == self.proxy.damaged and body:
             body = bytes([body[0] ^ 1]) + body[1:]
         if self.command == "GET":  # a chunked body is whole now
             status, body, part = self._range(status, body)
             headers |= {"content-length": str(len(body))} | part
         self._start(status, headers)
         if self.command == "GET":
-            with self.front.sending():
-                try:
-                    self._send(name if downloads else "", body)
-                except ConnectionError:  # whoever asked was killed, as planned
-                    self.close_connection = True
+            try:
+                self._send(name if downloads else "", body)
+            except ConnectionError:  # whoever asked was killed, as planned
+                self.close_connection = True
 
     def _upstream(self) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection(urlsplit(self.front.upstream).netloc, timeout=30)
+        connection = http.client.HTTPConnection(urlsplit(self.proxy.upstream).netloc, timeout=30)
         try:
             headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "range")}
             connection.request(self.command, self.path, headers=headers)
@@ -174,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _range(self, status: int, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         """The part that was asked for; `olah` itself always sends the whole of its own files."""
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        if status != 200 or not asked or not self.front.ranges:
+        if status != 200 or not asked or not self.proxy.ranges:
             return status, body, {}
         start, total = int(asked[1]), len(body)
         if start >= total:
@@ -183,20 +177,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, name: str, body: bytes) -> None:
         half = len(body) // 2
-        if self.front.counts_down(self.front.cut, name):
+        if self.proxy.counts_down(self.proxy.cut, name):
             self.wfile.write(body[:half])
             self.close_connection = True
-        elif name == self.front.stalled and name:
+        elif name == self.proxy.stalled and name:
             self.wfile.write(body[:half])
             self.wfile.flush()
-            self.front.reached.set()
-            self.front.released.wait(60)
+            self.proxy.reached.set()
+            self.proxy.released.wait(60)
             self.wfile.write(body[half:])
-        elif name and self.front.throttled:
+        elif name and self.proxy.throttled:
             for start in range(0, len(body), BLOCK):
                 block = body[start : start + BLOCK]
                 self.wfile.write(block)
-                time.sleep(len(block) / self.front.throttled)
+                time.sleep(len(block) / self.proxy.throttled)
         else:
             self.wfile.write(body)
 
@@ -205,15 +199,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def in_front(front: Front) -> Iterator[str]:
+def proxied(proxy: Proxy) -> Iterator[str]:
     """Serve the proxy and yield its endpoint."""
-    handler = type("Handler", (_Handler,), {"front": front})
+    handler = type("Handler", (_Handler,), {"proxy": proxy})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
-            front.released.set()
+            proxy.released.set()
             server.shutdown()
             thread.join()
