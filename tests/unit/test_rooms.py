@@ -1,6 +1,6 @@
 """The layout of the code, read from its syntax: who may import whom, and what a file may be.
 
-An import counts wherever it stands, in a function too; one under ``if TYPE_CHECKING`` is for readers and does not.
+An import counts wherever it stands, in a function too, but not under ``if TYPE_CHECKING``.
 """
 
 import ast
@@ -128,7 +128,7 @@ def test_a_planted_circle_is_found(tmp_path):
 
 
 def test_no_two_modules_have_one_name():
-    # Twins for the CPU and the GPU lie side by side, `neighbours` and `neighbours_on_gpu`; each paper has `figures`.
+    # A twin for the GPU has a name of its own: `neighbours` and `neighbours_on_gpu`.
     names = Counter(file.stem for file in PACKAGE.rglob("*.py") if file.stem != "__init__")
     assert [name for name, times in names.items() if times > 1] == []
 
