@@ -58,7 +58,7 @@ def lock_everything(folder: Path) -> int:
 def _lock(model: Model) -> Lock:
     revisions = {}
     for each in model.checkpoints:
-        # Weights that differ between any two, lest the gate takes them for repeated ones.
+        # Weights that differ between any two, lest integrity takes them for repeated ones.
         digest = hashlib.sha256(f"{each.repository}@{each.revision}".encode()).hexdigest()
         listed = WeightListing(digest[:40], {"model.safetensors": WeightFile(1, digest)})
         revisions[each.name] = LockedRevision(
