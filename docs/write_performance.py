@@ -26,7 +26,7 @@ All get {cores} cores, or one where the text says so. GB are 10^9 bytes of resid
 number of cores that anything else on the machine used meanwhile, by the system's own count; rows with more
 than {busy} are marked as busy and worth measuring again. A commit with a + had changes.
 
-A table that is no longer true, because what it measures has changed, is taken away until it is measured again.
+A table that is no longer true, since what it measures has changed, is taken away until it is measured again.
 Of these there are: {awaited}.
 
 {machines}
