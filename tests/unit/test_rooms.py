@@ -1,18 +1,14 @@
-"""The layout of the code, read from its syntax: who may import whom, and what a file may be.
-
-An import counts wherever it stands, in a function too, but not under ``if TYPE_CHECKING``.
-"""
+"""The layout of the code, read from its syntax: who may import whom, and what a file may be."""
 
 import ast
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-WORKFLOW = Path(__file__).parents[2] / "workflow"
-PACKAGE = WORKFLOW / "shape_of_learning"
+from imports import PACKAGE, WORKFLOW, imported_files, imported_names, parsed
+
 SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 
 # A room imports from lower floors only, so not from another one of its floor.
@@ -40,45 +36,6 @@ MOST_PARAMETERS = 8
 MOST_LINES = 400
 
 FILES = sorted([*PACKAGE.rglob("*.py"), *SCRIPTS.rglob("*.py"), *PAPERS.rglob("*.py")])
-
-
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-def running(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes below one, without what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
-            yield child
-            yield from running(child)
-
-
-def imported_names(file: Path) -> set[str]:
-    """Dotted names that a file imports; `from a import b` may mean the module a.b, so it gives both."""
-    names: set[str] = set()
-    for node in running(parsed(file)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: a relative import"
-            names.add(str(node.module))
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
-
-
-def imported_files(file: Path, package: Path = PACKAGE) -> set[Path]:
-    """Files of a package that a file imports: of `from a.b import c` just b, if c is no module."""
-    found = set()
-    for name in imported_names(file):
-        first, *rest = name.split(".")
-        path = package.joinpath(*rest)
-        if first == package.name:
-            found |= {
-                each for each in (path.with_suffix(".py"), path / "__init__.py") if each.exists()
-            }
-    # The folders' own files hold no more than a docstring, but for the root's.
-    return {each for each in found if each.name != "__init__.py" or each.parent == package}
 
 
 def circles(package: Path) -> list[str]:
