@@ -48,7 +48,7 @@ def computed_with(rule: Rule) -> set[Path]:
         files |= all_imported_files(
             PACKAGE.parent / f"{module.replace('.', '/')}.py" for module in modules
         )
-    if rule.script.stem == "draw_figure":
+    if PACKAGE / "figures" / "output.py" in files:
         files |= all_imported_files((PACKAGE.parent / "papers").rglob("*.py"))
     return files
 
