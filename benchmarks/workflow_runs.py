@@ -58,11 +58,11 @@ def lock_everything(folder: Path) -> int:
 def _lock(model: Model) -> Lock:
     revisions = {}
     for each in model.checkpoints:
-        # Weights that differ between any two, lest integrity takes them for repeated ones.
+        # Weights that differ between any two, lest they are taken for repeated ones.
         digest = hashlib.sha256(f"{each.repository}@{each.revision}".encode()).hexdigest()
         listed = WeightListing(digest[:40], {"model.safetensors": WeightFile(1, digest)})
         revisions[each.name] = LockedRevision(
-            each.repository, each.revision, each.subfolder, each.step, each.tokens, listed
+            each.repository, each.revision, each.subfolder, listed
         )
     tokenizer = LockedRevision(model.tokenizer, "main", listed=WeightListing("0" * 40))
     return Lock(revisions=revisions, tokenizer=tokenizer if model.tokenizer else None)
