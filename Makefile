@@ -61,6 +61,8 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	snakemake --lint
 	snakemake --lint --configfile config/demo.yaml
 	hadolint envs/Dockerfile
+	mypy
+	uv tool run cffconvert==2.0.0 --validate
 
 # The versions that everything was tested with, resolved from pyproject.toml in a fresh environment. Others must
 # be able to install them, whatever their machine: a build's local label (+cpu) is dropped, and so is CUDA, which
@@ -80,7 +82,8 @@ lock:
 	rm -rf $(LOCK) build workflow/*.egg-info
 
 clean:
-	rm -rf results .snakemake
+	find results -mindepth 1 ! -path results/README.md -delete
+	rm -rf .snakemake
 
 $(ENVIRONMENT)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'

@@ -66,6 +66,5 @@ def random_windows(count: int, vocabulary: int) -> list[TokenisedWindow]:
     random = random_stream(0, "benchmark of the dump")
     lengths = random.normal(MEAN_LENGTH, DEVIATION, count).clip(SHORTEST, LONGEST).astype(int)
     return [
-        TokenisedWindow(random.integers(vocabulary, size=n), np.ones(n, bool), np.zeros(n, bool))
-        for n in lengths
+        TokenisedWindow(random.integers(vocabulary, size=n), np.zeros(n, bool)) for n in lengths
     ]

@@ -4,7 +4,6 @@ TABLES = (
     "estimators",
     "neighbours",
     "anisotropy",
-    "streamed",
     "memory",
     "dump",
     "without_a_dump",

@@ -1,29 +1,34 @@
 """Ways to measure all layers of a checkpoint, as contenders."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.dumping import batch_run
-from benchmarks.ours import Work
+from benchmarks.dumping import sample_run
+from benchmarks.ours import NEIGHBOURS, Work
 from shape_of_learning.embeddings.dump import dump_embeddings
-from shape_of_learning.embeddings.hidden_state_files import file_bytes, read_hidden_states
-from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
-from shape_of_learning.embeddings.sample_run import SampleProtocol, SampleRun
-from shape_of_learning.metrics.layer import layer_values
-from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
+from shape_of_learning.embeddings.hidden_state_files import file_bytes, layer_file
+from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
+from shape_of_learning.embeddings.sample_run import SampleRun
+from shape_of_learning.embeddings.selected_rows import read_selected
+from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.measurements import BatchValue, write_measurements
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.random_streams import random_stream
 
 SHOWN = ("anisotropy", "two_nn")
+Values = dict[str, list[BatchValue]]
+Measure = Callable[[int, np.ndarray], Values]
 
 
-def within_the_pass(folder: str, **options: Any) -> Work:
-    """Each layer while the next one is computed, and nothing but tables written."""
-    return _work(folder, _layer_by_layer, **options)
+def in_memory(folder: str, **options: Any) -> Work:
+    """Hidden states of all layers are kept in memory, and nothing but tables written."""
+    return _work(folder, _from_memory, **options)
 
 
 def dumped_and_measured(folder: str, **options: Any) -> Work:
@@ -31,63 +36,55 @@ def dumped_and_measured(folder: str, **options: Any) -> Work:
     return _work(folder, _from_a_dump, **options)
 
 
-Values = dict[str, list[BatchValue]]
-Measure = Callable[[int, np.ndarray], Values]
-Write = Callable[[int, Values], None]
-
-
 def _work(
     folder: str,
-    run: Callable[[SampleRun, Path, Measure, Write, int], None],
+    layers_of: Callable[[SampleRun, Path, Measure], Iterable[Values]],
     shape: str,
     windows: int,
     threads: int,
     batch_vectors: int,
 ) -> Work:
-    batches = batch_run(shape, windows, threads)
-    sample = SampleRun(batches, SampleProtocol())
-    sizes = (file_bytes(batches.tokens, width, np.dtype("float32")) for width in batches.widths)
+    sample = sample_run(shape, windows, threads)
+    measures = {name: measure.chosen(name, {}) for name, measure in MEASURES.items()}
+    dump = sum(file_bytes(sample.tokens, width) for width in sample.widths)
+
+    def measure(layer: int, vectors: np.ndarray) -> Values:
+        stream = random_stream(0, "batches", layer=layer)
+        return measure_layer(vectors, measures, batch_vectors, NEIGHBOURS, stream)
 
     def work() -> dict[str, float]:
-        means: dict[str, list[float]] = {name: [] for name in SHOWN}
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            tables = Path(scratch) / "tables"
-
-            def measure(layer: int, vectors: np.ndarray) -> Values:
-                return layer_values(
-                    vectors, batch_vectors, random_stream(0, "batches", layer=layer)
-                )
-
-            def write(layer: int, values: Values) -> None:
-                for name, column in values.items():
-                    write_batch_values(tables / str(layer) / f"{name}.csv", column)
-                for name, mean in means.items():
-                    mean.append(float(np.mean([value.value for value in values[name]])))
-
-            run(sample, Path(scratch) / "dump", measure, write, threads)
+            layers = list(layers_of(sample, Path(scratch) / "dump", measure))
+            for name in measures:
+                columns = {layer: values[name] for layer, values in enumerate(layers)}
+                write_measurements(Path(scratch) / f"{name}.csv", columns)
             written = sum(file.stat().st_size for file in Path(scratch).rglob("*"))
         return {
-            **{name: float(np.mean(values)) for name, values in means.items()},
-            "tokens": batches.tokens,
+            **{name: _mean(values[name] for values in layers) for name in SHOWN},
+            "tokens": sample.tokens,
             "kB on the disk": written / 1e3,
-            "kB of a dump": sum(sizes) / 1e3,
+            "kB of a dump": dump / 1e3,
         }
 
     return work
 
 
-def _layer_by_layer(
-    sample: SampleRun, folder: Path, measure: Measure, write: Write, threads: int
-) -> None:
-    measure_layer_by_layer(sample, measure, write)
+def _mean(layers: Iterable[list[BatchValue]]) -> float:
+    """Mean over layers of the mean over batches."""
+    return float(np.mean([np.mean([each.value for each in values]) for values in layers]))
 
 
-def _from_a_dump(
-    sample: SampleRun, folder: Path, measure: Measure, write: Write, threads: int
-) -> None:
+def _from_memory(sample: SampleRun, folder: Path, measure: Measure) -> Iterable[Values]:
+    states = HiddenStatesInMemory(sample)
+    sample.into(states)
+    return states.measured(measure, sample.threads)
+
+
+def _from_a_dump(sample: SampleRun, folder: Path, measure: Measure) -> Iterable[Values]:
     dump_embeddings(sample, folder, {})
-    layers = range(len(sample.batches.widths))
-    with ThreadPoolExecutor(threads) as pool:
-        measured = pool.map(lambda layer: measure(layer, read_hidden_states(folder, layer)), layers)
-        for layer, values in enumerate(measured):
-            write(layer, values)
+
+    def measure_one(layer: int) -> Values:
+        return measure(layer, read_selected(layer_file(folder, layer), Selection()))
+
+    with ThreadPoolExecutor(sample.threads) as pool:
+        return list(pool.map(measure_one, range(len(sample.widths))))

@@ -26,6 +26,9 @@ All get {cores} cores, or one where the text says so. GB are 10^9 bytes of resid
 number of cores that anything else on the machine used meanwhile, by the system's own count; rows with more
 than {busy} are marked as busy and worth measuring again. A commit with a + had changes.
 
+A table that is no longer true, since what it measures has changed, is taken away until it is measured again.
+Of these there are: {awaited}.
+
 {machines}
 
 ## Targets
@@ -117,17 +120,20 @@ def section(name: str, table: ModuleType, results: Results) -> str:
 
 def page(folder: Path) -> str:
     """The whole page."""
-    sections, targets = [], []
+    sections, targets, awaited = [], [], []
     for name in TABLES:
         path = folder / f"{name}.csv"
+        table = import_module(f"benchmarks.tables.{name}")
         if not path.exists():
+            awaited.append(table.TITLE)
             continue
-        table, results = import_module(f"benchmarks.tables.{name}"), Results.read(path)
+        results = Results.read(path)
         sections.append(section(name, table, results))
         targets += [[table.TITLE, *target_row(target, results)] for target in table.TARGETS]
     return PAGE.format(
         cores=CORES,
         busy=BUSY,
+        awaited=", ".join(awaited) or "none",
         machines=machines(folder / "machine.csv"),
         targets=markdown(["", "what", "target", "measured", "met"], targets, 9),
         sections="\n".join(sections),

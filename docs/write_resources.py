@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import yaml
 from snakemake.resources import GroupResources
 
-from shape_of_learning.metrics.registry import ESTIMATORS
+from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.model_list import Model, read_entries, read_models
 
@@ -51,27 +51,35 @@ Measured on two cores with random weights of these shapes, against what is asked
 """
 
 
-def group(work: needs.Work, cores: int) -> tuple[int, int]:
-    """Memory (MB) and minutes that Snakemake adds up for all measurements of one checkpoint."""
-    isotropy = (needs.asked_mb(needs.isotropy_memory_mb(work)), needs.isotropy_minutes(work))
-    neighbours = (needs.asked_mb(needs.neighbours_memory_mb(work)), needs.neighbours_minutes(work))
-    dimension = (needs.asked_mb(needs.NUMPY_MB), needs.DIMENSION_MINUTES)
-    per_layer = [e.needs_neighbours for e in ESTIMATORS.values()]
+def group(work: needs.Work, kinds: list[str], cores: int) -> tuple[int, int]:
+    """Memory (MB) and minutes that Snakemake adds up for all measurements of one checkpoint.
+
+    `kinds` are what each estimator is taken of.
+    """
+    searches = [
+        (
+            needs.asked_mb(needs.neighbours_memory_mb(work)),
+            needs.asked_minutes_in_group(needs.neighbours_minutes(work), starts=layer == 0),
+        )
+        for layer in range(work.layers + 1)
+    ]
+    measures = [
+        (
+            kind,
+            needs.asked_mb(needs.measure_memory_mb(work, kind)),
+            needs.asked_minutes_in_group(needs.measure_minutes(work, kind), starts=True),
+        )
+        for kind in kinds
+    ]
     levels = (
-        [isotropy] * per_layer.count(False) + [neighbours],
-        [dimension] * per_layer.count(True),
+        [*searches, *(asked for kind, *asked in measures if kind == "vectors")],
+        [asked for kind, *asked in measures if kind == "neighbours"],
     )
     jobs = [
         [
             SimpleNamespace(
-                pipe_group=None,
-                resources={
-                    "_cores": 1,
-                    "mem_mb": memory,
-                    "runtime": needs.asked_minutes_in_group(minutes, starts=layer == 0),
-                },
+                pipe_group=None, resources={"_cores": 1, "mem_mb": memory, "runtime": minutes}
             )
-            for layer in range(work.layers + 1)
             for memory, minutes in level
         ]
         for level in levels
@@ -86,7 +94,8 @@ def row(model: Model, settings: dict, cores: int) -> str:
     """One model's line of the table."""
     work = needs.Work.of(model, settings)
     threads = settings["forward"]["threads"]
-    memory, minutes = group(work, cores)
+    kinds = [MEASURES[name].of for name in settings["measurement"]["estimators"]]
+    memory, minutes = group(work, kinds, cores)
     gigabytes = [
         needs.download_mb(work),
         needs.dump_mb(work),

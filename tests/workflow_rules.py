@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SNAKEFILE = Path(__file__).parents[1] / "workflow" / "Snakefile"
+SCRIPTS = SNAKEFILE.parent / "scripts"
+SCRIPT = re.compile(r'python "\$SCRIPTS/(\w+\.py)" ')
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,11 @@ class Rule:
     action: str  # "shell", or another of Snakemake's directives
     command: str
     environment: str  # path, relative to the folder of the rules
-    script: str  # path
-    library: tuple[str, ...]  # paths of the modules that are its inputs
+
+    @property
+    def script(self) -> Path:
+        """The file that its command runs."""
+        return SCRIPTS / SCRIPT.search(self.command)[1]
 
 
 def workflow_rules() -> list[Rule]:
@@ -62,27 +67,7 @@ def _rule(rule) -> Rule:
         action=next((each for each in others if getattr(rule, f"is_{each}")), "shell"),
         command=rule.shellcmd or "",
         environment=str(rule.conda_env or ""),
-        script=_script(rule),
-        library=_library(rule),
     )
-
-
-def _script(rule) -> str:
-    return str(getattr(rule.input, "script", "") or getattr(rule.params, "script", ""))
-
-
-def _library(rule) -> tuple[str, ...]:
-    listed = getattr(rule.input, "library", ())
-    modules = set(map(str, [listed] if isinstance(listed, str) else listed))
-    if constraint := rule.wildcard_constraints.get("estimator"):
-        # On the path once the workflow has been read.
-        from shape_of_learning.plan.source_files import modules_used
-
-        from shape_of_learning.metrics.registry import ESTIMATORS
-
-        names = [name for name in ESTIMATORS if re.fullmatch(constraint, name)]
-        modules.update(modules_used(Path(_script(rule)), *{ESTIMATORS[n].module for n in names}))
-    return tuple(sorted(modules))
 
 
 if __name__ == "__main__":

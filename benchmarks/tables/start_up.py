@@ -7,14 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.contest import Contender, Measured, contest, run_command, run_contender
+from benchmarks.ours import NEIGHBOURS
 from benchmarks.scripts import SCRIPTS, script
 from benchmarks.targets import Target
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import Selection
 
 TITLE = "Start-up of a job"
 ROWS, WIDTH = 300, 16
 SIZE = f"{ROWS} x {WIDTH}"
-JOBS = ("measure_isotropy", "find_neighbours", "measure_intrinsic_dimension")
-OWN = JOBS
+# Job: the script that it runs.
+JOBS = {
+    "find_neighbours": "find_neighbours",
+    "measure, anisotropy": "measure",
+    "measure, two_nn": "measure",
+}
+OWN = tuple(JOBS)
 SHOWN = "cpu_seconds"
 HEAVY = ("torch", "transformers")
 MODULES = "modules"
@@ -32,23 +40,23 @@ finally:
 def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     """Run each script on almost nothing, and once more to see its modules."""
     layer = {"folder": folder, "tokens": ROWS, "width": WIDTH}
-    run_contender(Contender("layer", "benchmarks.streaming:writing", layer))
-    neighbours = str(folder / "neighbours.h5")
-    reads = ["--embeddings", str(folder), "--layer", "0", "--batch-vectors", str(ROWS)]
+    run_contender(Contender("layer", "benchmarks.dumping:writing", layer))
+    neighbours = folder / "neighbours" / "layer_0.h5"
+    neighbours.parent.mkdir()
+    usual = ["--selection", Selection().to_json(), "--batch-vectors", ROWS]
+    search = ["--embeddings", folder / "layer_0.h5", "--owner", "m", "r", 0, "--seed", 0]
     arguments = {
-        "measure_isotropy": [*reads, "--estimator", "anisotropy"],
-        "find_neighbours": [
-            *reads, "--model", "m", "--revision", "r", "--neighbours", "100", "--seed", "0",
-        ],
-        "measure_intrinsic_dimension": ["--neighbours", neighbours, "--estimator", "two_nn"],
-    }  # fmt: skip
-    output = {name: str(folder / f"{name}.csv") for name in JOBS} | {"find_neighbours": neighbours}
-    full = {name: [*arguments[name], "--output", output[name]] for name in JOBS}
+        "find_neighbours": [*search, "--neighbours", NEIGHBOURS, "--output", neighbours],
+        "measure, anisotropy": measuring("anisotropy", folder, folder / "anisotropy.csv"),
+        "measure, two_nn": measuring("two_nn", neighbours.parent, folder / "two_nn.csv"),
+    }
+    full = {name: list(map(str, [*usual, *own])) for name, own in arguments.items()}
     bare = Contender(
         "python itself", command=[script("", [])[0], "-c", "pass"], size=SIZE, threads=1
     )
     jobs = [
-        Contender(name, command=script(name, full[name]), size=SIZE, threads=1) for name in JOBS
+        Contender(name, command=script(JOBS[name], full[name]), size=SIZE, threads=1)
+        for name in JOBS
     ]
     measured = contest([bare, *jobs], repeats)
     return [
@@ -59,9 +67,15 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     ]
 
 
+def measuring(name: str, folder: Path, output: Path) -> list[object]:
+    """Arguments of the script for one layer and one measure."""
+    measure = MEASURES[name].chosen(name, {}).to_json()
+    return ["--folder", folder, "--layers", 0, "--measure", measure, "--output", output]
+
+
 def modules(name: str, arguments: list[str]) -> dict[str, float]:
     """Count the modules that a script loads, and those of them that it must not."""
-    command = [script("", [])[0], "-c", COUNTING, str(SCRIPTS / f"{name}.py"), *arguments]
+    command = [script("", [])[0], "-c", COUNTING, str(SCRIPTS / f"{JOBS[name]}.py"), *arguments]
     loaded = run_command(command).said.split()
     return {MODULES: len(loaded), **{heavy: float(heavy in loaded) for heavy in HEAVY}}
 

@@ -1,6 +1,6 @@
 """All layers of a checkpoint measured with and without its hidden states on the disk.
 
-Without, each layer is measured while the forward pass goes on to the next one (`embeddings.dump: false`).
+Without, all layers are kept in memory until they are measured (`embeddings.dump: false`).
 Both in one process; the workflow gives each measurement of a dump a job of its own, so that an edited
 estimator repeats just its own. Loss and all estimators are included, and the model's weights count as memory
 (11 GB for Pythia-2.8B). Random weights and tokens, made before the time begins.
@@ -14,21 +14,21 @@ from benchmarks.targets import Agreement, Target
 TITLE = "Without a dump"
 SHAPE, WINDOWS, BATCH_VECTORS = "pythia-160m", 128, 4096
 LARGE_SHAPE, LARGE_WINDOWS = "pythia-2.8b", 40
-WITHIN, DUMPED = "measured within the pass", "dumped, then measured"
-OWN = (WITHIN,)
+IN_MEMORY, DUMPED = "kept in memory", "dumped, then measured"
+OWN = (IN_MEMORY,)
 SIZE = f"{SHAPE}, {WINDOWS} windows"
 LARGE = f"{LARGE_SHAPE}, {LARGE_WINDOWS} windows"
 
 
 def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
-    """Both ways in turns, and a large model within the pass."""
+    """Both ways in turns, and a large model in memory."""
     few = {"shape": "tiny", "windows": 6, "batch_vectors": 300}
     usual = {"shape": SHAPE, "windows": WINDOWS, "batch_vectors": BATCH_VECTORS}
     large = {**usual, "shape": LARGE_SHAPE, "windows": LARGE_WINDOWS}
     ways = [
-        (WITHIN, "within_the_pass", SIZE, usual),
+        (IN_MEMORY, "in_memory", SIZE, usual),
         (DUMPED, "dumped_and_measured", SIZE, usual),
-        (WITHIN, "within_the_pass", LARGE, large),
+        (IN_MEMORY, "in_memory", LARGE, large),
     ]
     return contest(
         [
@@ -37,7 +37,7 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
                 f"benchmarks.whole_checkpoints:{function}",
                 {"folder": folder, "threads": CORES, **(few if tiny else model)},
                 size,
-                threads=1,  # of each lane and each measurement
+                threads=1,  # of each window batch and each measurement
             )
             for name, function, size, model in (ways[:2] if tiny else ways)
         ],
@@ -49,17 +49,20 @@ TARGETS = [
     Target(
         "time, against dumped and then measured",
         None,
-        lambda r: r[SIZE, WITHIN].seconds / r[SIZE, DUMPED].seconds,
+        lambda r: r[SIZE, IN_MEMORY].seconds / r[SIZE, DUMPED].seconds,
         " times",
     ),
     Target(
         "disk, Pythia-2.8B, 40 windows",
         1000,
-        lambda r: r[LARGE, WITHIN].values["kB on the disk"],
+        lambda r: r[LARGE, IN_MEMORY].values["kB on the disk"],
         " kB",
     ),
     Target(
-        "its dump would take", None, lambda r: r[LARGE, WITHIN].values["kB of a dump"] / 1e6, " GB"
+        "its dump would take",
+        None,
+        lambda r: r[LARGE, IN_MEMORY].values["kB of a dump"] / 1e6,
+        " GB",
     ),
 ]
-AGREEMENTS = [Agreement(name, WITHIN, DUMPED, 1e-6) for name in ("anisotropy", "two_nn")]
+AGREEMENTS = [Agreement(name, IN_MEMORY, DUMPED, 1e-6) for name in ("anisotropy", "two_nn")]

@@ -3,20 +3,19 @@
 No conda channel is asked: what is compared are files of this repository.
 """
 
-import ast
 import re
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shape_of_learning.plan.source_files import PACKAGE, modules_used
 
 from conda_standin.environment_file import EnvironmentFile, read_environment_file
 from conda_standin.names import NAMES
-from workflow_rules import Rule, workflow_rules
+from imports import PACKAGE, all_imported_files, imported_names
+from shape_of_learning.metrics.registry import MEASURES
+from workflow_rules import SCRIPT, Rule, workflow_rules
 
 REPOSITORY = PACKAGE.parents[1]
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
@@ -35,30 +34,28 @@ def environment(rule: Rule) -> EnvironmentFile:
 
 
 def imported(rule: Rule) -> set[str]:
-    """Top-level modules from outside Python and this project; imports inside functions count."""
-    files = {rule.script, *modules_used(Path(rule.script)), *rule.library}
-    names = set()
-    for file in files:
-        for node in at_run_time(ast.parse(Path(file).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module)
+    """Top-level modules from outside Python and this project."""
+    names = {name for file in computed_with(rule) for name in imported_names(file)}
     tops = {name.split(".")[0] for name in names}
     return tops - sys.stdlib_module_names - {PACKAGE.name}
 
 
-def at_run_time(node: ast.AST) -> Iterator[ast.AST]:
-    """A syntax tree, without what only type checkers read."""
-    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-        yield node
-        for child in ast.iter_child_nodes(node):
-            yield from at_run_time(child)
+def computed_with(rule: Rule) -> set[Path]:
+    """The rule's script and all that it imports, measures and papers that it finds by name included."""
+    files = all_imported_files([rule.script])
+    if PACKAGE / "metrics" / "registry.py" in files:
+        modules = {measure.function.partition(":")[0] for measure in MEASURES.values()}
+        files |= all_imported_files(
+            PACKAGE.parent / f"{module.replace('.', '/')}.py" for module in modules
+        )
+    if PACKAGE / "figures" / "output.py" in files:
+        files |= all_imported_files((PACKAGE.parent / "papers").rglob("*.py"))
+    return files
 
 
 def test_every_rule_is_a_command_for_its_environments_python(rules):
     """A `script:` or `run:` would see the packages of the Python that runs Snakemake."""
-    command = re.compile(r"(export [A-Z_]+=.+; )?python \{(input|params)\.script:q\} ")
+    command = re.compile(rf"(export [A-Z_]+=.+; )?{SCRIPT.pattern}")
     others = {
         rule.name: rule.action
         for rule in rules

@@ -12,6 +12,8 @@ The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neig
 
 from importlib import import_module
 
+__version__ = "0.2.0"
+
 _HOME = {
     "anisotropy": "estimators.anisotropy",
     "average_cosine": "estimators.average_cosine",

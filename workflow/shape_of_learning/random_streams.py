@@ -29,6 +29,10 @@ def stream_seed(
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
 
 
-def random_stream(seed: int, purpose: str, **owner: str | int | None) -> np.random.Generator:
+def random_stream(
+    seed: int, purpose: str, *, model: str = "", revision: str = "", layer: int | None = None
+) -> np.random.Generator:
     """NumPy generator seeded by :func:`stream_seed`; same parameters."""
-    return np.random.default_rng(stream_seed(seed, purpose, **owner))
+    return np.random.default_rng(
+        stream_seed(seed, purpose, model=model, revision=revision, layer=layer)
+    )

@@ -144,7 +144,8 @@ def _end_with_parent() -> None:
     """Let this worker end with the process that it works for; if that is killed it would wait for ever."""
 
     def end() -> None:
-        parent_process().join()
+        if parent := parent_process():
+            parent.join()
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()

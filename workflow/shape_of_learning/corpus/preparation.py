@@ -28,11 +28,11 @@ FORMATS: tuple[CorpusFormat, ...] = ("mediawiki", "text")
 class _Tally:
     """Size and digest of bytes that pass by."""
 
-    bytes: int = 0
+    size: int = 0
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def add(self, chunk: bytes) -> bytes:
-        self.bytes += len(chunk)
+        self.size += len(chunk)
         self.digest.update(chunk)
         return chunk
 
@@ -168,13 +168,13 @@ def _description(
         "source": {
             "file": source.name,
             "format": source_format,
-            "bytes": read.bytes,
+            "bytes": read.size,
             "sha256": read.digest.hexdigest(),
         },
         "text": {
             "file": text.name,
             "characters": sum(chosen.kept.values()),
-            "bytes": written.bytes,
+            "bytes": written.size,
             "sha256": written.digest.hexdigest(),
         },
         "alphabet": described(chosen.kept),

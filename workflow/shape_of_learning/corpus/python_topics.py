@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from pydoc_data.topics import topics
 from xml.sax.saxutils import XMLGenerator
+from xml.sax.xmlreader import AttributesImpl
 
 SCHEMA = "http://www.mediawiki.org/xml/export-0.3/"
 NAMESPACES = {
@@ -108,8 +109,8 @@ def write_export(target: Path, content: Mapping[str, str]) -> None:
     """
     with target.open("w", encoding="utf-8", newline="\n") as file:
         xml = XMLGenerator(file, "utf-8", short_empty_elements=True)
-        xml.startElement("mediawiki", {"xmlns": SCHEMA, "version": "0.3", "xml:lang": "en"})
-        xml.startElement("siteinfo", {})
+        _start(xml, "mediawiki", **{"xmlns": SCHEMA, "version": "0.3", "xml:lang": "en"})
+        _start(xml, "siteinfo")
         for name, value in (
             ("sitename", "Python"),
             ("base", "https://docs.python.org/3/reference/"),
@@ -117,7 +118,7 @@ def write_export(target: Path, content: Mapping[str, str]) -> None:
             ("case", "case-sensitive"),
         ):
             _element(xml, name, value)
-        xml.startElement("namespaces", {})
+        _start(xml, "namespaces")
         for key, value in NAMESPACES.items():
             _element(xml, "namespace", value, key=str(key))
         xml.endElement("namespaces")
@@ -129,14 +130,18 @@ def write_export(target: Path, content: Mapping[str, str]) -> None:
         file.write("\n")
 
 
+def _start(xml: XMLGenerator, element: str, **attributes: str) -> None:
+    xml.startElement(element, AttributesImpl(attributes))
+
+
 def _page(xml: XMLGenerator, number: int, title: str, text: str) -> None:
-    xml.startElement("page", {})
+    _start(xml, "page")
     _element(xml, "title", title)
     _element(xml, "id", str(number))
-    xml.startElement("revision", {})
+    _start(xml, "revision")
     _element(xml, "id", str(number))
     _element(xml, "timestamp", TIMESTAMP)
-    xml.startElement("contributor", {})
+    _start(xml, "contributor")
     _element(xml, "username", "Python Software Foundation")
     _element(xml, "id", "1")
     xml.endElement("contributor")
@@ -146,7 +151,7 @@ def _page(xml: XMLGenerator, number: int, title: str, text: str) -> None:
 
 
 def _element(xml: XMLGenerator, name: str, content: str, **attributes: str) -> None:
-    xml.startElement(name, attributes)
+    _start(xml, name, **attributes)
     xml.characters(content)
     xml.endElement(name)
 

@@ -168,7 +168,7 @@ def _objective(recipe: Recipe, tokenizer: Any) -> CausalObjective | MaskedObject
 
 
 def _network(recipe: Recipe, tokenizer: Any) -> Any:
-    size = {
+    size: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "num_hidden_layers": recipe.layers,
         "hidden_size": recipe.hidden_size,

@@ -1,0 +1,52 @@
+"""The files that a release is made of say the same."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+import shape_of_learning
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_one_version_is_named_everywhere():
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    changes = (REPOSITORY / "CHANGELOG.md").read_text()
+    readme = (REPOSITORY / "README.md").read_text()
+    assert citation["version"] == shape_of_learning.__version__
+    assert re.search(r"^## (\S+)", changes, re.MULTILINE)[1] == shape_of_learning.__version__
+    assert set(re.findall(r"v(\d+\.\d+\.\d+)", readme)) == {shape_of_learning.__version__}
+
+
+def test_every_key_of_the_configuration_is_explained():
+    page = (REPOSITORY / "config/README.md").read_text()
+    settings = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
+    keys = []
+    for section, value in settings.items():
+        is_section = isinstance(value, dict) and section != "training_steps"
+        keys += [f"{section}.{key}" for key in value] if is_section else [section]
+    # Sources have a heading of their own, and all figures but one line.
+    apart = {"corpus.sources", *(f"figures.{figure}" for figure in settings["figures"])}
+    expected = {*keys} - apart | {"corpus.sources", "figures.average_over", "figures.figure_1"}
+    assert {key for key in expected if f"`{key}`" not in page} == set()
+
+
+def test_what_a_clone_begins_with_says_what_will_be_there():
+    for folder in ("resources", "results"):
+        assert (REPOSITORY / folder / "README.md").read_text()
+
+
+def test_links_of_the_pages_lead_somewhere():
+    pages = [
+        *REPOSITORY.glob("*.md"),
+        *REPOSITORY.glob("docs/*.md"),
+        REPOSITORY / "config/README.md",
+    ]
+    dead = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert not dead

@@ -1,0 +1,139 @@
+"""The layout of the code, read from its syntax: who may import whom, and what a file may be."""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from imports import PACKAGE, WORKFLOW, imported_files, imported_names, parsed
+
+SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
+
+# A room imports from lower floors only, so not from another one of its floor.
+FLOORS = {
+    "errors": 0,
+    "random_streams": 0,
+    "estimators": 1,
+    "storage": 1,
+    "metrics": 2,
+    "corpus": 2,
+    "hub": 2,
+    "script_arguments": 2,
+    "checkpoints": 3,
+    "embeddings": 4,
+    "pretraining": 4,
+    "figures": 4,
+    "papers": 5,
+    "plan": 6,
+    "scripts": 6,
+}
+ROOT_FILES = {"__init__.py", "errors.py", "py.typed", "random_streams.py"}
+# What the Snakefile must not wait for: it is read by every job.
+SLOW_TO_IMPORT = {"h5py", "matplotlib", "numpy", "pandas", "scipy", "torch", "transformers"}
+MOST_PARAMETERS = 8
+MOST_LINES = 400
+
+FILES = sorted([*PACKAGE.rglob("*.py"), *SCRIPTS.rglob("*.py"), *PAPERS.rglob("*.py")])
+
+
+def circles(package: Path) -> list[str]:
+    """One circle of imports among a package's files, if there is any."""
+    graph = {file: imported_files(file, package) for file in package.rglob("*.py")}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [str(file.relative_to(package)) for file in error.args[1]]
+    return []
+
+
+def room(file: Path) -> str:
+    """The room that a file of the package, a script or a paper's module belongs to."""
+    inside = file.relative_to(PACKAGE if file.is_relative_to(PACKAGE) else WORKFLOW)
+    return inside.with_suffix("").parts[0]
+
+
+def shown(file: Path) -> str:
+    return str(file.relative_to(WORKFLOW))
+
+
+def test_a_room_imports_from_lower_floors_only():
+    wrong = [
+        f"{shown(file)} imports {shown(other)}"
+        for file in FILES
+        if file != PACKAGE / "__init__.py"
+        for other in imported_files(file)
+        if room(other) != room(file) and not FLOORS[room(other)] < FLOORS[room(file)]
+    ]
+    assert not wrong
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert circles(PACKAGE) == []
+
+
+def test_a_planted_circle_is_found(tmp_path):
+    package = tmp_path / "house"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "one.py").write_text("from house.two import x\n")
+    (package / "two.py").write_text("if TYPE_CHECKING:\n    from house import one\n")
+    assert circles(package) == []
+    (package / "two.py").write_text("def f():\n    from house import one\n")
+    assert set(circles(package)) == {"one.py", "two.py"}
+
+
+def test_no_two_modules_have_one_name():
+    # A twin for the GPU has a name of its own: `neighbours` and `neighbours_on_gpu`.
+    names = Counter(file.stem for file in PACKAGE.rglob("*.py") if file.stem != "__init__")
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_nobody_imports_scripts_or_papers():
+    private = {file.stem for file in SCRIPTS.glob("*.py")} | {"scripts", "papers", "workflow"}
+    wrong = [
+        f"{shown(file)} imports {name}"
+        for file in FILES
+        for name in imported_names(file)
+        if name.split(".")[0] in private
+    ]
+    assert not wrong
+
+
+def test_the_plan_is_read_without_numerical_libraries():
+    modules = [f"shape_of_learning.plan.{file.stem}" for file in (PACKAGE / "plan").glob("*.py")]
+    program = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program.replace(".__init__", "")],
+        env={"PYTHONPATH": str(WORKFLOW)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert SLOW_TO_IMPORT & set(loaded.stdout.split()) == set()
+
+
+def test_no_function_takes_more_than_eight_parameters():
+    wrong = []
+    for file in FILES:
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                taken = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                if len({each.arg for each in taken} - {"self", "cls"}) > MOST_PARAMETERS:
+                    wrong.append(f"{shown(file)}: {node.name}")
+    assert not wrong
+
+
+def test_files_are_short_and_named_for_an_idea():
+    lines = {shown(file): len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert {name: n for name, n in lines.items() if n >= MOST_LINES} == {}
+    assert {file.stem for file in FILES} & {"common", "helpers", "misc", "utils"} == set()
+
+
+def test_the_root_of_the_package_holds_its_public_names():
+    assert {path.name for path in PACKAGE.iterdir() if path.is_file()} == ROOT_FILES
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert rooms <= set(FLOORS)
+    program = (
+        "import shape_of_learning as sol; assert sol.__version__;"
+        "assert all(callable(getattr(sol, name)) for name in sol.__all__)"
+    )
+    subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(WORKFLOW)}, check=True)
