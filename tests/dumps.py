@@ -10,7 +10,7 @@ from shape_of_learning.embeddings.hidden_state_files import layer_file
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.script_arguments.protocol import ModelShape, SamplingProtocol
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS
 
 WINDOWS = [
@@ -32,7 +32,12 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
         checkpoint,
         windows,
         SamplingProtocol(len(windows), 0, 0, **protocol),
-        ModelShape(role or "decoder", len(widths) - 1, widths[0], widths[-1]),
+        {
+            "role": role or "decoder",
+            "layers": len(widths) - 1,
+            "hidden_size": widths[0],
+            "last_hidden_size": widths[-1],
+        },
         device=torch.device(device),
         **options,
     )

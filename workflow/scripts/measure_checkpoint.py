@@ -43,8 +43,8 @@ class Measurement:
     def from_json(cls, text: str) -> "Measurement":
         """Read the argument of this script."""
         fields = json.loads(text)
-        measures = [ChosenMeasure(**entry) for entry in fields.pop("measures")]
-        selection = Selection(**fields.pop("selection"))
+        measures = [ChosenMeasure.from_json(entry) for entry in fields.pop("measures")]
+        selection = Selection.from_json(fields.pop("selection"))
         return cls({measure.name: measure for measure in measures}, selection, **fields)
 
 

@@ -34,7 +34,7 @@ from shape_of_learning.embeddings.window_batches import (
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.script_arguments.protocol import ModelShape, SamplingProtocol
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 if TYPE_CHECKING:
     import torch
@@ -105,7 +105,7 @@ class SampleRun:
         checkpoint: Path,
         windows: list[str],
         protocol: SamplingProtocol,
-        shape: ModelShape,
+        shape: Mapping[str, Any],
         *,
         threads: int = 1,
         window_batch_size: int | None = None,
@@ -122,8 +122,8 @@ class SampleRun:
             Texts, each tokenised and run alone.
         protocol : SamplingProtocol
             How they are run.
-        shape : ModelShape
-            What the checkpoint must be.
+        shape : mapping
+            What the checkpoint must be: `role`, `layers`, `hidden_size` and `last_hidden_size`.
         threads, window_batch_size
             As above.
         device : torch.device, optional
@@ -137,24 +137,18 @@ class SampleRun:
             If the checkpoint is not of that shape, the windows are longer than the model's context, memory
             is too small, or the checkpoint cannot be loaded.
         """
-        check_against_entry(
-            read_configuration_file(checkpoint),
-            layers=shape.layers,
-            hidden_size=shape.hidden_size,
-            last_hidden_size=shape.last_hidden_size,
-            role=shape.role,
-            where=str(checkpoint),
-        )
+        check_against_entry(read_configuration_file(checkpoint), where=str(checkpoint), **shape)
+        widths = [shape["hidden_size"]] * shape["layers"] + [shape["last_hidden_size"]]
         tokenizer = load_tokenizer(checkpoint)
         tokenised = tokenise(tokenizer, windows)
         tokens = sum(len(window.ids) for window in tokenised)
         forward = ForwardPass.load(
             checkpoint,
-            role=shape.role,
+            role=shape["role"],
             precision=protocol.precision,
             last_layer=protocol.last_layer,
             device=device,
-            beside=4 * tokens * sum(shape.widths) if in_memory else 0,
+            beside=4 * tokens * sum(widths) if in_memory else 0,
         )
         longest, context = max(len(window.ids) for window in tokenised), forward.context()
         if context is not None and longest > context:
@@ -166,9 +160,9 @@ class SampleRun:
             forward,
             str(checkpoint),
             tokenised,
-            _predicted(forward, shape.role, tokenised, tokenizer.mask_token_id, protocol.seed),
+            _predicted(forward, shape["role"], tokenised, tokenizer.mask_token_id, protocol.seed),
             tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0,
-            shape.widths,
+            widths,
             threads,
             window_batch_size,
         )

@@ -1,4 +1,4 @@
-"""The protocol by which windows of text are run through a model: spelled here, and handed on as one object."""
+"""The protocol by which windows of text are run through a model."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -35,39 +35,5 @@ class SamplingProtocol:
 
     @classmethod
     def from_json(cls, text: str) -> "SamplingProtocol":
-        """Read what :meth:`to_json` wrote."""
-        return cls(**json.loads(text))
-
-
-@dataclass(frozen=True)
-class ModelShape:
-    """What an entry of the model list says of a checkpoint, which is compared with the checkpoint itself.
-
-    Attributes
-    ----------
-    role : {"decoder", "encoder"}
-        Whether its loss is that of the next token or of masked tokens.
-    layers : int
-        Transformer blocks.
-    hidden_size, last_hidden_size : int
-        Width of all hidden states but the last one, and of that.
-    """
-
-    role: str
-    layers: int
-    hidden_size: int
-    last_hidden_size: int
-
-    @property
-    def widths(self) -> list[int]:
-        """Width of each hidden state, embedding output first."""
-        return [self.hidden_size] * self.layers + [self.last_hidden_size]
-
-    def to_json(self) -> str:
-        """Return it as the argument of a script."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "ModelShape":
         """Read what :meth:`to_json` wrote."""
         return cls(**json.loads(text))
