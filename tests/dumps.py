@@ -2,12 +2,15 @@
 
 import json
 
-import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.model_entry import role_of
 from shape_of_learning.embeddings.dump import dump_embeddings
-from shape_of_learning.embeddings.sample_run import SampleProtocol, SampleRun
+from shape_of_learning.embeddings.hidden_state_files import layer_file
+from shape_of_learning.embeddings.sample_run import SampleRun
+from shape_of_learning.embeddings.selected_rows import read_selected
+from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS
 
 WINDOWS = [
@@ -19,32 +22,39 @@ WINDOWS = [
 ]
 
 
-def sample_of(
-    checkpoint, widths, windows=WINDOWS, *, role=None, threads=1, device="cpu", **protocol
-):
+def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", **options):
     """The windows and the checkpoint, in the role it says itself."""
     configuration = checkpoint / "config.json"
     if role is None and configuration.exists():
         role = role_of(json.loads(configuration.read_text()))
+    protocol = {key: options.pop(key) for key in ("precision", "last_layer") if key in options}
     return SampleRun.load(
         checkpoint,
         windows,
-        role=role or "decoder",
-        widths=widths,
-        protocol=SampleProtocol(**protocol),
-        masking=np.random.default_rng(0),
-        threads=threads,
+        SamplingProtocol(len(windows), 0, 0, **protocol),
+        {
+            "role": role or "decoder",
+            "layers": len(widths) - 1,
+            "hidden_size": widths[0],
+            "last_hidden_size": widths[-1],
+        },
         device=torch.device(device),
+        **options,
     )
 
 
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     """Dump them; number of tokens and cross-entropy."""
     sample = sample_of(checkpoint, widths, windows, **options)
-    return sample.batches.tokens, dump_embeddings(sample, destination, {"model": "tiny"})
+    return sample.tokens, dump_embeddings(sample, destination, {"model": "tiny"})
 
 
 def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):
     """Dump a tiny model of that architecture; its cross-entropy."""
     _, measured = dump(checkpoint, destination, WIDTHS.get(name, [32] * 4), windows, **options)
     return measured
+
+
+def hidden_states(folder, layer):
+    """All rows of a layer."""
+    return read_selected(layer_file(folder, layer), Selection())

@@ -9,13 +9,12 @@ import pytest
 import torch
 import transformers
 
-from dumps import WINDOWS, cross_entropy, dump, sample_of
+from dumps import WINDOWS, cross_entropy, dump, hidden_states, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
 from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
-from shape_of_learning.embeddings.window_batches import batches_of_equal_work
+from shape_of_learning.embeddings.window_batches import window_batches_of_equal_work
 from shape_of_learning.errors import InputError
 from tiny_models import (
     CONFIGURATIONS,
@@ -58,7 +57,7 @@ def active_bytes():
 
 
 def layers_of(folder, count=4):
-    return [read_hidden_states(folder, layer) for layer in range(count)]
+    return [hidden_states(folder, layer) for layer in range(count)]
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -75,7 +74,7 @@ def test_hidden_states_are_those_of_the_cpu(name, tmp_path):
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_layers_are_given_out_on_the_gpu_and_are_those_of_the_dump(name, dtype, tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", name)
-    options = {"device": "cuda:0", "batch_size": 2, "dtype": dtype}
+    options = {"device": "cuda:0", "window_batch_size": 2, "dtype": dtype}
     _, expected = dump(checkpoint, tmp_path / "dump", WIDTHS[name], **options)
     layers = {}
     loss = measure_layer_by_layer(
@@ -98,7 +97,7 @@ def test_the_loss_is_that_of_the_cpu(name, tmp_path):
     )
     # As in test_cross_entropy, where the batch size does what the device does here.
     head = with_head(name).from_pretrained(checkpoint).get_output_embeddings().weight
-    largest = np.abs(read_hidden_states(tmp_path / "cpu", 3)).max().item()
+    largest = np.abs(hidden_states(tmp_path / "cpu", 3)).max().item()
     tolerance = 2 * 1e-5 * largest * head.detach().abs().sum(dim=1).max().item()
     assert tolerance < 0.01
     assert gpu.loss == pytest.approx(cpu.loss, abs=tolerance)
@@ -106,10 +105,10 @@ def test_the_loss_is_that_of_the_cpu(name, tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("batch_size", [None, 3, 16])
+@pytest.mark.parametrize("window_batch_size", [None, 3, 16])
 @pytest.mark.parametrize("name", WIDE)
 def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
-    name, batch_size, precision, tmp_path
+    name, window_batch_size, precision, tmp_path
 ):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
     checkpoint = save_stirred_model(tmp_path / "model", name, WIDE[name]())
@@ -119,7 +118,7 @@ def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
         [1024] * 5,
         OF_ALL_LENGTHS,
         device="cuda:0",
-        batch_size=batch_size,
+        window_batch_size=window_batch_size,
         precision=precision,
     )
     with h5py.File(tmp_path / "dump" / "layer_0.h5") as file:
@@ -139,18 +138,16 @@ def test_overlapping_copies_give_the_bytes_of_copies_that_are_waited_for(name, p
         [1024] * 5,
         OF_ALL_LENGTHS,
         device="cuda:0",
-        batch_size=8,
+        window_batch_size=8,
         precision=precision,
     )
-    windows = tokenise(
-        load_tokenizer(checkpoint), OF_ALL_LENGTHS, keep_special_tokens=True, keep_first_token=True
-    )
+    windows = tokenise(load_tokenizer(checkpoint), OF_ALL_LENGTHS)
     model = transformers.AutoModel.from_pretrained(checkpoint, dtype=getattr(torch, precision))
     model = model.to(GPU).eval()
     starts = np.concatenate([[0], np.cumsum([len(window.ids) for window in windows])])
     dumped = layers_of(tmp_path / "dump", 5)
     context = getattr(model.config, "max_position_embeddings", None)
-    for batch in batches_of_equal_work(windows, 8, context):
+    for batch in window_batches_of_equal_work(windows, 8, context):
         ids = torch.zeros(batch.shape, dtype=torch.int64)
         mask = torch.zeros(batch.shape, dtype=torch.int64)
         for row in range(batch.shape[0]):
@@ -186,17 +183,17 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
                 tmp_path / "dump",
                 WIDTHS["bloom"],
                 windows,
-                batch_size=16,
+                window_batch_size=16,
                 device="cuda:0",
             )
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, GPU)
     assert "memory is exhausted by 16 windows at a time" in caplog.text
-    dump(checkpoint, tmp_path / "cpu", WIDTHS["bloom"], windows, batch_size=1)
+    dump(checkpoint, tmp_path / "cpu", WIDTHS["bloom"], windows, window_batch_size=1)
     for cpu, gpu in zip(layers_of(tmp_path / "cpu"), layers_of(tmp_path / "dump"), strict=True):
         np.testing.assert_allclose(gpu, cpu, rtol=0, atol=1e-5 * np.abs(cpu).max())
     with h5py.File(tmp_path / "dump" / "layer_0.h5") as file:
-        assert 1 <= file.attrs["batch_size"] < 16
+        assert 1 <= file.attrs["window_batch_size"] < 16
 
 
 def test_a_model_for_which_others_have_left_no_memory_is_told_apart_from_a_broken_one(tmp_path):
@@ -223,22 +220,18 @@ def test_the_states_of_a_batch_have_left_the_gpu_once_they_are_read(tmp_path):
     forward = ForwardPass.load(
         checkpoint, role="decoder", precision="float32", last_layer="after_final_norm", device=GPU
     )
-    windows = tokenise(
-        load_tokenizer(checkpoint), OF_ALL_LENGTHS, keep_special_tokens=True, keep_first_token=True
-    )
-    forward.hidden_states(windows[:1], 0).states[-1].array()  # makes the libraries' own buffers
+    windows = tokenise(load_tokenizer(checkpoint), OF_ALL_LENGTHS)
+    forward.hidden_states(windows[:1], 0).states[-1].values()  # makes the libraries' own buffers
     before = active_bytes()
     computed = forward.hidden_states(windows, 0)
-    states = sum(computed.states[layer].array().nbytes for layer in range(5))
+    states = sum(computed.states[layer].values().nbytes for layer in range(5))
     assert active_bytes() - before < states / 20
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "bert"])
 def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
-    windows = tokenise(
-        load_tokenizer(checkpoint), WINDOWS, keep_special_tokens=True, keep_first_token=True
-    )
+    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
     results = []
     for spread in (False, True):
         model = with_head(name).from_pretrained(checkpoint).eval()
@@ -247,7 +240,7 @@ def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tm
             model.base_model, LanguageModelHead(model), device=GPU, last_layer="after_final_norm"
         )
         computed = forward.hidden_states(windows, 0)
-        results.append([list(computed.kept_rows(layer)) for layer in range(4)])
+        results.append([list(computed.rows(layer)) for layer in range(4)])
     for expected, found in zip(*results, strict=True):
         for rows, rows_spread in zip(expected, found, strict=True):
             np.testing.assert_array_equal(rows_spread, rows)
@@ -259,9 +252,7 @@ def test_a_model_on_two_gpus_computes_what_it_does_on_one(tmp_path):
     places = {"model.embed_tokens": 0, "model.layers.0": 0, "model.layers.1": 0}
     places |= {"model.layers.2": 1, "model.layers.3": 1, "model.norm": 1}
     places |= {"model.rotary_emb": 0, "lm_head": 1}
-    windows = tokenise(
-        load_tokenizer(checkpoint), WINDOWS, keep_special_tokens=True, keep_first_token=True
-    )
+    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
     results = []
     for options in ({}, {"device_map": places}):
         model = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, **options).eval()
@@ -270,7 +261,7 @@ def test_a_model_on_two_gpus_computes_what_it_does_on_one(tmp_path):
             model.base_model, LanguageModelHead(model), device=GPU, last_layer="before_final_norm"
         )
         computed = forward.hidden_states(windows, 0)
-        results.append([list(computed.kept_rows(layer)) for layer in range(5)])
+        results.append([list(computed.rows(layer)) for layer in range(5)])
     for expected, found in zip(*results, strict=True):
         for rows, rows_spread in zip(expected, found, strict=True):
             np.testing.assert_array_equal(rows_spread, rows)

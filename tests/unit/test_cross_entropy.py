@@ -5,15 +5,15 @@ import pytest
 import torch
 import transformers
 
-from dumps import WINDOWS, cross_entropy
+from dumps import WINDOWS, cross_entropy, hidden_states
 from shape_of_learning.embeddings.cross_entropy import (
     LOGITS_BYTES,
     masked_tokens,
     negative_log_likelihood,
     next_tokens,
 )
-from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
+from shape_of_learning.random_streams import random_stream
 from tiny_models import (
     CONFIGURATIONS,
     ENCODERS,
@@ -40,10 +40,10 @@ MORE_THAN_LINEAR = {
 def predicted_tokens(checkpoint, name):
     """What `cross_entropy` asks for, window by window."""
     tokenizer = load_tokenizer(checkpoint)
-    tokenised = tokenise(tokenizer, WINDOWS, keep_special_tokens=True, keep_first_token=True)
+    tokenised = tokenise(tokenizer, WINDOWS)
     if name not in ENCODERS:
         return [next_tokens(window) for window in tokenised]
-    random = np.random.default_rng(0)
+    random = random_stream(0, "masked tokens")
     return [masked_tokens(window, tokenizer.mask_token_id, random) for window in tokenised]
 
 
@@ -69,7 +69,7 @@ def loss_of_the_library(checkpoint, name):
 def test_the_loss_is_that_of_the_library(name, tmp_path):
     configuration = MORE_THAN_LINEAR[name]() if name in MORE_THAN_LINEAR else None
     checkpoint = save_stirred_model(tmp_path / "model", name, configuration)
-    measured = cross_entropy(checkpoint, tmp_path / "dump", name, batch_size=1)
+    measured = cross_entropy(checkpoint, tmp_path / "dump", name, window_batch_size=1)
     expected, count = loss_of_the_library(checkpoint, name)
     # A sum of n terms errs by about sqrt(n) roundings (Higham & Mary 2019). Up to four are formed in
     # a row (dense layer, logits, partition function, mean), of at most 300 terms below 10.
@@ -118,12 +118,12 @@ def test_a_head_with_shuffled_rows_is_worse_than_guessing(tmp_path):
 @pytest.mark.parametrize("name", ["gpt_neox", "llama", "bloom"])
 def test_the_loss_does_not_depend_on_the_batch_size(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
-    one = cross_entropy(checkpoint, tmp_path / "one", name, batch_size=1)
-    sixteen = cross_entropy(checkpoint, tmp_path / "sixteen", name, batch_size=16)
+    one = cross_entropy(checkpoint, tmp_path / "one", name, window_batch_size=1)
+    sixteen = cross_entropy(checkpoint, tmp_path / "sixteen", name, window_batch_size=16)
     # Padding changes a hidden state by 1e-5 of the largest entry at most (test_embedding_dump); a
     # logit by that times the sum of its weights, and a loss by twice the change of its logits.
     head = with_head(name).from_pretrained(checkpoint).get_output_embeddings().weight
-    largest = np.abs(read_hidden_states(tmp_path / "one", 3)).max().item()
+    largest = np.abs(hidden_states(tmp_path / "one", 3)).max().item()
     tolerance = 2 * 1e-5 * largest * head.detach().abs().sum(dim=1).max().item()
     assert tolerance < 0.01
     assert one.loss == pytest.approx(sixteen.loss, abs=tolerance)
@@ -133,7 +133,9 @@ def test_the_loss_does_not_depend_on_the_batch_size(name, tmp_path):
 def test_the_number_of_threads_does_not_change_a_bit_of_the_loss(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
     one, three = (
-        cross_entropy(checkpoint, tmp_path / str(n), name, WINDOWS * 4, threads=n, batch_size=2)
+        cross_entropy(
+            checkpoint, tmp_path / str(n), name, WINDOWS * 4, threads=n, window_batch_size=2
+        )
         for n in (1, 3)
     )
     assert one == three
@@ -149,7 +151,7 @@ def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_p
             "gpt_neox",
             WINDOWS[:1] * copies,
             precision=precision,
-            batch_size=1,
+            window_batch_size=1,
         )
         for copies in (1, 1000)
     )
@@ -158,16 +160,11 @@ def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_p
 
 
 @pytest.mark.parametrize("name", ["bert", "llama"])
-def test_which_hidden_states_are_stored_does_not_change_the_loss(name, tmp_path):
+def test_which_last_hidden_state_is_stored_does_not_change_the_loss(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
-    everything = cross_entropy(checkpoint, tmp_path / "all", name)
-    switches = [
-        {"keep_special_tokens": False},
-        {"keep_first_token": False},
-        {"last_layer": "before_final_norm"},
-    ]
-    for number, switch in enumerate(switches):
-        assert cross_entropy(checkpoint, tmp_path / str(number), name, **switch) == everything
+    after = cross_entropy(checkpoint, tmp_path / "after", name)
+    before = cross_entropy(checkpoint, tmp_path / "before", name, last_layer="before_final_norm")
+    assert before == after
 
 
 def test_logits_of_a_large_vocabulary_come_in_blocks():
@@ -194,7 +191,7 @@ def test_logits_of_a_large_vocabulary_come_in_blocks():
 def test_special_tokens_are_context_and_never_targets():
     ids = np.array([1, 40, 41, 2, 42, 2])
     special = np.isin(ids, [1, 2])
-    window = next_tokens(TokenisedWindow(ids, np.ones(6, bool), special))
+    window = next_tokens(TokenisedWindow(ids, special))
     assert window.positions.tolist() == [0, 1, 3]
     assert window.targets.tolist() == [40, 41, 42]
 
@@ -202,7 +199,7 @@ def test_special_tokens_are_context_and_never_targets():
 @pytest.mark.parametrize(("ordinary", "masked"), [(1, 1), (3, 1), (20, 3), (200, 30), (0, 0)])
 def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
     ids = np.array([1, *range(10, 10 + ordinary), 2])
-    window = TokenisedWindow(ids, np.ones(len(ids), bool), ids < 10)
+    window = TokenisedWindow(ids, ids < 10)
     predicted = masked_tokens(window, 3, np.random.default_rng(0))
     assert len(set(predicted.positions.tolist())) == masked
     assert (predicted.targets >= 10).all()

@@ -7,9 +7,11 @@ import pytest
 import torch
 import transformers
 
-from dumps import WINDOWS, dump
-from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
+from dumps import WINDOWS, dump, hidden_states, sample_of
+from shape_of_learning.embeddings.dump import dump_embeddings
+from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.selections import Selection
 from tiny_models import CONFIGURATIONS, ENCODERS, WIDTHS, save_tiny_model
 
 # Batches of fewer than 16 tokens are padded, and padding may change the last bits.
@@ -39,11 +41,11 @@ def one_window_at_a_time(checkpoint, windows=WINDOWS):
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_batched_hidden_states_are_those_of_each_window_alone(name, tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", name)
-    dump(checkpoint, tmp_path / "one", WIDTHS[name], batch_size=1)
-    dump(checkpoint, tmp_path / "sixteen", WIDTHS[name], batch_size=16)
+    dump(checkpoint, tmp_path / "one", WIDTHS[name], window_batch_size=1)
+    dump(checkpoint, tmp_path / "sixteen", WIDTHS[name], window_batch_size=16)
     for layer, expected in enumerate(one_window_at_a_time(checkpoint)):
-        one = read_hidden_states(tmp_path / "one", layer)
-        sixteen = read_hidden_states(tmp_path / "sixteen", layer)
+        one = hidden_states(tmp_path / "one", layer)
+        sixteen = hidden_states(tmp_path / "sixteen", layer)
         scale = np.abs(expected).max()
         # float32 keeps 6e-8; a few hundred roundings in a row stay below 1e-5 of the largest entry.
         np.testing.assert_allclose(one, expected, rtol=0, atol=1e-5 * scale)
@@ -54,49 +56,57 @@ def test_batched_hidden_states_are_those_of_each_window_alone(name, tmp_path):
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_hidden_states_are_bit_for_bit_those_of_the_base_model(name, head, tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", name, head=head)
-    dump(checkpoint, tmp_path / "dump", WIDTHS[name], LONG_WINDOWS, batch_size=1)
+    dump(checkpoint, tmp_path / "dump", WIDTHS[name], LONG_WINDOWS, window_batch_size=1)
     for layer, expected in enumerate(one_window_at_a_time(checkpoint, LONG_WINDOWS)):
-        np.testing.assert_array_equal(read_hidden_states(tmp_path / "dump", layer), expected)
+        np.testing.assert_array_equal(hidden_states(tmp_path / "dump", layer), expected)
 
 
 def test_the_number_of_threads_does_not_change_a_bit(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    dump(checkpoint, tmp_path / "one", WIDTHS["gpt_neox"], batch_size=2, threads=1)
-    dump(checkpoint, tmp_path / "two", WIDTHS["gpt_neox"], batch_size=2, threads=2)
+    dump(checkpoint, tmp_path / "one", WIDTHS["gpt_neox"], window_batch_size=2, threads=1)
+    dump(checkpoint, tmp_path / "two", WIDTHS["gpt_neox"], window_batch_size=2, threads=2)
     for layer in range(4):
         np.testing.assert_array_equal(
-            read_hidden_states(tmp_path / "one", layer), read_hidden_states(tmp_path / "two", layer)
+            hidden_states(tmp_path / "one", layer), hidden_states(tmp_path / "two", layer)
         )
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_dropped_tokens_are_seen_by_the_model_and_left_out_of_the_dump(name, tmp_path):
+@pytest.mark.parametrize("name", ["bert", "gpt_neox"])
+def test_a_file_says_which_token_each_row_is(name, tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", name)
-    dump(checkpoint, tmp_path / "all", WIDTHS[name])
-    dump(checkpoint, tmp_path / "special", WIDTHS[name], keep_special_tokens=False)
-    dump(checkpoint, tmp_path / "first", WIDTHS[name], keep_first_token=False)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
-    ids = [np.array(tokenizer(window)["input_ids"]) for window in WINDOWS]
-    first = np.concatenate([np.arange(len(row)) > 0 for row in ids])
-    special = ~np.isin(np.concatenate(ids), tokenizer.all_special_ids)
-    assert special.all() == (name not in ENCODERS)
-    everything = read_hidden_states(tmp_path / "all", 2)
-    np.testing.assert_array_equal(read_hidden_states(tmp_path / "special", 2), everything[special])
-    np.testing.assert_array_equal(read_hidden_states(tmp_path / "first", 2), everything[first])
-
-
-def test_a_file_says_which_token_each_row_belongs_to(tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    tokens, _ = dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
+    tokens, _ = dump(checkpoint, tmp_path / "dump", WIDTHS[name])
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
     ids = [tokenizer(window)["input_ids"] for window in WINDOWS]
+    flat = [token for row in ids for token in row]
     with h5py.File(tmp_path / "dump" / "layer_1.h5") as file:
-        assert file["token_ids"][()].tolist() == [token for row in ids for token in row]
+        assert file["token_ids"][()].tolist() == flat
         assert file["positions"][()].tolist() == [p for row in ids for p in range(len(row))]
+        assert file["windows"][()].tolist() == [n for n, row in enumerate(ids) for _ in row]
+        assert file["special"][()].tolist() == [id in tokenizer.all_special_ids for id in flat]
+        assert file["special"][()].any() == (name in ENCODERS)
         assert file["embeddings"].shape == (tokens, 32)
+        assert file["embeddings"].dtype == np.float32
         assert file["embeddings"].chunks is not None
         assert file.attrs["model"] == "tiny"
         assert file.attrs["layer"] == 1
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_selected_rows_are_those_of_the_dump_of_all_tokens(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    dump(checkpoint, tmp_path / "all", WIDTHS[name])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    ids = [np.array(tokenizer(window)["input_ids"]) for window in WINDOWS]
+    ordinary = ~np.isin(np.concatenate(ids), tokenizer.all_special_ids)
+    later = np.concatenate([np.arange(len(row)) > 0 for row in ids])
+    everything = hidden_states(tmp_path / "all", 2)
+    for chosen, expected in (
+        (Selection(special_tokens="drop"), ordinary),
+        (Selection(first_token="drop"), later),
+        (Selection("drop", "drop"), ordinary & later),
+    ):
+        rows = read_selected(tmp_path / "all" / "layer_2.h5", chosen)
+        np.testing.assert_array_equal(rows, everything[expected])
 
 
 @pytest.mark.parametrize(
@@ -106,15 +116,15 @@ def test_the_last_layer_before_the_final_norm_becomes_the_one_after_it(name, tmp
     checkpoint = save_tiny_model(tmp_path / "model", name)
     dump(checkpoint, tmp_path / "after", WIDTHS[name])
     dump(checkpoint, tmp_path / "before", WIDTHS[name], last_layer="before_final_norm")
-    before = torch.from_numpy(read_hidden_states(tmp_path / "before", 3))
-    after = read_hidden_states(tmp_path / "after", 3)
+    before = torch.from_numpy(hidden_states(tmp_path / "before", 3))
+    after = hidden_states(tmp_path / "after", 3)
     model = transformers.AutoModel.from_pretrained(checkpoint, dtype=torch.float32)
     norms = ("final_layer_norm", "ln_f", "norm")
     final = next(m for n, m in model.named_modules() if n.split(".")[-1] in norms)
     assert not np.allclose(before.numpy(), after)
     np.testing.assert_allclose(final(before).detach().numpy(), after, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(
-        read_hidden_states(tmp_path / "before", 2), read_hidden_states(tmp_path / "after", 2)
+        hidden_states(tmp_path / "before", 2), hidden_states(tmp_path / "after", 2)
     )
 
 
@@ -124,7 +134,7 @@ def test_without_a_final_norm_the_last_layer_is_the_same_either_way(name, tmp_pa
     dump(checkpoint, tmp_path / "after", WIDTHS[name])
     dump(checkpoint, tmp_path / "before", WIDTHS[name], last_layer="before_final_norm")
     np.testing.assert_array_equal(
-        read_hidden_states(tmp_path / "before", 3), read_hidden_states(tmp_path / "after", 3)
+        hidden_states(tmp_path / "before", 3), hidden_states(tmp_path / "after", 3)
     )
 
 
@@ -139,12 +149,27 @@ def refusal(tmp_path, checkpoint, **arguments):
 
 def test_a_wrong_number_of_layers_is_refused(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    assert "has 3 layers, but its entry says 5" in refusal(tmp_path, checkpoint, widths=[32] * 6)
+    assert "for `layers` config.json of the checkpoint says 3 where the entry says 5" in refusal(
+        tmp_path, checkpoint, widths=[32] * 6
+    )
 
 
 def test_a_wrong_width_is_refused(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    assert "has width 32, but its entry says 64" in refusal(tmp_path, checkpoint, widths=[64] * 4)
+    message = refusal(tmp_path, checkpoint, widths=[64] * 4)
+    assert (
+        "for `hidden_size` config.json of the checkpoint says 32 where the entry says 64" in message
+    )
+
+
+def test_a_model_whose_hidden_states_are_not_as_its_configuration_says_is_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    sample = sample_of(checkpoint, WIDTHS["gpt_neox"])
+    block = sample.forward.model.layers[2]
+    block.register_forward_hook(lambda module, inputs, output: output[..., :16])
+    sample.forward.model.final_layer_norm = torch.nn.Identity()
+    with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 16\], but its entry says"):
+        dump_embeddings(sample, tmp_path / "dump", {})
 
 
 def test_windows_longer_than_the_context_are_refused(tmp_path):
@@ -160,8 +185,8 @@ def test_activations_that_are_not_finite_are_stored_and_named(tmp_path, caplog):
     model.save_pretrained(checkpoint)
     dump(checkpoint, tmp_path / "dump", WIDTHS["gpt_neox"])
     assert "hidden state 2 of the model" in caplog.text
-    assert np.isfinite(read_hidden_states(tmp_path / "dump", 1)).all()
-    assert not np.isfinite(read_hidden_states(tmp_path / "dump", 2)).all()
+    assert np.isfinite(hidden_states(tmp_path / "dump", 1)).all()
+    assert not np.isfinite(hidden_states(tmp_path / "dump", 2)).all()
 
 
 @pytest.mark.parametrize("head", [True, False])
@@ -185,7 +210,7 @@ def test_a_truncated_weight_file_is_one_sentence(tmp_path):
 
 
 def test_a_missing_checkpoint_or_tokenizer_is_one_sentence(tmp_path):
-    assert "no config.json" in refusal(tmp_path, tmp_path / "nowhere")
+    assert "config.json is missing" in refusal(tmp_path, tmp_path / "nowhere")
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
     for file in checkpoint.glob("tokenizer*"):
         file.unlink()
@@ -229,18 +254,20 @@ def test_a_truncated_dump_is_one_sentence(tmp_path):
     file = tmp_path / "dump" / "layer_2.h5"
     file.write_bytes(file.read_bytes()[:2000])
     with pytest.raises(InputError, match=r"layer_2\.h5 cannot be read \(truncated\?\); delete"):
-        read_hidden_states(tmp_path / "dump", 2)
+        hidden_states(tmp_path / "dump", 2)
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "gpt2"])
-@pytest.mark.parametrize("batch_size", [1, 3, 16])
-def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(name, batch_size, tmp_path):
+@pytest.mark.parametrize("window_batch_size", [1, 3, 16])
+def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
+    name, window_batch_size, tmp_path
+):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
     checkpoint = save_tiny_model(tmp_path / "model", name)
     windows = [f"x{' , a' * n}" for n in range(1, 40)]  # which start with the same token
-    dump(checkpoint, tmp_path / "dump", WIDTHS[name], windows, batch_size=batch_size)
+    dump(checkpoint, tmp_path / "dump", WIDTHS[name], windows, window_batch_size=window_batch_size)
     with h5py.File(tmp_path / "dump" / "layer_0.h5") as file:
         first = file["positions"][()] == 0
     assert first.sum() == len(windows)
     for layer in range(4):
-        assert len(np.unique(read_hidden_states(tmp_path / "dump", layer)[first], axis=0)) == 1
+        assert len(np.unique(hidden_states(tmp_path / "dump", layer)[first], axis=0)) == 1

@@ -50,9 +50,7 @@ def test_a_model_that_finds_room_in_one_other_place_stays_there(tmp_path, caplog
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "opt"])
 def test_a_model_in_several_places_computes_what_it_does_in_one(name, last_layer, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
-    windows = tokenise(
-        load_tokenizer(checkpoint), WINDOWS, keep_special_tokens=True, keep_first_token=True
-    )
+    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
     results = []
     for spread in (False, True):
         model = transformers.AutoModelForCausalLM.from_pretrained(checkpoint).eval()
@@ -66,8 +64,8 @@ def test_a_model_in_several_places_computes_what_it_does_in_one(name, last_layer
             last_layer=last_layer,
         )
         computed = forward.hidden_states(windows, 0, [next_tokens(w) for w in windows])
-        rows = [list(computed.kept_rows(layer)) for layer in range(len(computed.states))]
-        results.append((rows, computed.likelihoods()))
+        rows = [list(computed.rows(layer)) for layer in range(len(computed.states))]
+        results.append((rows, computed.sums.values()))
     (rows, sums), (rows_spread, sums_spread) = results
     for layer, spread in zip(rows, rows_spread, strict=True):
         for expected, found in zip(layer, spread, strict=True):

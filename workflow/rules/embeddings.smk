@@ -2,7 +2,7 @@
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
-    <results>/embeddings/{model}/{revision}/layer_{layer}.h5   layer 0 is the embedding output
+    <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
     <results>/losses/{model}/{revision}.csv   loss (nats per predicted token), predicted_tokens, vocabulary
 STEPS: dump_embeddings, one forward pass per checkpoint.
 """

@@ -8,11 +8,21 @@ from typing import Any
 
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.embeddings.dump import dump_embeddings
-from shape_of_learning.embeddings.sample_arguments import add_sample_arguments, load_sample
+from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
+from shape_of_learning.script_arguments.sample import add_sample_arguments
 
 
-def main(revision: str, output: Path, loss: Path, **sampled: Any) -> None:
+def main(
+    model: str,
+    revision: str,
+    text: Path,
+    protocol: SamplingProtocol,
+    output: Path,
+    loss: Path,
+    **loaded: Any,
+) -> None:
     """Run the windows and write one HDF5 file per layer into the folder `output`.
 
     The table `loss` has one row, the checkpoint's cross-entropy on these windows.
@@ -20,30 +30,23 @@ def main(revision: str, output: Path, loss: Path, **sampled: Any) -> None:
     import torch
     import transformers
 
-    sample = load_sample(**sampled)
-    origin = sampled["checkpoint"] / "checkpoint.json"
-    cross_entropy = dump_embeddings(
-        sample,
-        output,
-        {
-            "model": sampled["model"],
-            "revision": revision,
-            "checkpoint": origin.read_text(encoding="utf-8") if origin.exists() else "{}",
-            "text": str(sampled["text"]),
-            **{name: sampled[name] for name in ("windows", "window_characters", "seed")},
-            "protocol": json.dumps(vars(sample.protocol)),
-            "versions": json.dumps(
-                {"torch": torch.__version__, "transformers": transformers.__version__}
-            ),
-        },
-    )
+    windows = draw_windows(text, protocol)
+    sample = SampleRun.load(windows=windows, protocol=protocol, **loaded)
+    origin = loaded["checkpoint"] / "checkpoint.json"
+    attributes = {
+        "model": model,
+        "revision": revision,
+        "checkpoint": origin.read_text(encoding="utf-8") if origin.exists() else "{}",
+        "protocol": protocol.to_json(),
+        "versions": json.dumps(
+            {"torch": torch.__version__, "transformers": transformers.__version__}
+        ),
+    }
+    cross_entropy = dump_embeddings(sample, output, attributes)
     # Last: who finds a loss finds whole embeddings.
     write_loss(loss, cross_entropy)
     logging.getLogger("shape_of_learning").info(
-        "%d tokens in %s, %.4f nats per predicted token",
-        sample.batches.tokens,
-        output,
-        cross_entropy.loss,
+        "%d tokens in %s, %.4f nats per predicted token", sample.tokens, output, cross_entropy.loss
     )
 
 

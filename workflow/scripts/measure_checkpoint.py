@@ -1,22 +1,27 @@
-"""Measure all layers of one checkpoint on sampled windows, while they go through it; nothing else is written.
+"""Measure all layers of one checkpoint on sampled windows; no hidden states are written.
 
-Where there is a GPU, it measures, too, what it has in its memory.
+Where there is a GPU, it measures, too.
 """
 
 import argparse
+import json
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.losses import write_loss
-from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
-from shape_of_learning.embeddings.sample_arguments import add_sample_arguments, load_sample
+from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
+from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch
-from shape_of_learning.metrics.layer import layer_values
-from shape_of_learning.metrics.measurements import BatchValue, write_batch_values
+from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.measurements import BatchValue, write_measurements
+from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.script_arguments.sample import add_sample_arguments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,32 +30,70 @@ if TYPE_CHECKING:
 logger = logging.getLogger("shape_of_learning")
 
 
-def main(revision: str, batch_vectors: int, output: Path, loss: Path, **sampled: Any) -> None:
-    """Write one table per layer and estimator into the folder `output`, and the loss."""
-    sample = load_sample(**sampled)
-    require_one_batch(sample.batches.tokens, batch_vectors)
-    model, seed = sampled["model"], sampled["seed"]
-    with atomic_write(output) as folder:
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured, and of which rows; keys of the configuration."""
 
-        def measure(
-            layer: int, vectors: "np.ndarray | torch.Tensor"
-        ) -> dict[str, list[BatchValue]]:
-            stream = random_stream(seed, "batches", model=model, revision=revision, layer=layer)
-            return layer_values(vectors, batch_vectors, stream)
+    measures: dict[str, ChosenMeasure]
+    selection: Selection
+    batch_vectors: int
+    neighbours: int
 
-        def write(layer: int, values: dict[str, list[BatchValue]]) -> None:
-            for name, column in values.items():
-                write_batch_values(folder / f"layer_{layer}" / f"{name}.csv", column)
-            logger.info("%s at %s: layer %d is measured", model, revision, layer)
+    @classmethod
+    def from_json(cls, text: str) -> "Measurement":
+        """Read the argument of this script."""
+        fields = json.loads(text)
+        measures = [ChosenMeasure.from_json(entry) for entry in fields.pop("measures")]
+        selection = Selection.from_json(fields.pop("selection"))
+        return cls({measure.name: measure for measure in measures}, selection, **fields)
 
-        cross_entropy = measure_layer_by_layer(sample, measure, write)
+
+def main(
+    model: str,
+    revision: str,
+    text: Path,
+    protocol: SamplingProtocol,
+    measurement: Measurement,
+    output: list[Path],
+    loss: Path,
+    **loaded: Any,
+) -> None:
+    """Write one table per measure, into the output of its name, and the loss."""
+    windows = draw_windows(text, protocol)
+    sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
+    kept = measurement.selection.rows(sample.rows["special"], sample.rows["positions"])
+    require_one_batch(len(kept), measurement.batch_vectors)
+    all_are_kept = len(kept) == sample.tokens
+    states = HiddenStatesInMemory(sample)
+    cross_entropy = sample.into(states)
+    del sample  # which leaves the memory of its weights to the measuring
+
+    def measure(layer: int, rows: "np.ndarray | torch.Tensor") -> dict[str, list[BatchValue]]:
+        stream = random_stream(
+            protocol.seed, "batches", model=model, revision=revision, layer=layer
+        )
+        return measure_layer(
+            rows if all_are_kept else rows[kept],
+            measurement.measures,
+            measurement.batch_vectors,
+            measurement.neighbours,
+            stream,
+        )
+
+    layers = []
+    for values in states.measured(measure, loaded["threads"]):
+        layers.append(values)
+        logger.info("%s at %s: layer %d is measured", model, revision, len(layers) - 1)
+    for path in output:
+        columns = {layer: values[path.stem] for layer, values in enumerate(layers)}
+        write_measurements(path, columns)
     write_loss(loss, cross_entropy)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_sample_arguments(parser)
-    parser.add_argument("--batch-vectors", type=int, required=True)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--measurement", type=Measurement.from_json, required=True)
+    parser.add_argument("--output", type=Path, nargs="+", required=True)
     parser.add_argument("--loss", type=Path, required=True)
     run(main, parser)

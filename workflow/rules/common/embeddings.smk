@@ -1,5 +1,7 @@
 """What the rules that run a checkpoint on sampled windows ask of it and of the configuration."""
 
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
+
 # What a local checkpoint consists of; a change of any of these files is a change of the model.
 CHECKPOINT_SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
 
@@ -30,17 +32,28 @@ def checkpoint_folder(wildcards):
     return downloaded_folder(wildcards)
 
 
-def hidden_state_widths(wildcards):
+def sampling_protocol(wildcards):
+    """How the windows are drawn and run through the model."""
+    return SamplingProtocol(
+        **CONFIGURATION.settings["sampling"],
+        seed=CONFIGURATION.settings["seed"],
+        precision=MODELS[wildcards.model].precision or setting("forward", "precision"),
+        last_layer=setting("forward", "last_layer"),
+    ).to_json()
+
+
+def model_shape(wildcards):
+    """What the checkpoint is checked against before it is run."""
     model = MODELS[wildcards.model]
-    return [model.hidden_size] * model.layers + [model.last_hidden_size]
+    keys = ("role", "layers", "hidden_size", "last_hidden_size")
+    return json.dumps({key: getattr(model, key) for key in keys})
 
 
-def model_role(wildcards):
-    return MODELS[wildcards.model].role
-
-
-def forward_precision(wildcards):
-    return MODELS[wildcards.model].precision or setting("forward", "precision")
+def measurement_at_once(wildcards):
+    """What measure_checkpoint.py measures of the hidden states, as JSON."""
+    chosen = [measure.without_words().to_json() for measure in CONFIGURATION.measures.values()]
+    neighbours = setting("measurement", "neighbours")
+    return json.dumps({"measures": chosen, "neighbours": neighbours, **MEASUREMENT})
 
 
 def unless_kept(path):
@@ -51,23 +64,11 @@ def unless_kept(path):
 # Of both rules that run it: the one that dumps hidden states and the one that measures them at once.
 SAMPLE_PARAMETERS = {
     "checkpoint": checkpoint_folder,
-    "role": model_role,
-    "widths": hidden_state_widths,
-    "precision": forward_precision,
-    "last_layer": setting("forward", "last_layer"),
-    "batch_size": setting("forward", "batch_size"),
-    "dtype": setting("embeddings", "dtype"),
-    "windows": setting("sampling", "windows"),
-    "window_characters": setting("sampling", "window_characters"),
-    "special_tokens": setting("sampling", "special_tokens"),
-    "first_token": setting("sampling", "first_token"),
-    "seed": CONFIGURATION.settings["seed"],
+    "protocol": sampling_protocol,
+    "shape": model_shape,
 }
 SAMPLE_COMMAND = (
     'python "$SCRIPTS/{rule}.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
-    " --model {wildcards.model} --revision {wildcards.revision} --role {params.role} --widths {params.widths}"
-    " --windows {params.windows} --window-characters {params.window_characters}"
-    " --special-tokens {params.special_tokens} --first-token {params.first_token}"
-    " --precision {params.precision} --last-layer {params.last_layer}"
-    " --batch-size {params.batch_size} --dtype {params.dtype} --seed {params.seed} --threads {threads}"
+    " --model {wildcards.model:q} --revision {wildcards.revision:q}"
+    " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
 )

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shape_of_learning.checkpoints.losses import CrossEntropy
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.embeddings.sample_run import SampleRun
@@ -29,22 +27,17 @@ def dump_embeddings(
     Returns
     -------
     CrossEntropy
-        Of the checkpoint on all windows, whichever of their tokens are stored.
+        Of the checkpoint on all windows.
 
     Raises
     ------
     InputError
         If the disk is too small, and as :meth:`SampleRun.into`.
     """
-    widths, dtype = sample.batches.widths, sample.protocol.dtype
-    tokens = sample.batches.tokens
-    needed = sum(file_bytes(tokens, width, np.dtype(dtype)) for width in widths)
-    require_space(destination, needed)
+    require_space(destination, sum(file_bytes(sample.tokens, width) for width in sample.widths))
     with atomic_write(destination) as folder:
         folder.mkdir()
-        writer = HiddenStateWriter(
-            folder, widths, sample.token_ids, sample.positions, attributes, dtype
-        )
+        writer = HiddenStateWriter(folder, sample.widths, sample.rows, attributes)
         try:
             return sample.into(writer)
         finally:

@@ -2,15 +2,16 @@
 
 import gc
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.embeddings.computed_batch import ComputedBatch
+from shape_of_learning.embeddings.copies import Copies, Copy
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens, negative_log_likelihood
-from shape_of_learning.embeddings.host_copies import HostCopies
 from shape_of_learning.embeddings.loading import load_model
 from shape_of_learning.embeddings.placement import default_device
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
@@ -25,6 +26,30 @@ if TYPE_CHECKING:
 
 # What the normalisation after the last block is called: GPT-NeoX and OPT, GPT-2 and kin, Llama and kin.
 FINAL_NORMS = ("final_layer_norm", "ln_f", "norm")
+
+
+@dataclass(frozen=True)
+class ComputedWindowBatch:
+    """What a window batch gives; on a GPU it may still be on its way.
+
+    Attributes
+    ----------
+    windows : list of TokenisedWindow
+        In the order of the first rows of what follows; further rows fill up.
+    states : list of Copy of float32, shape (rows, length, width)
+        By layer, embedding output first.
+    sums : Copy of float64, shape (windows,), or None
+        Negative log-likelihood of each window's predicted tokens, in nats.
+    """
+
+    windows: list[TokenisedWindow]
+    states: list[Copy]
+    sums: Copy | None
+
+    def rows(self, layer: int) -> "Iterator[np.ndarray | torch.Tensor]":
+        """Wait for a layer; yield the rows of each window, float32 of shape (length, width)."""
+        for window, values in zip(self.windows, self.states[layer].values(), strict=False):
+            yield values[: len(window.ids)]
 
 
 class ForwardPass:
@@ -55,14 +80,14 @@ class ForwardPass:
         import torch
 
         _compute_exactly()
-        # One thread per batch: sums are then formed in the same order whatever the number of cores.
+        # One thread per window batch: sums are then formed in the same order whatever the number of cores.
         torch.set_num_threads(1)
         self.model, self.head, self.device = model, head, device
         self.config = self.model.config
         # A pass keeps nothing that it is not asked for, whatever the checkpoint's own configuration says.
         self.config.use_cache = False
         self.config.output_hidden_states = self.config.output_attentions = False
-        self._copies = HostCopies()
+        self._copies = Copies()
         self._block_output = threading.local()
         # Without a final norm the last hidden state is before it already.
         self._before_final_norm = last_layer == "before_final_norm" and self._has_final_norm()
@@ -78,6 +103,7 @@ class ForwardPass:
         precision: str,
         last_layer: str,
         device: "torch.device | None" = None,
+        beside: int = 0,
     ) -> "ForwardPass":
         """Load a checkpoint.
 
@@ -93,13 +119,17 @@ class ForwardPass:
             As above.
         device : torch.device, optional
             By default the first GPU, or the CPU where there is none.
+        beside : int
+            As in :func:`~shape_of_learning.embeddings.loading.load_model`.
         """
         import transformers
 
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         device = device or default_device()
-        model, head, device = load_model(folder, role=role, precision=precision, device=device)
+        model, head, device = load_model(
+            folder, role=role, precision=precision, device=device, beside=beside
+        )
         return cls(model, head, device=device, last_layer=last_layer)
 
     def context(self) -> int | None:
@@ -124,7 +154,7 @@ class ForwardPass:
         return min(torch.cuda.mem_get_info(gpu)[0] for gpu in gpus | {self.device})
 
     def release_memory(self) -> None:
-        """Give back what a batch that failed has left behind."""
+        """Give back what a window batch that failed has left behind."""
         import torch
 
         self._block_output.value = None
@@ -132,14 +162,67 @@ class ForwardPass:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def run(
+    def hidden_states(
+        self,
+        windows: list[TokenisedWindow],
+        padding: int,
+        predicted: list[PredictedTokens] | None = None,
+        shape: tuple[int, int] | None = None,
+        destination: "str | torch.device" = "cpu",
+    ) -> ComputedWindowBatch:
+        """Run one window batch, padded on the right and masked.
+
+        Parameters
+        ----------
+        windows : list of TokenisedWindow
+            The windows.
+        padding : int
+            Token that fills up short windows. RoBERTa derives positions from it, so it must be the
+            tokenizer's own where there is one.
+        predicted : list of PredictedTokens, optional
+            What the head has to predict in each window. Where it is shown another text than the
+            window's, as a masked language model is, the blocks are run once more.
+        shape : tuple of int, optional
+            Rows and length of what the model sees; see :class:`WindowBatch`. By default just enough.
+        destination : str or torch.device
+            Where the hidden states go.
+
+        Returns
+        -------
+        ComputedWindowBatch
+            On a GPU it may not be computed yet, so that the caller can queue the next one.
+        """
+        import torch
+
+        copy = partial(self._copies.start, destination=torch.device(destination))
+        with torch.inference_mode():
+            texts = [window.ids for window in windows]
+            output = self._run(texts, padding, shape, output_hidden_states=True)
+            kind, last = type(output), output.last_hidden_state
+            states = list(output.hidden_states)
+            if self._before_final_norm:
+                states[-1] = self._block_output.value
+                self._block_output.value = None
+            del output
+            # Each leaves the model and is forgotten here, so that the next ones get its memory.
+            copies = [copy(states.pop(0), torch.float32) for _ in range(len(states))]
+            if predicted is None:
+                return ComputedWindowBatch(windows, copies, None)
+            if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
+                shown = [tokens.shown for tokens in predicted]
+                last = self._run(shown, padding, shape).last_hidden_state
+            likelihoods = self._likelihoods(last, kind, predicted)
+            likelihoods = self._copies.start(likelihoods, torch.float64, torch.device("cpu"))
+            return ComputedWindowBatch(windows, copies, likelihoods)
+
+    def _run(
         self,
         texts: list[np.ndarray],
         padding: int,
         shape: tuple[int, int] | None = None,
         **options: Any,
     ) -> "ModelOutput":
-        """Run the base model on texts, each an array of tokens; arguments as below."""
+        """Run the base model on texts, each an array of tokens."""
         import torch
 
         rows, length = shape or (len(texts), max(map(len, texts)))
@@ -155,91 +238,11 @@ class ForwardPass:
             **options,
         )
 
-    def hidden_states(
-        self,
-        windows: list[TokenisedWindow],
-        padding: int,
-        predicted: list[PredictedTokens] | None = None,
-        shape: tuple[int, int] | None = None,
-    ) -> ComputedBatch:
-        """Run one batch of windows, padded on the right and masked.
-
-        Parameters
-        ----------
-        windows : list of TokenisedWindow
-            The batch.
-        padding : int
-            Token that fills up short windows. RoBERTa derives positions from it, so it must be the
-            tokenizer's own where there is one.
-        predicted : list of PredictedTokens, optional
-            What the head has to predict in each window. Where it is shown another text than the
-            window's, as a masked language model is, the blocks are run once more.
-        shape : tuple of int, optional
-            Rows and length of what the model sees; see :class:`Batch`. By default just enough.
-
-        Returns
-        -------
-        ComputedBatch
-            On a GPU it may not be computed yet, so that the caller can queue the next one.
-        """
-        import torch
-
-        with torch.inference_mode():
-            output = self.run(_texts(windows), padding, shape, output_hidden_states=True)
-            kind, last = type(output), output.last_hidden_state
-            states = self.states_of(output)
-            del output
-            # Each leaves the GPU and is forgotten here, so that the next batch gets its memory.
-            copies = [self._copies.start(states.pop(0), torch.float32) for _ in range(len(states))]
-            if predicted is None:
-                return ComputedBatch(windows, copies, None)
-            likelihoods = self._likelihoods(last, kind, windows, padding, predicted, shape)
-            return ComputedBatch(windows, copies, self._copies.start(likelihoods, torch.float64))
-
-    def likelihoods(
-        self,
-        windows: list[TokenisedWindow],
-        padding: int,
-        predicted: list[PredictedTokens] | None = None,
-        shape: tuple[int, int] | None = None,
-    ) -> "torch.Tensor | None":
-        """Run one batch of windows, arguments as above, for what the head makes of it; in inference mode.
-
-        Returns
-        -------
-        tensor of float64, shape (windows,), or None
-            Negative log-likelihood of each window's predicted tokens, in nats.
-        """
-        output = self.run(_texts(windows), padding, shape)
-        self._block_output.value = None
-        if predicted is None:
-            return None
-        kind, last = type(output), output.last_hidden_state
-        return self._likelihoods(last, kind, windows, padding, predicted, shape)
-
-    def states_of(self, output: "ModelOutput") -> list["torch.Tensor"]:
-        """Return the hidden states of all layers, embedding output first, that a run was asked for."""
-        states = list(output.hidden_states)
-        if self._before_final_norm:
-            states[-1] = self._block_output.value
-            self._block_output.value = None
-        return states
-
     def _likelihoods(
-        self,
-        last: "torch.Tensor",
-        kind: type,
-        windows: list[TokenisedWindow],
-        padding: int,
-        predicted: list[PredictedTokens],
-        shape: tuple[int, int] | None,
+        self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]
     ) -> "torch.Tensor":
         import torch
 
-        if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
-            last = self.run(
-                [tokens.shown for tokens in predicted], padding, shape
-            ).last_hidden_state
         logits = partial(self.head.logits, kind=kind)
         return torch.stack(
             [
@@ -273,10 +276,6 @@ class ForwardPass:
 
     def _keep_block_output(self, module: Any, inputs: Any, output: Any) -> None:
         self._block_output.value = output[0] if isinstance(output, tuple) else output
-
-
-def _texts(windows: list[TokenisedWindow]) -> list[np.ndarray]:
-    return [window.ids for window in windows]
 
 
 def _compute_exactly() -> None:

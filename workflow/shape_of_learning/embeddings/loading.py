@@ -5,8 +5,8 @@ import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.embeddings.batch_size import memory_is_exhausted
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
+from shape_of_learning.embeddings.memory import memory_is_exhausted, require_memory
 from shape_of_learning.embeddings.placement import spreading, weight_bytes
 from shape_of_learning.errors import InputError
 
@@ -21,7 +21,7 @@ UNUSED_WEIGHTS = ("pooler.",)
 
 
 def load_model(
-    folder: Path, *, role: str, precision: str, device: "torch.device"
+    folder: Path, *, role: str, precision: str, device: "torch.device", beside: int = 0
 ) -> tuple["PreTrainedModel", LanguageModelHead | None, "torch.device"]:
     """Load the base model of a checkpoint and, if it has one, its language-model head.
 
@@ -36,6 +36,10 @@ def load_model(
     device : torch.device
         Where to. A model too large for that GPU is spread over all visible ones
         (:func:`~shape_of_learning.embeddings.placement.spreading`).
+
+    beside : int
+        Bytes that something else will take in memory of the host, of which there must be enough for both
+        if it is not 0.
 
     Returns
     -------
@@ -55,6 +59,11 @@ def load_model(
     import transformers
 
     config = _read(transformers.AutoConfig, folder)
+    if beside and device.type == "cpu":
+        weights = weight_bytes(transformers.AutoModel, config, precision)
+        require_memory(
+            weights + beside, f"the weights in {folder} and all hidden states of the sample"
+        )
     with_head, known = {
         "decoder": (transformers.AutoModelForCausalLM, transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),

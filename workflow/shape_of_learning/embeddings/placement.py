@@ -50,7 +50,7 @@ def spreading(needed: int, free: int) -> dict[str, str]:
     dict
         Empty if it can. Else the model is spread over all visible GPUs and, if they are too small
         together, over host memory and, where its weights are safetensors, disk; from there they come
-        for each batch: slow, but it ends.
+        for each window batch: slow, but it ends.
     """
     if needed <= SHARE_FOR_WEIGHTS * free:
         return {}

@@ -2,24 +2,39 @@
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.embeddings.batch_run import BatchRun
+from shape_of_learning.checkpoints.model_entry import check_against_entry, read_configuration_file
+from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.embeddings.cross_entropy import (
     PredictedTokens,
     masked_tokens,
     mean_over_windows,
     next_tokens,
 )
-from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter
+from shape_of_learning.embeddings.forward_pass import ComputedWindowBatch, ForwardPass
+from shape_of_learning.embeddings.memory import memory_is_exhausted
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
+from shape_of_learning.embeddings.window_batch_size import automatic_window_batch_size
+from shape_of_learning.embeddings.window_batches import (
+    WindowBatch,
+    window_batches_by_length,
+    window_batches_of_equal_work,
+)
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.arrays import is_finite
+from shape_of_learning.random_streams import random_stream
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 if TYPE_CHECKING:
     import torch
@@ -27,24 +42,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class SampleProtocol:
-    """Every choice that the hidden states depend on besides checkpoint and text.
+class HiddenStateStore(Protocol):
+    """Where hidden states go: files, or memory.
 
     Attributes
     ----------
-    batch_size : int or None
-        None to choose by free memory; see :meth:`BatchRun.write`.
-    dtype : str
-        ``"float32"`` or ``"float16"``, of what is stored or measured; the forward pass has its `precision`.
+    device : str or torch.device
+        Where it takes them from: a GPU only if it keeps them there.
     """
 
-    keep_special_tokens: bool = True
-    keep_first_token: bool = True
-    precision: str = "float32"
-    last_layer: str = "after_final_norm"
-    batch_size: int | None = None
-    dtype: str = "float32"
+    device: "str | torch.device"
+
+    def write(self, layer: int, rows: slice, values: "np.ndarray | torch.Tensor") -> None:
+        """Store `values`, float32 of shape (rows, width); where memory was exhausted, once more."""
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Take note of what is known only once all is computed."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +66,51 @@ class SampleRun:
 
     Attributes
     ----------
-    batches : BatchRun
-        How they go.
-    protocol : SampleProtocol
-        How the windows are run.
+    forward : ForwardPass
+        The model.
+    name : str
+        How messages call it.
+    windows : list of TokenisedWindow
+        All of them; their tokens are stored in this order.
+    predicted : list of PredictedTokens or None
+        What the head has to predict in each.
+    padding : int
+        Token that fills up short windows.
+    widths : list of int, length L + 1
+        Width that each hidden state must have.
+    threads : int
+        Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
+        not depend on it.
+    window_batch_size : int or None
+        Windows that go through the model together at first; None to choose by free memory. Where memory is
+        exhausted, all are run again with half as many, so that on a GPU window batches are still of equal
+        work.
+    overflowed : set of int
+        Layers whose hidden states, as far as they are computed, hold NaN or infinity.
     """
 
-    batches: BatchRun
-    protocol: SampleProtocol
+    forward: ForwardPass
+    name: str
+    windows: list[TokenisedWindow]
+    predicted: list[PredictedTokens] | None
+    padding: int
+    widths: list[int]
+    threads: int = 1
+    window_batch_size: int | None = None
+    overflowed: set[int] = field(default_factory=set, init=False)
 
     @classmethod
     def load(
         cls,
         checkpoint: Path,
         windows: list[str],
+        protocol: SamplingProtocol,
+        shape: Mapping[str, Any],
         *,
-        role: str,
-        widths: list[int],
-        protocol: SampleProtocol,
-        masking: np.random.Generator,
         threads: int = 1,
+        window_batch_size: int | None = None,
         device: "torch.device | None" = None,
+        in_memory: bool = False,
     ) -> "SampleRun":
         """Load a checkpoint and tokenise the windows.
 
@@ -82,39 +119,36 @@ class SampleRun:
         checkpoint : Path
             Folder in Hugging Face format, with its tokenizer.
         windows : list of str
-            Texts, each tokenised and run alone; their tokens are stored in this order.
-        role : {"decoder", "encoder"}
-            Whether its loss is that of the next token or of masked tokens.
-        widths : list of int, length L + 1
-            Width that each hidden state must have.
-        protocol : SampleProtocol
-            How the windows are run.
-        masking : numpy.random.Generator
-            Draws the tokens that an encoder has to predict; the same for all that are compared.
-        threads : int
-            Batches that are computed at the same time on a CPU, one thread each, so that the numbers
-            do not depend on it.
+            Texts, each tokenised and run alone.
+        protocol : SamplingProtocol
+            How they are run.
+        shape : mapping
+            What the checkpoint must be: `role`, `layers`, `hidden_size` and `last_hidden_size`.
+        threads, window_batch_size
+            As above.
         device : torch.device, optional
             By default the first GPU, or the CPU where there is none.
+        in_memory : bool
+            Whether all hidden states are to be kept in memory, which must then have room for them.
 
         Raises
         ------
         InputError
-            If the windows are longer than the model's context, or the checkpoint cannot be loaded.
+            If the checkpoint is not of that shape, the windows are longer than the model's context, memory
+            is too small, or the checkpoint cannot be loaded.
         """
+        check_against_entry(read_configuration_file(checkpoint), where=str(checkpoint), **shape)
+        widths = [shape["hidden_size"]] * shape["layers"] + [shape["last_hidden_size"]]
         tokenizer = load_tokenizer(checkpoint)
-        tokenised = tokenise(
-            tokenizer,
-            windows,
-            keep_special_tokens=protocol.keep_special_tokens,
-            keep_first_token=protocol.keep_first_token,
-        )
+        tokenised = tokenise(tokenizer, windows)
+        tokens = sum(len(window.ids) for window in tokenised)
         forward = ForwardPass.load(
             checkpoint,
-            role=role,
+            role=shape["role"],
             precision=protocol.precision,
             last_layer=protocol.last_layer,
             device=device,
+            beside=4 * tokens * sum(widths) if in_memory else 0,
         )
         longest, context = max(len(window.ids) for window in tokenised), forward.context()
         if context is not None and longest > context:
@@ -122,65 +156,185 @@ class SampleRun:
                 f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
                 "lower `sampling.window_characters`"
             )
-        predicted = _predicted(forward, role, tokenised, tokenizer.mask_token_id, masking)
-        padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         return cls(
-            BatchRun(forward, str(checkpoint), tokenised, predicted, padding, widths, threads),
-            protocol,
+            forward,
+            str(checkpoint),
+            tokenised,
+            _predicted(forward, shape["role"], tokenised, tokenizer.mask_token_id, protocol.seed),
+            tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0,
+            widths,
+            threads,
+            window_batch_size,
         )
 
-    @property
-    def token_ids(self) -> np.ndarray:
-        """Vocabulary entry of each row, int64."""
-        return np.concatenate([window.ids[window.kept] for window in self.batches.windows])
+    @cached_property
+    def rows(self) -> dict[str, np.ndarray]:
+        """What each row of a layer is, arrays of shape (tokens,).
+
+        `token_ids`, its entry in the vocabulary, `positions`, where it is in its window, and `windows`, the
+        number of that, are int64; `special`, whether it is a special token, is bool.
+        """
+        lengths = [len(window.ids) for window in self.windows]
+        return {
+            "token_ids": np.concatenate([window.ids for window in self.windows]),
+            "positions": np.concatenate([np.arange(length) for length in lengths]),
+            "windows": np.repeat(np.arange(len(lengths)), lengths),
+            "special": np.concatenate([window.special for window in self.windows]),
+        }
 
     @property
-    def positions(self) -> np.ndarray:
-        """Position of each row within its window, int64."""
-        return np.concatenate([np.flatnonzero(window.kept) for window in self.batches.windows])
+    def tokens(self) -> int:
+        """Number of rows that each layer has."""
+        return len(self.rows["windows"])
 
-    def into(self, store: HiddenStateWriter) -> CrossEntropy:
-        """Run all windows and store their hidden states.
+    def into(self, store: HiddenStateStore) -> CrossEntropy:
+        """Run all windows and store the hidden states of all tokens.
 
         Returns
         -------
         CrossEntropy
-            Of the checkpoint on all windows, whichever of their tokens are stored; the store is told the
-            loss, too.
+            Of the checkpoint on all windows; the store is told the loss, too.
 
         Raises
         ------
         InputError
-            If memory is too small, if the model's layers are not as `widths` says, or if a hidden state
-            cannot be stored as `protocol.dtype`. One that is NaN or infinite is stored: the loss is then
-            infinite.
+            If one window alone exhausts memory, or the model's layers are not as `widths` says. A hidden
+            state that is NaN or infinite is stored: the loss is then infinite.
         """
-        loss = self.cross_entropy(self.batches.write(store, self.protocol.batch_size))
-        store.describe({"loss": loss.loss})
-        return loss
+        longest = max(len(window.ids) for window in self.windows)
+        first = self.window_batch_size or automatic_window_batch_size(self.forward, longest)
+        size = min(first, len(self.windows))
+        while size >= 1:
+            try:
+                loss = self._cross_entropy(self._store_all(store, size))
+                store.describe(
+                    {
+                        "loss": loss.loss,
+                        "window_batch_size": size,
+                        "device": self.forward.device_name(),
+                    }
+                )
+                return loss
+            except Exception as error:
+                if not memory_is_exhausted(error):
+                    raise
+                reason = " ".join(str(error).split())[:200]
+            # Only here is the error gone, and with it what its frames held in memory.
+            self.forward.release_memory()
+            logger.info("memory is exhausted by %d windows at a time (%s)", size, reason)
+            size //= 2
+        raise InputError(
+            f"memory of the {self.forward.device.type.upper()} is exhausted by one window of "
+            f"{longest} tokens through the model in {self.name} ({reason}); give the job more, set "
+            "`precision: bfloat16` in the model's entry or lower `sampling.window_characters`"
+        )
 
-    def cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
-        """Return the mean over all windows of what :attr:`batches` gives when it has run."""
-        loss = self._mean(likelihoods)
-        # Whatever the head makes of it.
-        return replace(loss, loss=math.inf) if self.batches.overflowed else loss
+    def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
+        """Run all windows; negative log-likelihood of each one's predicted tokens, zeros without any."""
+        on_cpu = self.forward.device.type == "cpu"
+        join = window_batches_by_length if on_cpu else window_batches_of_equal_work
+        batches = join(self.windows, size, self.forward.context())
+        likelihoods, number = np.zeros(len(self.windows)), 0
+        with closing(self._in_flight(batches, store.device)) as results:
+            for batch, computed in results:
+                self._store(batch, computed, store)
+                if computed.sums is not None:
+                    likelihoods[batch.windows] = computed.sums.values()
+                number += 1
+                logger.info("%s: window batch %d of %d", self.name, number, len(batches))
+                del computed  # gives its memory to the one after next
+        return likelihoods
 
-    def _mean(self, likelihoods: np.ndarray) -> CrossEntropy:
-        predicted = self.batches.predicted
-        if predicted is None:
-            return UNDEFINED
-        count = sum(len(tokens.targets) for tokens in predicted)
-        if count == 0:
-            logger.info("the loss is undefined: no window has a token to predict")
-        return mean_over_windows(likelihoods, count, self.batches.forward.head.vocabulary)
+    def _in_flight(
+        self, batches: list[WindowBatch], destination: "str | torch.device"
+    ) -> Iterator[tuple[WindowBatch, ComputedWindowBatch]]:
+        """Yield what each window batch gives, in order, while the next ones are computed."""
+        # On a GPU one thread queues the work, so that it is done in order.
+        workers = self.threads if self.forward.device.type == "cpu" else 1
+        with ThreadPoolExecutor(workers) as pool:
+            # One more than there are workers: they compute while this thread writes.
+            pending: deque[tuple[WindowBatch, Future]] = deque()
+            try:
+                for batch in batches:
+                    if len(pending) > workers:
+                        done, future = pending.popleft()
+                        yield done, future.result()
+                        del future
+                    pending.append((batch, pool.submit(self._compute, batch, destination)))
+                while pending:
+                    done, future = pending.popleft()
+                    yield done, future.result()
+                    del future
+            finally:
+                for _, future in pending:
+                    future.cancel()
+
+    def _compute(
+        self, batch: WindowBatch, destination: "str | torch.device"
+    ) -> ComputedWindowBatch:
+        windows = [self.windows[number] for number in batch.windows]
+        predicted = self.predicted and [self.predicted[number] for number in batch.windows]
+        return self.forward.hidden_states(
+            windows, self.padding, predicted, batch.shape, destination
+        )
+
+    def _store(
+        self, batch: WindowBatch, computed: ComputedWindowBatch, store: HiddenStateStore
+    ) -> None:
+        widths = [state.width for state in computed.states]
+        if widths != self.widths:
+            raise InputError(
+                f"the hidden states of the model in {self.name} have the widths {widths}, but its entry says "
+                f"{self.widths}; correct `layers`, `hidden_size` or `last_hidden_size` in config/models"
+            )
+        for layer in range(len(widths)):
+            for number, values in zip(batch.windows, computed.rows(layer), strict=True):
+                if layer not in self.overflowed and not is_finite(values):
+                    self.overflowed.add(layer)
+                    logger.warning(
+                        "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken, "
+                        "or needs `precision: float32` in its entry",
+                        layer,
+                        self.name,
+                    )
+                start = self._starts[number]
+                store.write(layer, slice(start, start + len(values)), values)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The first row of each window."""
+        return np.flatnonzero(self.rows["positions"] == 0).tolist()
+
+    def _cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
+        """Return the mean over all windows."""
+        if self.predicted is None:
+            loss = UNDEFINED
+        else:
+            count = sum(len(tokens.targets) for tokens in self.predicted)
+            if count == 0:
+                logger.info("the loss is undefined: no window has a token to predict")
+            loss = mean_over_windows(likelihoods, count, self.forward.head.vocabulary)
+        # Whatever the head makes of what overflowed.
+        return replace(loss, loss=math.inf) if self.overflowed else loss
+
+
+def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
+    """Draw the windows: all models see the same ones, so that their curves are paired.
+
+    Raises
+    ------
+    InputError
+        If the text is too short, or none.
+    """
+    stream = random_stream(protocol.seed, "windows")
+    windows, _ = sample_windows(
+        read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
+    )
+    return windows
 
 
 def _predicted(
-    forward: ForwardPass,
-    role: str,
-    windows: list[TokenisedWindow],
-    mask: int | None,
-    masking: np.random.Generator,
+    forward: ForwardPass, role: str, windows: list[TokenisedWindow], mask: int | None, seed: int
 ) -> list[PredictedTokens] | None:
     """Choose what is predicted in each window; None, and why in the log, where nothing can be."""
     if forward.head is None:
@@ -191,4 +345,6 @@ def _predicted(
     if mask is None or mask >= forward.head.vocabulary:
         logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
         return None
-    return [masked_tokens(window, mask, masking) for window in windows]
+    # No owner: all checkpoints of a model predict the same tokens.
+    stream = random_stream(seed, "masked tokens")
+    return [masked_tokens(window, mask, stream) for window in windows]

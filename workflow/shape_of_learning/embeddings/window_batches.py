@@ -1,4 +1,4 @@
-"""How windows of text are joined to the batches of a forward pass."""
+"""How windows of text are joined to the window batches that go through a model together."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 
-# The longest window is padded to a multiple of 2^4 3, so that the tokens of a batch have divisors
+# The longest window is padded to a multiple of 2^4 3, so that its tokens have divisors
 # close to whatever length the other windows have.
 LENGTH_UNIT = 48
 # With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
@@ -15,7 +15,7 @@ LEAST_TOKENS = 16
 
 
 @dataclass(frozen=True)
-class Batch:
+class WindowBatch:
     """Windows that go through the model together.
 
     Attributes
@@ -31,26 +31,26 @@ class Batch:
     shape: tuple[int, int]
 
 
-def batches_by_length(
+def window_batches_by_length(
     windows: list[TokenisedWindow], size: int, context: int | None
-) -> list[Batch]:
+) -> list[WindowBatch]:
     """Join `size` windows of similar length, padded to the longest of them: little is padded.
 
     But none has fewer tokens than :data:`LEAST_TOKENS`, if the context admits them, so that on a CPU, too,
-    equal vectors of different batches stay equal.
+    equal vectors of different window batches stay equal.
 
     Parameters
     ----------
     windows : list of TokenisedWindow
         All windows.
     size : int
-        How many windows one batch holds.
+        How many windows one of them holds.
     context : int or None
         Most tokens that the model takes, padding included; None for any number.
 
     Returns
     -------
-    list of Batch
+    list of WindowBatch
         Longest windows first, so that memory is exhausted at once or never.
     """
     order, lengths = _longest_first(windows)
@@ -58,33 +58,33 @@ def batches_by_length(
     for part in (order[start : start + size] for start in range(0, len(order), size)):
         longest, enough = int(lengths[part[0]]), -(-LEAST_TOKENS // len(part))
         length = enough if context is None else min(enough, context)
-        batches.append(Batch(part, (len(part), max(longest, length))))
+        batches.append(WindowBatch(part, (len(part), max(longest, length))))
     return batches
 
 
-def batches_of_equal_work(
+def window_batches_of_equal_work(
     windows: list[TokenisedWindow], size: int, context: int | None
-) -> list[Batch]:
-    """Join windows so that all batches have the same number of tokens, padding included.
+) -> list[WindowBatch]:
+    """Join windows so that all window batches have the same number of tokens, padding included.
 
-    A matrix product sees a batch as one matrix with a row for each token. On a GPU its algorithm,
+    A matrix product sees a window batch as one matrix with a row for each token. On a GPU its algorithm,
     and with it the rounding, is chosen by the number of rows. With one number of rows for all, equal
-    vectors of different batches (the first tokens of all windows, say, which in a decoder depend on
-    nothing else) stay equal bit for bit, so that duplicates are recognised. The memory that a batch
-    takes is the same for all, too.
+    vectors of different window batches (the first tokens of all windows, say, which in a decoder depend on
+    nothing else) stay equal bit for bit, so that duplicates are recognised. The memory that
+    they take is the same for all, too.
 
     Parameters
     ----------
     windows : list of TokenisedWindow
         All windows.
     size : int
-        How many of the longest windows one batch holds; of shorter ones it holds more.
+        How many of the longest windows one of them holds; of shorter ones it holds more.
     context : int or None
         Most tokens that the model takes, padding included; None for any number.
 
     Returns
     -------
-    list of Batch
+    list of WindowBatch
         Longest windows first. The shapes differ, their products do not.
     """
     order, lengths = _longest_first(windows)
@@ -97,7 +97,7 @@ def batches_of_equal_work(
     while start < len(order):
         needed = max(1, int(lengths[order[start]]))
         rows = max(rows for rows in divisors if tokens // rows >= needed)
-        batches.append(Batch(order[start : start + rows], (rows, tokens // rows)))
+        batches.append(WindowBatch(order[start : start + rows], (rows, tokens // rows)))
         start += rows
     return batches
 

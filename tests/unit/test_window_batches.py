@@ -11,8 +11,8 @@ from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_toke
 from shape_of_learning.embeddings.window_batches import (
     LEAST_TOKENS,
     LENGTH_UNIT,
-    batches_by_length,
-    batches_of_equal_work,
+    window_batches_by_length,
+    window_batches_of_equal_work,
 )
 from tiny_models import save_stirred_model
 
@@ -20,14 +20,14 @@ LENGTHS = st.lists(st.integers(1, 700), min_size=1, max_size=60)
 
 
 def windows_of(lengths):
-    return [TokenisedWindow(np.full(n, 7), np.ones(n, bool), np.zeros(n, bool)) for n in lengths]
+    return [TokenisedWindow(np.full(n, 7), np.zeros(n, bool)) for n in lengths]
 
 
 @given(LENGTHS, st.integers(1, 64), st.sampled_from([None, 700, 1024]))
-def test_batches_of_equal_work_hold_every_window_once_and_have_equally_many_tokens(
+def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_many_tokens(
     lengths, size, context
 ):
-    batches = batches_of_equal_work(windows_of(lengths), size, context)
+    batches = window_batches_of_equal_work(windows_of(lengths), size, context)
     held = np.concatenate([batch.windows for batch in batches])
     assert sorted(held.tolist()) == list(range(len(lengths)))
     assert len({rows * length for rows, length in (batch.shape for batch in batches)}) == 1
@@ -40,21 +40,21 @@ def test_batches_of_equal_work_hold_every_window_once_and_have_equally_many_toke
 
 @given(LENGTHS, st.integers(1, 64))
 def test_a_batch_of_equal_work_is_no_larger_than_asked_for(lengths, size):
-    rows, length = batches_of_equal_work(windows_of(lengths), size, None)[0].shape
+    rows, length = window_batches_of_equal_work(windows_of(lengths), size, None)[0].shape
     rounded = -(-max(lengths) // LENGTH_UNIT) * LENGTH_UNIT
     assert rows * length == min(size, len(lengths)) * rounded
 
 
-def test_little_is_padded_in_batches_of_equal_work():
+def test_little_is_padded_in_window_batches_of_equal_work():
     lengths = [*np.random.default_rng(0).normal(120, 25, 128).astype(int).tolist(), 400]
-    batches = batches_of_equal_work(windows_of(lengths), 8, None)
+    batches = window_batches_of_equal_work(windows_of(lengths), 8, None)
     computed = sum(rows * length for rows, length in (batch.shape for batch in batches))
     to_the_longest = len(lengths) * max(lengths)
     assert sum(lengths) < computed < to_the_longest / 2
 
 
-def test_batches_by_length_are_as_long_as_their_longest_window():
-    batches = batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
+def test_window_batches_by_length_are_as_long_as_their_longest_window():
+    batches = window_batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
     assert [(batch.windows.tolist(), batch.shape) for batch in batches] == [
         ([1, 3], (2, 90)),
         ([2, 0], (2, 50)),
@@ -64,14 +64,14 @@ def test_batches_by_length_are_as_long_as_their_longest_window():
 
 @given(LENGTHS, st.integers(1, 64), st.sampled_from([None, 700, 1024]))
 def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, context):
-    for batch in batches_by_length(windows_of(lengths), size, context):
+    for batch in window_batches_by_length(windows_of(lengths), size, context):
         rows, length = batch.shape
         assert rows * length >= LEAST_TOKENS
         assert max(lengths[number] for number in batch.windows) <= length
 
 
 def test_a_small_batch_is_padded_no_further_than_the_context():
-    assert batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
+    assert window_batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
 
 
 def passes(checkpoint, batches, windows, predicted=None):
@@ -91,9 +91,9 @@ def passes(checkpoint, batches, windows, predicted=None):
             [predicted[n] for n in batch.windows],
             batch.shape,
         )
-        sums[batch.windows] = computed.likelihoods()
+        sums[batch.windows] = computed.sums.values()
         for layer in range(len(computed.states)):
-            for n, values in zip(batch.windows, computed.kept_rows(layer), strict=True):
+            for n, values in zip(batch.windows, computed.rows(layer), strict=True):
                 rows[int(n), layer] = values
     return rows, sums
 
@@ -101,13 +101,13 @@ def passes(checkpoint, batches, windows, predicted=None):
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "gpt2"])
 def test_rows_that_fill_up_and_padding_change_nothing(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
-    windows = tokenise(
-        load_tokenizer(checkpoint), WINDOWS, keep_special_tokens=True, keep_first_token=True
-    )
+    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
     predicted = [next_tokens(window) for window in windows]
-    full = batches_of_equal_work(windows, 2, 128)
+    full = window_batches_of_equal_work(windows, 2, 128)
     assert any(len(batch.windows) < batch.shape[0] for batch in full)
-    alone, sums_alone = passes(checkpoint, batches_by_length(windows, 1, None), windows, predicted)
+    alone, sums_alone = passes(
+        checkpoint, window_batches_by_length(windows, 1, None), windows, predicted
+    )
     together, sums_together = passes(checkpoint, full, windows, predicted)
     for key, expected in alone.items():
         # As in test_embedding_dump: a few hundred roundings in a row.

@@ -1,4 +1,4 @@
-"""Copies of tensors to host memory, which on a GPU go on while it computes."""
+"""Copies of tensors to where they are stored; from a GPU to host memory they go on while it computes."""
 
 from typing import TYPE_CHECKING
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     import torch
 
 
-class HostCopy:
-    """A tensor on its way to host memory.
+class Copy:
+    """A tensor on its way.
 
     Parameters
     ----------
-    tensor : tensor on the CPU
+    tensor : tensor
         Where it goes to.
     arrived : torch.cuda.Event, optional
         Until this has happened the content is undefined; None if it is there.
@@ -28,14 +28,14 @@ class HostCopy:
         """Size of the last dimension."""
         return self._tensor.shape[-1]
 
-    def array(self) -> np.ndarray:
-        """Wait for it and return it, without another copy."""
+    def values(self) -> "np.ndarray | torch.Tensor":
+        """Wait for it and return it, without another copy: an array, or a tensor that is on a GPU."""
         if self._arrived is not None:
             self._arrived.synchronize()
-        return self._tensor.numpy()
+        return self._tensor.numpy() if self._tensor.device.type == "cpu" else self._tensor
 
 
-class HostCopies:
+class Copies:
     """Start copies that need not be waited for.
 
     Notes
@@ -49,16 +49,18 @@ class HostCopies:
     def __init__(self) -> None:
         self._streams: dict[torch.device, torch.cuda.Stream] = {}
 
-    def start(self, tensor: "torch.Tensor", dtype: "torch.dtype") -> HostCopy:
-        """Queue a copy as `dtype`; the caller may drop the tensor at once.
+    def start(
+        self, tensor: "torch.Tensor", dtype: "torch.dtype", destination: "torch.device"
+    ) -> Copy:
+        """Queue a copy as `dtype` to `destination`; the caller may drop the tensor at once.
 
-        What has been queued before on the tensor's device is computed first. A tensor on the CPU is
-        converted, if it has another type, and else taken as it is.
+        What has been queued before on the tensor's device is computed first. A tensor that is there already
+        is converted, if it has another type, and else taken as it is.
         """
         import torch
 
-        if tensor.device.type == "cpu":
-            return HostCopy(tensor.to(dtype))
+        if tensor.device.type == "cpu" or destination.type != "cpu":
+            return Copy(tensor.to(destination, dtype))
         stream = self._streams.get(tensor.device)
         if stream is None:
             stream = self._streams[tensor.device] = torch.cuda.Stream(tensor.device)
@@ -72,4 +74,4 @@ class HostCopies:
         # Waiting threads sleep: there may be one core for computing and writing.
         arrived = torch.cuda.Event(blocking=True)
         arrived.record(stream)
-        return HostCopy(host, arrived)
+        return Copy(host, arrived)

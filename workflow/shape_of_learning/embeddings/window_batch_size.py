@@ -1,6 +1,5 @@
-"""How many windows go through a model together: from free memory, and halved where that fails."""
+"""How many windows go through a model together, as free memory allows."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.embeddings.window_batches import LENGTH_UNIT
@@ -8,19 +7,17 @@ from shape_of_learning.embeddings.window_batches import LENGTH_UNIT
 if TYPE_CHECKING:
     from shape_of_learning.embeddings.forward_pass import ForwardPass
 
-# More gain nothing on a CPU, where each batch has one thread.
+# More gain nothing on a CPU, where each window batch has one thread.
 WINDOWS_ON_A_CPU = 16
 # Some thousand rows keep all multiprocessors busy in every matrix product. More would only fill
-# host memory: all layers of two batches wait there to be written, 4.4 GB for Llama-2-7B.
+# host memory: all layers of two window batches wait there to be written, 4.4 GB for Llama-2-7B.
 TOKENS_ON_A_GPU = 4096
 # The rest is for blocks of logits, what the libraries set aside, and the error of the estimate.
 SHARE_OF_FREE_MEMORY = 0.8
-# What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
-PHRASES = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
 
 
-def automatic_batch_size(forward: "ForwardPass", longest: int) -> int:
-    """Choose how many of the longest windows, of `longest` tokens, a batch should hold."""
+def automatic_window_batch_size(forward: "ForwardPass", longest: int) -> int:
+    """Choose how many of the longest windows, of `longest` tokens, go together."""
     if forward.device.type == "cpu":
         return WINDOWS_ON_A_CPU
     length = -(-longest // LENGTH_UNIT) * LENGTH_UNIT
@@ -29,13 +26,13 @@ def automatic_batch_size(forward: "ForwardPass", longest: int) -> int:
 
 
 def bytes_per_token(config: Any, length: int, itemsize: int) -> int:
-    r"""Estimate the GPU memory that one token of a batch takes during a forward pass.
+    r"""Estimate the GPU memory that one token takes during a forward pass.
 
     .. math:: s \left[2 (L + 1) d + 8 d + 3 m\right] + h T (2 s + 4) + 4 d
 
     with s bytes per number, L layers of width d, feed-forward width m, h heads and T tokens per
     row. In this order: the hidden states of all layers, twice, since in the worst case those of the
-    batch before are still on their way to the host; what a block keeps at a time (residual, norm,
+    window batch before are still on their way to the host; what a block keeps at a time (residual, norm,
     queries, keys, values and their rotated copies; gate, up and their product); attention scores,
     probabilities and their softmax in float32, where the library forms them at all; and one hidden
     state converted to float32.
@@ -62,17 +59,3 @@ def windows_that_fit(free: int, per_token: int, length: int) -> int:
     """Divide free memory by what windows of `length` tokens take; at least one, at most enough."""
     tokens = min(TOKENS_ON_A_GPU, int(SHARE_OF_FREE_MEMORY * free) // per_token)
     return max(1, tokens // length)
-
-
-def halved(size: int) -> Iterator[int]:
-    """Yield `size` and its halves, rounded down, to 1."""
-    while size >= 1:
-        yield size
-        size //= 2
-
-
-def memory_is_exhausted(error: BaseException) -> bool:
-    """Whether a smaller batch could help: PyTorch has several exceptions for it."""
-    if isinstance(error, MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in PHRASES)

@@ -2,10 +2,10 @@
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
-    <results>/within_the_pass/measurements/{model}/{revision}/layer_{layer}/{estimator}.csv   the tables of a dump
-    <results>/within_the_pass/losses/{model}/{revision}.csv
-STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It brings all windows
-    through the model side by side, layer by layer, and measures each layer while the next one is computed.
+    <results>/measurements/{model}/{revision}/{estimator}.csv   the tables of a dump
+    <results>/losses/{model}/{revision}.csv
+STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It keeps the hidden
+    states of all layers in memory until they are measured.
 """
 
 
@@ -15,8 +15,11 @@ rule measure_checkpoint:
         **CLEAN_CORPUS,
         checkpoint=checkpoint_inputs,
     output:
-        measurements=directory("<results>/within_the_pass/measurements/{model}/{revision}"),
-        loss="<results>/within_the_pass/losses/{model}/{revision}.csv",
+        measurements=expand(
+            "<results>/measurements/{{model}}/{{revision}}/{estimator}.csv",
+            estimator=CONFIGURATION.measures,
+        ),
+        loss="<results>/losses/{model}/{revision}.csv",
     log:
         "<logs>/measurements/{model}/{revision}.log",
     benchmark:
@@ -34,14 +37,13 @@ rule measure_checkpoint:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
-        science=science("measure_checkpoint"),
-        estimators=str(ESTIMATORS),
-        batch_vectors=setting("measurement", "batch_vectors"),
+        science=[science("measure_checkpoint"), *map(science_of, CONFIGURATION.measures)],
+        measurement=measurement_at_once,
     message:
         "Measuring {wildcards.model} at {wildcards.revision}"
     shell:
         # Each layer is measured by one thread, which must not start others.
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
         + SAMPLE_COMMAND
-        + " --batch-vectors {params.batch_vectors} --output {output.measurements:q}"
+        + " --measurement {params.measurement:q} --output {output.measurements:q}"
         " --loss {output.loss:q} --log {log:q}"

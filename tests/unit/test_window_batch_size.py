@@ -5,20 +5,18 @@ import pytest
 import torch
 import transformers
 
-from dumps import WINDOWS, dump
+from dumps import WINDOWS, dump, hidden_states
 from little_memory import said_with_little_memory
-from shape_of_learning.embeddings.batch_size import (
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.memory import memory_is_exhausted
+from shape_of_learning.embeddings.window_batch_size import (
     SHARE_OF_FREE_MEMORY,
     TOKENS_ON_A_GPU,
     WINDOWS_ON_A_CPU,
-    automatic_batch_size,
+    automatic_window_batch_size,
     bytes_per_token,
-    halved,
-    memory_is_exhausted,
     windows_that_fit,
 )
-from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.hidden_state_files import read_hidden_states
 from tiny_models import CONFIGURATIONS, WIDTHS, save_tiny_model
 
 LLAMA_2_7B = transformers.LlamaConfig(
@@ -30,7 +28,8 @@ def dump_with_little_memory(tmp_path, text, spare):
     """Dump eight windows through BLOOM, whose two heads take 4 T^2 bytes each for their scores."""
     checkpoint = save_tiny_model(tmp_path / "model", "bloom", head=True)
     said = said_with_little_memory(
-        'from dumps import dump; dump(checkpoint, folder / "dump", widths, windows, batch_size=8)',
+        "from dumps import dump; "
+        'dump(checkpoint, folder / "dump", widths, windows, window_batch_size=8)',
         checkpoint,
         [text] * 8,
         spare,
@@ -45,9 +44,9 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
     checkpoint, said = dump_with_little_memory(tmp_path, text, 200 * 2**20)
     assert "memory is exhausted by 8 windows at a time" in said
     assert "REFUSED" not in said
-    dump(checkpoint, tmp_path / "one", WIDTHS["bloom"], [text] * 8, batch_size=1)
+    dump(checkpoint, tmp_path / "one", WIDTHS["bloom"], [text] * 8, window_batch_size=1)
     for layer in range(4):
-        halved_, one = (read_hidden_states(tmp_path / f, layer) for f in ("dump", "one"))
+        halved_, one = (hidden_states(tmp_path / f, layer) for f in ("dump", "one"))
         np.testing.assert_allclose(halved_, one, rtol=0, atol=1e-5 * np.abs(one).max())
 
 
@@ -76,11 +75,6 @@ def test_other_errors_are_not_taken_for_exhausted_memory():
     assert memory_is_exhausted(caught.value)
 
 
-def test_a_batch_is_halved_down_to_one_window():
-    assert list(halved(12)) == [12, 6, 3, 1]
-    assert list(halved(1)) == [1]
-
-
 def test_on_a_cpu_sixteen_windows_go_together(tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
     forward = ForwardPass.load(
@@ -90,13 +84,13 @@ def test_on_a_cpu_sixteen_windows_go_together(tmp_path):
         last_layer="after_final_norm",
         device=torch.device("cpu"),
     )
-    assert automatic_batch_size(forward, 100) == WINDOWS_ON_A_CPU
+    assert automatic_window_batch_size(forward, 100) == WINDOWS_ON_A_CPU
     dump(checkpoint, tmp_path / "auto", WIDTHS["gpt_neox"], WINDOWS * 4)
-    dump(checkpoint, tmp_path / "fixed", WIDTHS["gpt_neox"], WINDOWS * 4, batch_size=16)
+    dump(checkpoint, tmp_path / "fixed", WIDTHS["gpt_neox"], WINDOWS * 4, window_batch_size=16)
     for layer in range(4):
         np.testing.assert_array_equal(
-            read_hidden_states(tmp_path / "auto", layer),
-            read_hidden_states(tmp_path / "fixed", layer),
+            hidden_states(tmp_path / "auto", layer),
+            hidden_states(tmp_path / "fixed", layer),
         )
 
 
