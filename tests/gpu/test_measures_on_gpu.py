@@ -1,4 +1,4 @@
-"""Estimators of tensors on a GPU; `tests/unit/test_on_gpu.py` runs the same functions on the CPU."""
+"""Estimators of tensors on a GPU; `tests/unit/test_on_gpu.py` measures on a pretended one."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_measures_are_those_of_the_cpu_and_made_on_the_gpu(name, dtype):
             on_gpu = X.to(GPU)  # before the reset, which fails where nothing has used the GPU yet
             torch.cuda.reset_peak_memory_stats(GPU)
             found = measure(on_gpu, center=center)
-            # As float64, even a block of the rows takes more than the rows themselves.
+            # As float64, the rows take twice as much again.
             assert torch.cuda.max_memory_allocated(GPU) > 2 * X.nbytes
             assert found == pytest.approx(measure(X, center=center), rel=1e-9, abs=1e-12)
     found = nearest_distances(X.to(GPU), 100)

@@ -6,7 +6,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from clouds import gaussian, hidden_states, rotation
-from hard_clouds import over_all_pairs
+from hard_clouds import CLOUDS, exactly_centred, over_all_pairs
 from shape_of_learning import average_cosine
 from shape_of_learning.estimators import average_cosine as module
 
@@ -20,6 +20,25 @@ def test_the_closed_form_is_the_mean_over_all_pairs(rows_per_block, monkeypatch)
     # Cosines lie in [-1, 1], and so do the errors of their mean in units of the last place.
     assert average_cosine(X) == pytest.approx(over_all_pairs(X), abs=1e-14)
     assert average_cosine(X, center=True) == pytest.approx(over_all_pairs(X, True), abs=1e-14)
+
+
+@pytest.mark.parametrize("rows_per_block", [7, 1024])
+@pytest.mark.parametrize(
+    ("name", "center"),
+    [(name, False) for name in CLOUDS]
+    # In these, most rows lie at the mean, as far as float64 can tell.
+    + [(name, True) for name in CLOUDS if not name.startswith("lengths")],
+)
+def test_average_cosine_of_hard_clouds_is_that_of_all_pairs(
+    name, center, rows_per_block, monkeypatch
+):
+    X = CLOUDS[name]()
+    monkeypatch.setattr(module, "BLOCK_BYTES", rows_per_block * 8 * X.shape[1])
+    # The mean is rounded relative to the largest deviation from it, and turns a row by no more than that
+    # rounding over its length.
+    lengths = np.linalg.norm(exactly_centred(X), axis=1) if center else np.ones(len(X))
+    turn = 10 * np.finfo(float).eps * float(lengths.max() / lengths.min())
+    assert average_cosine(X, center) == pytest.approx(over_all_pairs(X, center), abs=1e-14 + turn)
 
 
 def test_a_sample_estimates_the_whole():

@@ -1,14 +1,32 @@
-"""What a GPU computes, on tensors of the CPU: the same operations, and the same answers as NumPy's."""
+"""Measures of tensors on a GPU, here a pretended one, are those of the same numbers in NumPy's arrays."""
 
 import numpy as np
 import pytest
 import torch
 
 from clouds import gaussian, hidden_states
-from shape_of_learning import anisotropy, average_cosine, nearest_distances
-from shape_of_learning.estimators.arrays import NotFiniteError
-from shape_of_learning.estimators.on_gpu import average_cosine, neighbours, spectrum
-from shape_of_learning.estimators.on_gpu import blocks as on_gpu_blocks
+from pretended_cuda import pretended_cuda
+from shape_of_learning import (
+    anisotropy,
+    average_cosine,
+    distinct_rows,
+    mada,
+    mle,
+    mom,
+    nearest_distances,
+    two_nn,
+)
+from shape_of_learning.estimators import anisotropy as anisotropy_module
+from shape_of_learning.estimators import neighbours_on_gpu
+from shape_of_learning.estimators.arrays import NotFiniteError, is_finite
+
+ON_GPU = torch.device("cuda", 0)
+
+
+@pytest.fixture(autouse=True)
+def gpu():
+    with pretended_cuda() as device:
+        yield device
 
 
 def near_duplicates():
@@ -39,58 +57,108 @@ CLOUDS = {
     "scale 1e30": lambda: 1e30 * hidden_states(),
     "constant": lambda: np.full((120, 5), 0.1),
     "zero": lambda: np.zeros((120, 5)),
+    "least numbers": lambda: 1e-44 * hidden_states(n=120),
     "rows of zero": lambda: hidden_states(n=200) * (np.arange(200) % 7 > 0)[:, None],
 }
 
 
-@pytest.fixture(params=[1 << 29, 1 << 16], ids=["at once", "in blocks"])
-def blocks(request, monkeypatch):
-    monkeypatch.setattr(on_gpu_blocks, "BLOCK_BYTES", request.param)
+# Numbers that float16 and bfloat16 can tell from each other, and hold.
+OF_16_BITS = ("plain", "near-duplicates", "duplicates", "constant", "zero", "rows of zero")
+CASES = [(name, torch.float32) for name in CLOUDS]
+CASES += [(name, dtype) for name in OF_16_BITS for dtype in (torch.bfloat16, torch.float16)]
 
 
-@pytest.mark.usefixtures("blocks")
-@pytest.mark.parametrize("name", CLOUDS)
-def test_measures_are_those_of_numpy(name):
-    X = torch.from_numpy(CLOUDS[name]()).float()
-    for center in (True, False):
-        for here, there in (
-            (spectrum.anisotropy, anisotropy),
-            (cosine.average_cosine, average_cosine),
-        ):
-            expected = pytest.approx(there(X, center=center), rel=1e-9, abs=1e-12, nan_ok=True)
-            assert here(X, center=center) == expected, (here, center)
-    np.testing.assert_allclose(
-        neighbours.nearest_distances(X, 100), nearest_distances(X, 100), rtol=1e-9, atol=0
-    )
+def tensor(name, dtype=torch.float32):
+    return torch.from_numpy(CLOUDS[name]()).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_types_of_16_bits_are_taken(dtype):
-    X = torch.from_numpy(hidden_states()).to(dtype)
-    assert spectrum.anisotropy(X) == pytest.approx(anisotropy(X), rel=1e-9)
-    np.testing.assert_allclose(
-        neighbours.nearest_distances(X, 10), nearest_distances(X, 10), rtol=1e-9, atol=0
-    )
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_isotropy_is_that_of_numpy(name, dtype, center):
+    X = tensor(name, dtype)
+    for measure in (anisotropy, average_cosine):
+        expected = measure(X.double().numpy(), center=center)
+        found = measure(X.to(ON_GPU), center=center)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True), measure
+
+
+@pytest.mark.parametrize("rows_per_block", [50, 100_000])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_distances_and_dimensions_are_those_of_numpy(name, dtype, rows_per_block, monkeypatch):
+    X = tensor(name, dtype)
+    monkeypatch.setattr(neighbours_on_gpu, "BLOCK_BYTES", rows_per_block * 8 * len(X))
+    expected = nearest_distances(X.double().numpy(), 100)
+    found = nearest_distances(X.to(ON_GPU), 100)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=0)
+    for estimator in (two_nn, mada, mom, mle):
+        # Sums of logarithms of ratios, which may be near one: absolute errors of 2e-9 each.
+        assert estimator(found) == pytest.approx(estimator(expected), rel=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_distinct_rows_are_those_of_numpy(name, dtype):
+    X = tensor(name, dtype)
+    X[-1, 0] = -0.0
+    np.testing.assert_array_equal(distinct_rows(X.to(ON_GPU)), distinct_rows(X.double().numpy()))
+
+
+def test_distances_may_be_a_tensor():
+    distances = nearest_distances(hidden_states(), 20)
+    assert two_nn(torch.from_numpy(distances).to(ON_GPU)) == two_nn(distances)
+
+
+def test_a_spectrum_without_gap_is_left_to_the_gram_matrix(monkeypatch):
+    monkeypatch.setattr(anisotropy_module, "LANCZOS_RESTARTS", 1)
+    X = torch.from_numpy(gaussian(400, 300)).float()
+    assert anisotropy(X.to(ON_GPU)) == pytest.approx(anisotropy(X), rel=1e-9)
+
+
+def test_double_precision_is_measured_by_numpy():
+    X = torch.from_numpy(1e300 * hidden_states())
+    for measure in (anisotropy, average_cosine):
+        assert measure(X.to(ON_GPU)) == measure(X)
 
 
 def test_gradients_are_not_asked_for():
-    X = torch.from_numpy(hidden_states()).float().requires_grad_()
-    assert spectrum.anisotropy(X) == pytest.approx(anisotropy(X), rel=1e-9)
-    assert cosine.average_cosine(X) == pytest.approx(average_cosine(X), rel=1e-9)
-    assert len(neighbours.nearest_distances(X, 2)) == len(X)
+    X = torch.from_numpy(hidden_states()).float().to(ON_GPU).requires_grad_()
+    for measure in (anisotropy, average_cosine):
+        assert measure(X) == measure(X.detach())
+    assert len(nearest_distances(X, 2)) == len(X)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_vectors_do_not_leave_the_gpu_for_isotropy(center, gpu):
+    X = torch.from_numpy(hidden_states(n=1300, d=1100)).float().to(ON_GPU)
+    anisotropy(X, center)
+    average_cosine(X, center)
+    # Some dozen vectors of Lanczos iteration, not one of the thousand of a Gram matrix.
+    assert gpu.to_host < 100 * 8 * 1100
+    assert gpu.allocated == X.nbytes
+
+
+def test_nan_and_infinity_are_told():
+    X = torch.from_numpy(hidden_states()).float()
+    assert is_finite(X.to(ON_GPU))
+    for bad in (torch.nan, torch.inf, -torch.inf):
+        X[17, 3] = bad
+        assert not is_finite(X.to(ON_GPU))
+        for measure in (
+            anisotropy,
+            average_cosine,
+            distinct_rows,
+            lambda X: nearest_distances(X, 2),
+        ):
+            with pytest.raises(NotFiniteError, match=r"^X holds NaN or infinity, first in row 17"):
+                measure(X.to(ON_GPU))
 
 
 def test_bad_input_is_refused_as_elsewhere():
-    for function in (spectrum.anisotropy, cosine.average_cosine):
-        with pytest.raises(NotFiniteError, match=r"^X holds NaN or infinity"):
-            function(torch.tensor([[1.0, torch.nan], [0.0, 1.0]]))
+    for measure in (anisotropy, average_cosine):
         with pytest.raises(ValueError, match=r"^X must have two dimensions"):
-            function(torch.ones(1))
+            measure(torch.ones(1, device=ON_GPU))
         with pytest.raises(ValueError, match=r"^X is empty"):
-            function(torch.ones(0, 3))
+            measure(torch.ones(0, 3, device=ON_GPU))
         with pytest.raises(ValueError, match=r"^X has 1 row"):
-            function(torch.ones(1, 3), center=True)
+            measure(torch.ones(1, 3, device=ON_GPU), center=True)
     with pytest.raises(ValueError, match=r"^X has 5 rows, but k=5 neighbours take at least 6"):
-        neighbours.nearest_distances(torch.eye(5), 5)
-    with pytest.raises(NotFiniteError):
-        neighbours.nearest_distances(torch.full((5, 2), torch.inf), 2)
+        nearest_distances(torch.eye(5, device=ON_GPU), 5)
