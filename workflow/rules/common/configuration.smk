@@ -11,8 +11,9 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.configuration import FIGURES, read_configuration
+from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.curve import curve_of
+from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 
@@ -35,12 +36,15 @@ def hub_token_file():
 def read_configuration_or_stop():
     token = bool(os.environ.get("HF_TOKEN")) or hub_token_file().exists()
     try:
-        return read_configuration(config, WORKFLOW.parent / "config/models", has_hub_token=token)
+        papers = read_papers(WORKFLOW / "papers")
+        return papers, read_configuration(
+            config, WORKFLOW.parent / "config/models", papers, has_hub_token=token
+        )
     except InputError as error:
         raise WorkflowError(str(error)) from None
 
 
-CONFIGURATION = read_configuration_or_stop()
+PAPERS, CONFIGURATION = read_configuration_or_stop()
 MODELS = CONFIGURATION.models
 
 

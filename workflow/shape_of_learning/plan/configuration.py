@@ -1,41 +1,16 @@
 """The configuration, parsed once at the door into what the rules ask for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
+from shape_of_learning.plan.measure_words import MEASURES, MeasureWords
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
+from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
 from shape_of_learning.plan.schema import unknown_name, validate
-
-INTRINSIC_DIMENSION = ("two_nn", "mada", "mom")
-ANISOTROPY_MEASURES = (
-    "anisotropy",
-    "anisotropy_uncentered",
-    "average_cosine",
-    "average_cosine_centered",
-)
-
-
-@dataclass(frozen=True)
-class FigureSpecification:
-    """What one figure draws: estimators (none: just the loss), and which checkpoints of which models."""
-
-    estimators: tuple[str, ...]
-    needs_training_steps: bool
-
-
-FIGURES: dict[str, FigureSpecification] = {
-    "figure_1": FigureSpecification(("anisotropy",), False),
-    "figure_2": FigureSpecification(("anisotropy",), True),
-    "figure_3": FigureSpecification(("anisotropy",), True),
-    "figure_4": FigureSpecification(("two_nn",), True),
-    "figure_5": FigureSpecification(INTRINSIC_DIMENSION, True),
-    "anisotropy_measures": FigureSpecification(ANISOTROPY_MEASURES, False),
-    "loss_by_step": FigureSpecification((), True),
-}
 
 
 @dataclass(frozen=True)
@@ -48,10 +23,12 @@ class Configuration:
         The models of this run, without those that were left out.
     estimators : tuple of str
         Those of ``measurements.csv``.
-    figures : dict of str to tuple of str
-        The models that each figure draws; a figure without any is absent.
-    table_1 : tuple of str
-        The models of Table 1.
+    measures : dict of str to MeasureWords
+        Those of ``measurements.csv`` and of the figures.
+    figures, tables : dict of str to tuple of str
+        The models that each figure or table of a paper shows; one without any is absent.
+    estimators_of : dict of str to tuple of str
+        What is measured of each model: ``estimators`` and what figures draw of it.
     notices : tuple of str
         What is left out and why, one sentence each.
     settings : mapping
@@ -60,14 +37,20 @@ class Configuration:
 
     models: dict[str, Model]
     estimators: tuple[str, ...]
+    measures: dict[str, MeasureWords]
     figures: dict[str, tuple[str, ...]]
-    table_1: tuple[str, ...]
+    tables: dict[str, tuple[str, ...]]
+    estimators_of: dict[str, tuple[str, ...]]
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
 
 
 def read_configuration(
-    settings: Mapping[str, Any], model_folder: Path, *, has_hub_token: bool
+    settings: Mapping[str, Any],
+    model_folder: Path,
+    papers: Sequence[Paper],
+    *,
+    has_hub_token: bool,
 ) -> Configuration:
     """Validate the settings and the model entries that they name.
 
@@ -77,6 +60,8 @@ def read_configuration(
         The merged configuration files and command line.
     model_folder : Path
         Folder of the model list.
+    papers : sequence of Paper
+        Their figures and tables are keys of ``figures``.
     has_hub_token : bool
         Whether gated repositories can be asked for at all.
 
@@ -103,10 +88,9 @@ def read_configuration(
             "is written that could be kept; set one of them"
         )
     entries = read_entries(model_folder)
-    for figure, listed in settings["figures"].items():
-        for name in listed if isinstance(listed, list) else ():
-            if name not in entries:
-                raise unknown_name(name, entries, "model", f"configuration key `figures.{figure}`")
+    specifications = figures_of(papers)
+    targets = {**dict.fromkeys(specifications), **dict.fromkeys(tables_of(papers))}
+    _check_figures(settings["figures"], targets, entries)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     notices = []
@@ -120,9 +104,18 @@ def read_configuration(
             del models[model.name]
     if not models:
         raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
-    figures, table_1 = _figures(settings["figures"], models, notices)
+    figures = _models_of_figures(settings["figures"], specifications, models, notices)
+    estimators_of = _estimators_of(measurement["estimators"], figures, specifications, models)
+    asked = {name for listed in estimators_of.values() for name in listed}
     return Configuration(
-        models, tuple(measurement["estimators"]), figures, table_1, tuple(notices), settings
+        models=models,
+        estimators=tuple(measurement["estimators"]),
+        measures={name: MEASURES[name] for name in MEASURES if name in asked},
+        figures=figures,
+        tables=_models_of_tables(settings["figures"], tables_of(papers), models, notices),
+        estimators_of=estimators_of,
+        notices=tuple(notices),
+        settings=settings,
     )
 
 
@@ -142,32 +135,72 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
     return changed
 
 
-def _figures(
+def _check_figures(
+    wanted: Mapping[str, Any], targets: Mapping[str, object], entries: Entries
+) -> None:
+    for target, listed in wanted.items():
+        if target == "average_over":
+            continue
+        if target not in targets:
+            raise unknown_name(target, [*targets, "average_over"], "key", "key `figures`")
+        for name in listed if isinstance(listed, list) else ():
+            if name not in entries:
+                raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
+
+
+def _models_of_figures(
     wanted: Mapping[str, Any],
+    specifications: Mapping[str, FigureSpecification],
     models: Mapping[str, Model],
     notices: list[str],
-) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    def present(figure: str, suits: Any) -> tuple[str, ...]:
-        listed = wanted.get(figure, "all")
-        names = [n for n in (models if listed == "all" else listed) if n in models]
-        return tuple(name for name in names if suits(models[name]))
-
+) -> dict[str, tuple[str, ...]]:
     figures = {}
-    for figure, specification in FIGURES.items():
-        needs = specification.needs_training_steps
-        names = present(figure, lambda model, needs=needs: model.has_training_steps or not needs)
-        if names:
-            figures[figure] = names
-            continue
+    for figure, specification in specifications.items():
         listed = wanted.get(figure, "all")
+        names = [name for name in (models if listed == "all" else listed) if name in models]
+        if specification.needs_training_steps:
+            names = [name for name in names if models[name].has_training_steps]
+        if names:
+            figures[figure] = tuple(names)
+            continue
         asked = (
             "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
         )
-        kind = " with training steps" if needs else ""
+        kind = " with training steps" if specification.needs_training_steps else ""
         notices.append(
             f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
         )
-    table_1 = present("table_1", lambda model: model.table_1 is not None)
-    if not table_1:
-        notices.append("table_1 is left out: no model of this configuration has a `table_1` entry")
-    return figures, table_1
+    return figures
+
+
+def _models_of_tables(
+    wanted: Mapping[str, Any],
+    specifications: Mapping[str, object],
+    models: Mapping[str, Model],
+    notices: list[str],
+) -> dict[str, tuple[str, ...]]:
+    tables = {}
+    for table in specifications:
+        listed = wanted.get(table, "all")
+        names = [name for name in (models if listed == "all" else listed) if name in models]
+        if names := [name for name in names if models[name].table_1 is not None]:
+            tables[table] = tuple(names)
+        else:
+            notices.append(
+                f"{table} is left out: no model of this configuration has a `table_1` entry"
+            )
+    return tables
+
+
+def _estimators_of(
+    everywhere: Sequence[str],
+    figures: Mapping[str, tuple[str, ...]],
+    specifications: Mapping[str, FigureSpecification],
+    models: Mapping[str, Model],
+) -> dict[str, tuple[str, ...]]:
+    """What is measured of each model, without repetition."""
+    of_models = {name: dict.fromkeys(everywhere) for name in models}
+    for figure, names in figures.items():
+        for name in names:
+            of_models[name].update(dict.fromkeys(specifications[figure].estimators))
+    return {name: tuple(estimators) for name, estimators in of_models.items()}
