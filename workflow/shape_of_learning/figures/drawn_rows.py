@@ -24,9 +24,9 @@ def drawn_measurements(inputs: FigureInputs) -> Table:
     Raises
     ------
     InputError
-        If a measured checkpoint has no verdict, if one that is to be shown, filled or hollow, lacks a measure,
-        if none is shown, if a batch is there twice, or if measures whose value depends on the size of batches
-        were taken of batches of several sizes.
+        If a measured checkpoint has no verdict, if one that is to be shown, filled or hollow, lacks a
+        measure, if none is shown, if a batch is there twice, or if measures whose value depends on the size of
+        batches were taken of batches of several sizes.
     """
     rows, source = inputs.measurements.rows, inputs.measurements.source
     names = [model.name for model in inputs.models]
@@ -69,8 +69,8 @@ def require_one_checkpoint(measurements: Table) -> None:
     for model, revisions in measurements.rows.groupby("model")["revision"]:
         if revisions.nunique() > 1:
             raise InputError(
-                f"{measurements.source} has {revisions.nunique()} checkpoints of {model}, but the figure draws "
-                "one; say `checkpoints: last` in paper.yaml"
+                f"{measurements.source} has {revisions.nunique()} checkpoints of {model}, but the figure "
+                "draws one; say `checkpoints: last` in paper.yaml"
             )
 
 

@@ -51,8 +51,8 @@ class FigureInputs:
     caption : str
         What can be said before the tables are read; the function adds what they tell.
     measurements : Table, optional
-        Columns :data:`~shape_of_learning.figures.table_reader.MEASUREMENTS`. It may hold other models, measures
-        and checkpoints, see :func:`~shape_of_learning.figures.drawn_rows.drawn_measurements`.
+        Columns :data:`~shape_of_learning.figures.table_reader.MEASUREMENTS`. It may hold other models,
+        measures and checkpoints, see :func:`~shape_of_learning.figures.drawn_rows.drawn_measurements`.
     verdicts : Table, optional
         Columns :data:`~shape_of_learning.figures.table_reader.VERDICTS`; which checkpoints are shown, and why
         others are not. Without them every checkpoint is shown.

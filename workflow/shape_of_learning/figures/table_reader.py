@@ -63,7 +63,6 @@ def _read_one(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
             dtype=dict(columns),
             keep_default_na=False,
             na_values=numbers,
-            float_precision="round_trip",  # the default is off by a unit in the last place
         )
     except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
         reason = " ".join(str(error).split())

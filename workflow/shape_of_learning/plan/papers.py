@@ -49,7 +49,7 @@ class FigureSpecification:
 
 @dataclass(frozen=True)
 class TableSpecification:
-    """A table of the models whose entry has `table_1`; `write` is a function of the paper's ``figures.py``."""
+    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``."""
 
     folder: Path
     write: str
