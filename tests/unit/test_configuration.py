@@ -29,7 +29,7 @@ def demo() -> dict:
 
 def refusal(settings: dict, **options) -> str:
     with pytest.raises(InputError) as caught:
-        read_configuration(settings, MODELS, PAPERS, **{"has_hub_token": True, **options})
+        read_configuration(settings, MODELS, papers=PAPERS, **{"has_hub_token": True, **options})
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -45,7 +45,7 @@ def test_every_entry_of_the_model_list_is_valid():
 
 
 def test_the_paper_draws_every_figure_when_there_is_a_token():
-    configuration = read_configuration(paper(), MODELS, PAPERS, has_hub_token=True)
+    configuration = read_configuration(paper(), MODELS, papers=PAPERS, has_hub_token=True)
     assert set(configuration.figures) == set(figures_of(PAPERS))
     assert configuration.notices == ()
     assert configuration.figures["figure_2"] == ("bloom-3b",)
@@ -53,7 +53,7 @@ def test_the_paper_draws_every_figure_when_there_is_a_token():
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():
-    configuration = read_configuration(paper(), MODELS, PAPERS, has_hub_token=False)
+    configuration = read_configuration(paper(), MODELS, papers=PAPERS, has_hub_token=False)
     assert not any(name.startswith("llama-2") for name in configuration.models)
     assert not any(name.startswith("llama-2") for name in configuration.figures["figure_1"])
     assert sum("is gated" in notice for notice in configuration.notices) == 3
@@ -66,7 +66,7 @@ def test_without_a_token_gated_models_fail_if_that_is_asked_for():
 
 def test_a_figure_without_its_models_is_left_out_and_named():
     settings = paper() | {"models": ["gpt2"]}
-    configuration = read_configuration(settings, MODELS, PAPERS, has_hub_token=True)
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
     assert set(configuration.figures) == {"figure_1", "anisotropy_measures"}
     left_out = [notice.split()[0] for notice in configuration.notices]
     assert left_out == ["figure_2", "figure_3", "figure_4", "figure_5", "loss_by_step", "table_1"]
@@ -75,7 +75,7 @@ def test_a_figure_without_its_models_is_left_out_and_named():
 def test_what_a_figure_draws_is_measured_of_its_models_only():
     settings = paper()
     settings["measurement"]["estimators"] = ["mle"]
-    configuration = read_configuration(settings, MODELS, PAPERS, has_hub_token=True)
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
     assert configuration.estimators == ("mle",)
     assert configuration.estimators_of["gpt2-xl"] == ("mle", "anisotropy")
     assert set(configuration.estimators_of["bloom-560m"]) == {"mle", "two_nn", "mada", "mom"}
@@ -83,7 +83,7 @@ def test_what_a_figure_draws_is_measured_of_its_models_only():
 
 
 def test_the_demo_draws_every_figure():
-    configuration = read_configuration(demo(), MODELS, PAPERS, has_hub_token=False)
+    configuration = read_configuration(demo(), MODELS, papers=PAPERS, has_hub_token=False)
     assert set(configuration.figures) == set(figures_of(PAPERS))
     assert configuration.tables == {"table_1": ("demo-decoder", "demo-encoder")}
 

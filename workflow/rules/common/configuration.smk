@@ -38,7 +38,7 @@ def read_configuration_or_stop():
     try:
         papers = read_papers(WORKFLOW / "papers")
         return papers, read_configuration(
-            config, WORKFLOW.parent / "config/models", papers, has_hub_token=token
+            config, WORKFLOW.parent / "config/models", papers=papers, has_hub_token=token
         )
     except InputError as error:
         raise WorkflowError(str(error)) from None

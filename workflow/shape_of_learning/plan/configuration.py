@@ -48,8 +48,8 @@ class Configuration:
 def read_configuration(
     settings: Mapping[str, Any],
     model_folder: Path,
-    papers: Sequence[Paper],
     *,
+    papers: Sequence[Paper],
     has_hub_token: bool,
 ) -> Configuration:
     """Validate the settings and the model entries that they name.
