@@ -9,7 +9,13 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 from shape_of_learning.plan.measure_words import MEASURES, MeasureWords
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
-from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
+from shape_of_learning.plan.paper_models import (
+    check_targets,
+    estimators_of_models,
+    models_of_figures,
+    models_of_tables,
+)
+from shape_of_learning.plan.papers import Paper, figures_of, tables_of
 from shape_of_learning.plan.schema import unknown_name, validate
 
 
@@ -88,9 +94,8 @@ def read_configuration(
             "is written that could be kept; set one of them"
         )
     entries = read_entries(model_folder)
-    specifications = figures_of(papers)
-    targets = {**dict.fromkeys(specifications), **dict.fromkeys(tables_of(papers))}
-    _check_figures(settings["figures"], targets, entries)
+    drawn, written = figures_of(papers), tables_of(papers)
+    check_targets(settings["figures"], (*drawn, *written), entries)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     notices = []
@@ -104,15 +109,16 @@ def read_configuration(
             del models[model.name]
     if not models:
         raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
-    figures = _models_of_figures(settings["figures"], specifications, models, notices)
-    estimators_of = _estimators_of(measurement["estimators"], figures, specifications, models)
+    figures = models_of_figures(settings["figures"], drawn, models, notices)
+    tables = models_of_tables(settings["figures"], written, models, notices)
+    estimators_of = estimators_of_models(measurement["estimators"], drawn, figures, models)
     asked = {name for listed in estimators_of.values() for name in listed}
     return Configuration(
         models=models,
         estimators=tuple(measurement["estimators"]),
         measures={name: MEASURES[name] for name in MEASURES if name in asked},
         figures=figures,
-        tables=_models_of_tables(settings["figures"], tables_of(papers), models, notices),
+        tables=tables,
         estimators_of=estimators_of,
         notices=tuple(notices),
         settings=settings,
@@ -133,74 +139,3 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
             )
         changed[name] = file, {**entry, "training": {**entry["training"], "steps": steps}}
     return changed
-
-
-def _check_figures(
-    wanted: Mapping[str, Any], targets: Mapping[str, object], entries: Entries
-) -> None:
-    for target, listed in wanted.items():
-        if target == "average_over":
-            continue
-        if target not in targets:
-            raise unknown_name(target, [*targets, "average_over"], "key", "key `figures`")
-        for name in listed if isinstance(listed, list) else ():
-            if name not in entries:
-                raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
-
-
-def _models_of_figures(
-    wanted: Mapping[str, Any],
-    specifications: Mapping[str, FigureSpecification],
-    models: Mapping[str, Model],
-    notices: list[str],
-) -> dict[str, tuple[str, ...]]:
-    figures = {}
-    for figure, specification in specifications.items():
-        listed = wanted.get(figure, "all")
-        names = [name for name in (models if listed == "all" else listed) if name in models]
-        if specification.needs_training_steps:
-            names = [name for name in names if models[name].has_training_steps]
-        if names:
-            figures[figure] = tuple(names)
-            continue
-        asked = (
-            "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
-        )
-        kind = " with training steps" if specification.needs_training_steps else ""
-        notices.append(
-            f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
-        )
-    return figures
-
-
-def _models_of_tables(
-    wanted: Mapping[str, Any],
-    specifications: Mapping[str, object],
-    models: Mapping[str, Model],
-    notices: list[str],
-) -> dict[str, tuple[str, ...]]:
-    tables = {}
-    for table in specifications:
-        listed = wanted.get(table, "all")
-        names = [name for name in (models if listed == "all" else listed) if name in models]
-        if names := [name for name in names if models[name].table_1 is not None]:
-            tables[table] = tuple(names)
-        else:
-            notices.append(
-                f"{table} is left out: no model of this configuration has a `table_1` entry"
-            )
-    return tables
-
-
-def _estimators_of(
-    everywhere: Sequence[str],
-    figures: Mapping[str, tuple[str, ...]],
-    specifications: Mapping[str, FigureSpecification],
-    models: Mapping[str, Model],
-) -> dict[str, tuple[str, ...]]:
-    """What is measured of each model, without repetition."""
-    of_models = {name: dict.fromkeys(everywhere) for name in models}
-    for figure, names in figures.items():
-        for name in names:
-            of_models[name].update(dict.fromkeys(specifications[figure].estimators))
-    return {name: tuple(estimators) for name, estimators in of_models.items()}
