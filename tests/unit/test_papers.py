@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.paper_models import check_estimators
 from shape_of_learning.plan.papers import figures_of, read_papers, tables_of
 
 PAPERS = Path(__file__).parents[2] / "workflow" / "papers"
@@ -75,6 +76,13 @@ def test_a_wrong_figure_is_one_sentence_that_names_the_file(tmp_path, key, value
 @pytest.mark.parametrize("functions", ["def curve(:", "\0"])
 def test_functions_that_cannot_be_read_are_one_sentence(tmp_path, functions):
     assert "figures.py cannot be read" in refusal(tmp_path, PAPER, functions)
+
+
+def test_an_estimator_that_cannot_be_measured_is_one_sentence(tmp_path):
+    figures = figures_of(read_papers(write(tmp_path, PAPER)))
+    check_estimators(figures, ["mle"])
+    with pytest.raises(InputError, match="estimators of `x_figure_1`: unknown estimator `mle`"):
+        check_estimators(figures, ["mom"])
 
 
 def test_a_missing_key_is_named(tmp_path):

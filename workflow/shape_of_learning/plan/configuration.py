@@ -10,6 +10,7 @@ from shape_of_learning.metrics.registry import ESTIMATORS, NEIGHBOURS
 from shape_of_learning.plan.measure_words import MEASURES, MeasureWords
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
+    check_estimators,
     check_targets,
     estimators_of_models,
     models_of_figures,
@@ -95,6 +96,7 @@ def read_configuration(
         )
     entries = read_entries(model_folder)
     drawn, written = figures_of(papers), tables_of(papers)
+    check_estimators(drawn, MEASURES)
     check_targets(settings["figures"], (*drawn, *written), entries)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])

@@ -28,6 +28,15 @@ def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: 
                 raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
 
 
+def check_estimators(figures: Mapping[str, FigureSpecification], known: Collection[str]) -> None:
+    """Refuse figures of what cannot be measured; InputError as above."""
+    for target, figure in figures.items():
+        for name in figure.estimators:
+            if name not in known:
+                where = f"{figure.folder / 'paper.yaml'}, the estimators of `{target}`"
+                raise unknown_name(name, known, "estimator", where)
+
+
 def models_of_figures(
     wanted: Mapping[str, Any],
     figures: Mapping[str, FigureSpecification],
