@@ -72,14 +72,13 @@ def test_a_figure_without_its_models_is_left_out_and_named():
     assert left_out == ["figure_2", "figure_3", "figure_4", "figure_5", "loss_by_step", "table_1"]
 
 
-def test_what_a_figure_draws_is_measured_of_its_models_only():
-    settings = paper()
+def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
+    settings = paper() | {"models": ["gpt2"]}
     settings["measurement"]["estimators"] = ["mle"]
+    settings["figures"]["anisotropy_measures"] = []
     configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
     assert configuration.estimators == ("mle",)
-    assert configuration.estimators_of["gpt2-xl"] == ("mle", "anisotropy")
-    assert set(configuration.estimators_of["bloom-560m"]) == {"mle", "two_nn", "mada", "mom"}
-    assert "two_nn_authors" not in configuration.measures
+    assert set(configuration.measures) == {"mle", "anisotropy"}
 
 
 def test_the_demo_draws_every_figure():

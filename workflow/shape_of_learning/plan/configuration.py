@@ -12,7 +12,6 @@ from shape_of_learning.plan.model_list import Entries, Model, read_entries, read
 from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,
-    estimators_of_models,
     models_of_figures,
     models_of_tables,
 )
@@ -34,8 +33,6 @@ class Configuration:
         Those of ``measurements.csv`` and of the figures.
     figures, tables : dict of str to tuple of str
         The models that each figure or table of a paper shows; one without any is absent.
-    estimators_of : dict of str to tuple of str
-        What is measured of each model: ``estimators`` and what figures draw of it.
     notices : tuple of str
         What is left out and why, one sentence each.
     settings : mapping
@@ -47,7 +44,6 @@ class Configuration:
     measures: dict[str, MeasureWords]
     figures: dict[str, tuple[str, ...]]
     tables: dict[str, tuple[str, ...]]
-    estimators_of: dict[str, tuple[str, ...]]
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
 
@@ -113,15 +109,14 @@ def read_configuration(
         raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
     figures = models_of_figures(settings["figures"], drawn, models, notices)
     tables = models_of_tables(settings["figures"], written, models, notices)
-    estimators_of = estimators_of_models(measurement["estimators"], drawn, figures, models)
-    asked = {name for listed in estimators_of.values() for name in listed}
+    estimators = tuple(measurement["estimators"])
+    asked = {*estimators, *(name for figure in figures for name in drawn[figure].estimators)}
     return Configuration(
         models=models,
-        estimators=tuple(measurement["estimators"]),
+        estimators=estimators,
         measures={name: MEASURES[name] for name in MEASURES if name in asked},
         figures=figures,
         tables=tables,
-        estimators_of=estimators_of,
         notices=tuple(notices),
         settings=settings,
     )

@@ -1,6 +1,6 @@
-"""Which models each figure and table of the papers shows, and what is measured of them for that."""
+"""Which models each figure and table of the papers shows."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from shape_of_learning.plan.model_list import Entries, Model
@@ -91,20 +91,6 @@ def models_of_tables(
                 f"{table} is left out: no model of this configuration has a `table_1` entry"
             )
     return written
-
-
-def estimators_of_models(
-    everywhere: Sequence[str],
-    figures: Mapping[str, FigureSpecification],
-    drawn: Mapping[str, Sequence[str]],
-    models: Mapping[str, Model],
-) -> dict[str, tuple[str, ...]]:
-    """List what is measured of each model: what is measured `everywhere`, then what figures draw of it."""
-    estimators = {name: dict.fromkeys(everywhere) for name in models}
-    for figure, names in drawn.items():
-        for name in names:
-            estimators[name].update(dict.fromkeys(figures[figure].estimators))
-    return {name: tuple(listed) for name, listed in estimators.items()}
 
 
 def _present(listed: Any, models: Mapping[str, Model]) -> list[str]:
