@@ -20,14 +20,7 @@ from jobs import (
 from runs import Undisturbed
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
-# They differ from plot_figure_1 in what they draw; all save it by the same function.
-OTHER_FIGURES = {
-    "plot_anisotropy_measures",
-    "plot_dimension_by_step",
-    "plot_dimension_estimators",
-    "plot_training_profile",
-}
-KINDS = sorted({path.stem for path in SCRIPTS.glob("*.py")} - OTHER_FIGURES)
+KINDS = sorted(path.stem for path in SCRIPTS.glob("*.py"))
 
 
 @pytest.fixture(scope="module")

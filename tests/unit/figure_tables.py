@@ -4,13 +4,18 @@ import csv
 import random
 from pathlib import Path
 
-from shape_of_learning.figures.verdicts import COLUMNS as VERDICT_COLUMNS
-from shape_of_learning.metrics.measurements import COLUMNS
+from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.output import Drawing, paper_function
+from shape_of_learning.figures.style import theme
+from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
 
-HEADER = list(COLUMNS)
-VERDICT_HEADER = list(VERDICT_COLUMNS)
+PAPER = Path(__file__).parents[2] / "workflow" / "papers" / "shape_of_learning"
+HEADER = list(MEASUREMENTS)
+VERDICT_HEADER = list(VERDICTS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
 ALL += ("two_nn", "mada", "mom")
+QUANTITIES = dict(zip(ALL, ["Anisotropy"] * 2 + ["Average cosine"] * 2, strict=False))
+LABELS = {"anisotropy": "Anisotropy", "two_nn": "TwoNN", "mada": "MADA", "mom": "MOM"}
 
 
 def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=ALL, n=4096):
@@ -74,3 +79,42 @@ def write_rows(path: Path, rows, header=HEADER) -> Path:
 def read_csv(path: Path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def models_named(names, labels=(), families=(), role="decoder"):
+    """Models of a figure, labelled by their names and each its own family unless said otherwise."""
+    named = zip(names, labels or names, families or names, strict=True)
+    return [DrawnModel(*model, role) for model in named]
+
+
+def measures_named(*names):
+    """Measures of a figure."""
+    return [
+        DrawnMeasure(
+            name,
+            LABELS.get(name, name),
+            QUANTITIES.get(name, "Intrinsic dimension"),
+            depends_on_n=name in ALL[4:],
+        )
+        for name in names
+    ]
+
+
+def inputs_of(folder: Path, models, *estimators, rows=None, verdicts=None) -> FigureInputs:
+    """What a figure of these rows and verdicts is given; models by name or as they are drawn."""
+    tables = {}
+    if rows is not None:
+        path = write_rows(folder / "measurements.csv", rows)
+        tables["measurements"] = read_table([path], MEASUREMENTS)
+    if verdicts is not None:
+        path = write_verdicts(folder / "verdicts.csv", verdicts)
+        tables["verdicts"] = read_table([path], VERDICTS)
+    if isinstance(models[0], str):
+        models = models_named(models)
+    return FigureInputs(models, measures_named(*estimators), "Protocol.", **tables)
+
+
+def draw(name: str, inputs: FigureInputs, **options) -> Drawing:
+    """Draw a figure of the paper."""
+    with theme():
+        return paper_function(PAPER, name)(inputs, **options)

@@ -7,11 +7,13 @@ import yaml
 
 from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.configuration import FIGURES, read_configuration
+from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.model_list import read_entries, read_models
+from shape_of_learning.plan.papers import figures_of, read_papers
 
 CONFIG = Path(__file__).parents[2] / "config"
 MODELS = CONFIG / "models"
+PAPERS = read_papers(CONFIG.parent / "workflow" / "papers")
 
 
 def paper() -> dict:
@@ -28,7 +30,7 @@ def demo() -> dict:
 
 def refusal(settings: dict, **options) -> str:
     with pytest.raises(InputError) as caught:
-        read_configuration(settings, MODELS, **{"has_hub_token": True, **options})
+        read_configuration(settings, MODELS, papers=PAPERS, **{"has_hub_token": True, **options})
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -44,15 +46,15 @@ def test_every_entry_of_the_model_list_is_valid():
 
 
 def test_the_paper_draws_every_figure_when_there_is_a_token():
-    configuration = read_configuration(paper(), MODELS, has_hub_token=True)
-    assert set(configuration.figures) == set(FIGURES)
+    configuration = read_configuration(paper(), MODELS, papers=PAPERS, has_hub_token=True)
+    assert set(configuration.figures) == set(figures_of(PAPERS))
     assert configuration.notices == ()
     assert configuration.figures["figure_2"] == ("bloom-3b",)
-    assert len(configuration.table_1) == 6
+    assert len(configuration.tables["table_1"]) == 6
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():
-    configuration = read_configuration(paper(), MODELS, has_hub_token=False)
+    configuration = read_configuration(paper(), MODELS, papers=PAPERS, has_hub_token=False)
     assert not any(name.startswith("llama-2") for name in configuration.models)
     assert not any(name.startswith("llama-2") for name in configuration.figures["figure_1"])
     assert sum("is gated" in notice for notice in configuration.notices) == 3
@@ -65,16 +67,25 @@ def test_without_a_token_gated_models_fail_if_that_is_asked_for():
 
 def test_a_figure_without_its_models_is_left_out_and_named():
     settings = paper() | {"models": ["gpt2"]}
-    configuration = read_configuration(settings, MODELS, has_hub_token=True)
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
     assert set(configuration.figures) == {"figure_1", "anisotropy_measures"}
     left_out = [notice.split()[0] for notice in configuration.notices]
     assert left_out == ["figure_2", "figure_3", "figure_4", "figure_5", "loss_by_step", "table_1"]
 
 
+def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
+    settings = paper() | {"models": ["gpt2"]}
+    settings["measurement"]["estimators"] = ["mle"]
+    settings["figures"]["anisotropy_measures"] = []
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
+    assert configuration.estimators == ("mle",)
+    assert set(configuration.measures) == {"mle", "anisotropy"}
+
+
 def test_the_demo_draws_every_figure():
-    configuration = read_configuration(demo(), MODELS, has_hub_token=False)
-    assert set(configuration.figures) == set(FIGURES)
-    assert configuration.table_1 == ("demo-decoder", "demo-encoder")
+    configuration = read_configuration(demo(), MODELS, papers=PAPERS, has_hub_token=False)
+    assert set(configuration.figures) == set(figures_of(PAPERS))
+    assert configuration.tables == {"table_1": ("demo-decoder", "demo-encoder")}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +107,12 @@ def test_the_demo_draws_every_figure():
         ("measurement", "batch_vectors", 4096.0, "4096.0 is not of type 'integer'"),
         ("figures", "figure_1", None, "`figures.figure_1` must be `all` or a list of model names"),
         ("figures", "figure_2", ["blom-3b"], "`figures.figure_2`: unknown model `blom-3b`"),
-        ("figures", "figure_6", "all", "unknown key `figure_6` in `figures`"),
+        (
+            "figures",
+            "figure_6",
+            "all",
+            "key `figures`: unknown key `figure_6`; did you mean `figure_",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_one_sentence(section, key, value, sentence):

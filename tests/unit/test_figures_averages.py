@@ -5,10 +5,10 @@ import statistics
 
 import pytest
 
-from figure_tables import read_csv, rows_of_model, write_rows
+from figure_tables import inputs_of, read_csv, rows_of_model
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.averages import by_layer, over_layers
-from shape_of_learning.figures.tidy_table import read_measurements, select
+from shape_of_learning.figures.drawn_rows import drawn_measurements
 
 # A sum of three numbers and its square root: a few roundings; the deviations from the mean cancel
 # at most two digits, since the seeded values scatter as widely as they are large.
@@ -16,9 +16,8 @@ ROUNDING = 1e-12
 
 
 def measured(folder, rows, estimator):
-    path = write_rows(folder / "measurements.csv", rows)
     models = sorted({row["model"] for row in rows})
-    return select(read_measurements([path]), models, [estimator])
+    return drawn_measurements(inputs_of(folder, models, estimator, rows=rows))
 
 
 def test_profiles_are_means_and_sample_deviations_over_batches(tmp_path):

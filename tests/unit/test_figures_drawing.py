@@ -1,21 +1,30 @@
 """The artists of a figure hold the numbers of its CSV, and equal input gives equal bytes."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from figure_tables import read_csv, rows_of_model, verdicts_on, write_rows, write_verdicts
+from figure_tables import (
+    ALL,
+    draw,
+    inputs_of,
+    measures_named,
+    models_named,
+    read_csv,
+    rows_of_model,
+    verdicts_on,
+    write_rows,
+    write_verdicts,
+)
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.output import produce
-from shape_of_learning.figures.profiles import draw_anisotropy_measures, draw_profiles_by_role
-from shape_of_learning.figures.style import drawn_models, theme
-from shape_of_learning.figures.tidy_table import read_measurements
-from shape_of_learning.figures.training_curves import draw_dimension_by_step
-from shape_of_learning.figures.training_profile import draw_training_profile
+from shape_of_learning.figures.output import save
+from shape_of_learning.figures.style import theme
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 STEPS = [0, 1, 8, 64, 512]
@@ -24,11 +33,9 @@ FINAL = rows_of_model("a") + rows_of_model("b", layers=4) + rows_of_model("c", r
 NAMES = {"decoder": "Decoders", "encoder": "Encoders"}
 
 
-def drawn(draw, rows, models, folder, **options):
-    """Draw `rows`; the drawing and its CSV, read back."""
-    path = write_rows(folder / "measurements.csv", rows)
-    with theme():
-        drawing = draw(read_measurements([path]), drawn_models(models), "Protocol.", **options)
+def drawn(name, rows, models, folder, *estimators, **options):
+    """Draw `rows`; the figure and its CSV, read back."""
+    drawing = draw(name, inputs_of(folder, models, *estimators, rows=rows), **options)
     drawing.table.to_csv(folder / "figure.csv", index=False)
     return drawing.figure, read_csv(folder / "figure.csv")
 
@@ -59,7 +66,7 @@ def assert_bands_are(axes, points, x):
 
 
 def test_profiles_by_role_draw_their_csv(tmp_path):
-    figure, points = drawn(draw_profiles_by_role, FINAL, ["a", "b", "c"], tmp_path)
+    figure, points = drawn("profiles_by_role", FINAL, ["a", "b", "c"], tmp_path, "anisotropy")
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["Decoders", "Encoders"]
     for axes in figure.axes:
         panel = [point for point in points if NAMES[point["role"]] == axes.get_title(loc="left")]
@@ -70,12 +77,12 @@ def test_profiles_by_role_draw_their_csv(tmp_path):
 
 
 def test_profiles_by_role_show_one_panel_if_there_is_one_role(tmp_path):
-    figure, _ = drawn(draw_profiles_by_role, FINAL, ["c"], tmp_path)
+    figure, _ = drawn("profiles_by_role", FINAL, ["c"], tmp_path, "anisotropy")
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["Encoders"]
 
 
 def test_anisotropy_measures_draw_their_csv(tmp_path):
-    figure, points = drawn(draw_anisotropy_measures, FINAL, ["a", "c"], tmp_path)
+    figure, points = drawn("anisotropy_measures", FINAL, ["a", "c"], tmp_path, *ALL[:4])
     titles = {
         ("Anisotropy", "Not centred"): "anisotropy_uncentered",
         ("Anisotropy", "Centred"): "anisotropy",
@@ -92,7 +99,7 @@ def test_anisotropy_measures_draw_their_csv(tmp_path):
 
 
 def test_training_profile_draws_its_csv_from_early_to_late(tmp_path):
-    figure, points = drawn(draw_training_profile, TRAINED, ["a"], tmp_path)
+    figure, points = drawn("training_profile", TRAINED, ["a"], tmp_path, "anisotropy")
     lines = lines_of(figure.axes[0])
     assert list(lines) == [str(step) for step in STEPS]
     assert_bands_are(figure.axes[0], points, "layer")
@@ -101,14 +108,14 @@ def test_training_profile_draws_its_csv_from_early_to_late(tmp_path):
 
 
 def test_later_steps_are_drawn_darker(tmp_path):
-    figure, _ = drawn(draw_training_profile, TRAINED, ["a"], tmp_path)
+    figure, _ = drawn("training_profile", TRAINED, ["a"], tmp_path, "anisotropy")
     trained = list(lines_of(figure.axes[0]).values())[1:]
     lightness = [np.dot(_rgb(line.get_color()), [0.2126, 0.7152, 0.0722]) for line in trained]
     assert lightness == sorted(lightness, reverse=True)
 
 
 def test_step_0_of_a_training_profile_is_named_and_on_top(tmp_path):
-    figure, _ = drawn(draw_training_profile, TRAINED, ["a"], tmp_path)
+    figure, _ = drawn("training_profile", TRAINED, ["a"], tmp_path, "anisotropy")
     axes = figure.axes[0]
     untrained, *others = lines_of(axes).values()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["step 0, untrained"]
@@ -118,11 +125,13 @@ def test_step_0_of_a_training_profile_is_named_and_on_top(tmp_path):
 @pytest.mark.parametrize("progress", ["step", "tokens"])
 def test_dimension_curves_draw_their_csv(tmp_path, progress):
     figure, points = drawn(
-        draw_dimension_by_step,
+        "dimension_by_step",
         TRAINED,
         ["a", "b"],
         tmp_path,
-        estimators=["two_nn", "mada", "mom"],
+        "two_nn",
+        "mada",
+        "mom",
         progress=progress,
     )
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["TwoNN", "MADA", "MOM"]
@@ -134,7 +143,7 @@ def test_dimension_curves_draw_their_csv(tmp_path, progress):
 
 
 def test_step_0_stands_within_a_logarithmic_axis(tmp_path):
-    figure, _ = drawn(draw_dimension_by_step, TRAINED, ["a", "b"], tmp_path)
+    figure, _ = drawn("dimension_by_step", TRAINED, ["a", "b"], tmp_path, "two_nn")
     (axes,) = figure.axes
     pixels = axes.transData.transform([(step, 20) for step in STEPS])[:, 0]
     left = axes.get_window_extent().x0
@@ -147,7 +156,7 @@ def test_an_undefined_checkpoint_is_a_gap(tmp_path):
     rows = [
         row | {"value": ""} if (row["model"], row["step"]) == ("a", 8) else row for row in TRAINED
     ]
-    figure, points = drawn(draw_dimension_by_step, rows, ["a", "b"], tmp_path)
+    figure, points = drawn("dimension_by_step", rows, ["a", "b"], tmp_path, "two_nn")
     line = lines_of(figure.axes[0])["a"]
     assert list(np.isnan(line.get_ydata())) == [step == 8 for step in STEPS]
     assert [point["mean"] == "" for point in points if point["model"] == "a"] == [
@@ -157,7 +166,7 @@ def test_an_undefined_checkpoint_is_a_gap(tmp_path):
 
 def test_a_point_between_two_gaps_is_marked(tmp_path):
     rows = [row | {"value": ""} if row["layer"] in (0, 2) else row for row in rows_of_model("a")]
-    figure, _ = drawn(draw_profiles_by_role, rows, ["a"], tmp_path)
+    figure, _ = drawn("profiles_by_role", rows, ["a"], tmp_path, "anisotropy")
     line = lines_of(figure.axes[0])["a"]
     assert list(line.get_markevery()) == [False, True, False, True]
     assert line.get_marker() == "o"
@@ -165,109 +174,108 @@ def test_a_point_between_two_gaps_is_marked(tmp_path):
 
 def test_a_model_without_any_value_is_named_as_undefined(tmp_path):
     rows = FINAL + [row | {"model": "d", "value": ""} for row in rows_of_model("a")]
-    figure, _ = drawn(draw_profiles_by_role, rows, ["a", "d"], tmp_path)
+    figure, _ = drawn("profiles_by_role", rows, ["a", "d"], tmp_path, "anisotropy")
     assert "d: undefined" in [text.get_text() for text in figure.axes[0].texts]
 
 
 def test_mixed_batch_sizes_are_not_drawn(tmp_path):
     rows = rows_of_model("a", steps=STEPS) + rows_of_model("b", steps=STEPS, n=1024)
     with pytest.raises(InputError, match="mixes batches of 1024 and 4096 vectors"):
-        drawn(draw_dimension_by_step, rows, ["a", "b"], tmp_path)
+        drawn("dimension_by_step", rows, ["a", "b"], tmp_path, "two_nn")
 
 
 def test_models_without_steps_have_no_training_curve(tmp_path):
     with pytest.raises(InputError, match="no step for checkpoints of c"):
-        drawn(draw_dimension_by_step, TRAINED + rows_of_model("c"), ["a", "c"], tmp_path)
+        drawn("dimension_by_step", TRAINED + rows_of_model("c"), ["a", "c"], tmp_path, "two_nn")
 
 
 def test_a_training_profile_is_of_one_model(tmp_path):
     with pytest.raises(InputError, match="shows one model, not 2"):
-        drawn(draw_training_profile, TRAINED, ["a", "b"], tmp_path)
+        drawn("training_profile", TRAINED, ["a", "b"], tmp_path, "anisotropy")
+
+
+def test_a_profile_by_depth_shows_one_checkpoint_of_each_model(tmp_path):
+    with pytest.raises(InputError, match="has 5 checkpoints of a, but the figure draws one"):
+        drawn("profiles_by_role", TRAINED, ["a"], tmp_path, "anisotropy")
 
 
 @pytest.mark.parametrize(
-    ("draw", "rows", "options"),
+    ("name", "rows", "estimators"),
     [
-        (draw_profiles_by_role, FINAL, {}),
-        (draw_training_profile, TRAINED, {}),
-        (draw_dimension_by_step, TRAINED, {"estimators": ["two_nn", "mom"]}),
+        ("profiles_by_role", FINAL, ["anisotropy"]),
+        ("training_profile", TRAINED, ["anisotropy"]),
+        ("dimension_by_step", TRAINED, ["two_nn", "mom"]),
     ],
 )
-def test_equal_measurements_give_equal_bytes(tmp_path, draw, rows, options, monkeypatch):
-    path = write_rows(tmp_path / "measurements.csv", rows)
+def test_equal_measurements_give_equal_bytes(tmp_path, name, rows, estimators, monkeypatch):
+    inputs = inputs_of(tmp_path, ["a"], *estimators, rows=rows)
     written = []
     for epoch in ("1000000000", "2000000000"):
         # the date that matplotlib and fontTools write where they write one
         monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
         files = [tmp_path / f"{epoch}figure.{suffix}" for suffix in ("pdf", "png", "csv")]
-        pdf, png, csv = files
-        produce(draw, measurements=[path], models=["a"], pdf=pdf, png=png, csv=csv, **options)
+        drawing = draw(name, inputs)
+        with theme():
+            save(drawing, *files)
         written.append([file.read_bytes() for file in files])
     assert written[0] == written[1]
 
 
-def run_script(name, *arguments):
-    return subprocess.run(
-        [sys.executable, WORKFLOW / "scripts" / name, *map(str, arguments)],
+def run_script(folder, function, models, *arguments):
+    """Run the script; what ran, and its PDF, PNG and CSV."""
+    outputs = [folder / f"figure.{kind}" for kind in ("pdf", "png", "csv")]
+    measures = measures_named("two_nn" if "dimension" in function else "anisotropy")
+    figure = {
+        "models": [asdict(model) for model in models_named(models, [f"M {n}" for n in models])],
+        "measures": [asdict(measure) for measure in measures],
+        "options": {},
+    }
+    named = ["--function", f"shape_of_learning:{function}", "--figure", json.dumps(figure)]
+    named += ["--caption", "Protocol.", "--log", folder / "log"]
+    named += [text for file in outputs for text in (f"--{file.suffix[1:]}", file)]
+    command = [sys.executable, WORKFLOW / "scripts" / "draw_figure.py", *named, *arguments]
+    ran = subprocess.run(
+        list(map(str, command)),
         env=os.environ | {"PYTHONPATH": str(WORKFLOW)},
         capture_output=True,
         text=True,
         check=False,
     )
+    return ran, outputs
 
 
-@pytest.mark.parametrize(
-    ("script", "models"),
-    [
-        ("plot_figure_1.py", ["a", "b"]),
-        ("plot_training_profile.py", ["a"]),
-        ("plot_dimension_by_step.py", ["a", "b"]),
-        ("plot_dimension_estimators.py", ["a", "b"]),
-        ("plot_anisotropy_measures.py", ["a", "b"]),
-    ],
-)
-def test_a_script_writes_pdf_png_and_csv(tmp_path, script, models):
-    path = write_rows(tmp_path / "measurements.csv", TRAINED)
-    outputs = {kind: tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "csv")}
-    options = [text for kind, file in outputs.items() for text in (f"--{kind}", file)]
-    labels = [f"Model {name}" for name in models]
-    ran = run_script(
-        script, "--measurements", path, "--models", *models, "--labels", *labels, *options
+def test_the_script_writes_pdf_png_and_csv(tmp_path):
+    path = write_rows(tmp_path / "measurements.csv", FINAL)
+    ran, (pdf, png, csv) = run_script(
+        tmp_path, "profiles_by_role", ["a", "b"], "--measurements", path
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert outputs["pdf"].read_bytes().startswith(b"%PDF")
-    assert outputs["png"].read_bytes().startswith(b"\x89PNG")
-    assert {row["label"] for row in read_csv(outputs["csv"])} == set(labels)
+    assert pdf.read_bytes().startswith(b"%PDF")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert {row["label"] for row in read_csv(csv)} == {"M a", "M b"}
 
 
-def test_scripts_read_verdicts_and_the_loss_needs_no_measurements(tmp_path):
+@pytest.mark.parametrize("function", ["dimension_by_step", "loss_by_step"])
+def test_the_script_reads_verdicts_and_the_loss_needs_no_measurements(tmp_path, function):
     path = write_rows(tmp_path / "measurements.csv", TRAINED)
     flagged = {8: ("same weights as step 1", "no"), 64: ("mixed shards", "hollow")}
     verdicts = write_verdicts(tmp_path / "verdicts.csv", verdicts_on("a", STEPS, flagged))
-    common = ["--verdicts", verdicts, "--models", "a"]
-    for script, options in [
-        ("plot_training_profile.py", ["--measurements", path]),
-        ("plot_dimension_by_step.py", ["--measurements", path]),
-        ("plot_dimension_estimators.py", ["--measurements", path]),
-        ("plot_loss_by_step.py", ["--roles", "decoder"]),
-    ]:
-        outputs = [tmp_path / f"{script}.{kind}" for kind in ("pdf", "png", "csv")]
-        options += [text for file in outputs for text in (f"--{file.suffix[1:]}", file)]
-        ran = run_script(script, *common, *options, "--log", tmp_path / "log")
-        assert (ran.returncode, ran.stderr) == (0, "")
-        assert "Left out: a step 8 (same weights as step 1)." in (tmp_path / "log").read_text()
-        verdict_at = {row["step"]: row["verdict"] for row in read_csv(outputs[2])}
-        assert verdict_at == {"0": "ok", "1": "ok", "64": "mixed shards", "512": "ok"}
-        assert b"Hollow: a step 64 (mixed shards)." in outputs[1].read_bytes()
+    measurements = [] if function == "loss_by_step" else ["--measurements", path]
+    ran, (_, png, csv) = run_script(
+        tmp_path, function, ["a"], "--verdicts", verdicts, *measurements
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "Left out: M a step 8 (same weights as step 1)." in (tmp_path / "log").read_text()
+    verdict_at = {row["step"]: row["verdict"] for row in read_csv(csv)}
+    assert verdict_at == {"0": "ok", "1": "ok", "64": "mixed shards", "512": "ok"}
+    assert b"Hollow: M a step 64 (mixed shards)." in png.read_bytes()
 
 
-def test_a_script_says_in_one_sentence_what_is_wrong_and_leaves_nothing(tmp_path):
+def test_the_script_says_in_one_sentence_what_is_wrong_and_leaves_nothing(tmp_path):
     path = write_rows(tmp_path / "measurements.csv", TRAINED)
-    outputs = [tmp_path / f"figure.{kind}" for kind in ("pdf", "png", "csv")]
-    options = [text for file in outputs for text in (f"--{file.suffix[1:]}", file)]
-    ran = run_script("plot_figure_1.py", "--measurements", path, "--models", "z", *options)
+    ran, outputs = run_script(tmp_path, "profiles_by_role", ["z"], "--measurements", path)
     assert ran.returncode == 1
-    assert "has no model 'z', only a, b" in ran.stderr
+    assert "has no model 'z'" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert not any(file.exists() for file in outputs)
 

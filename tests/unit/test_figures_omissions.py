@@ -3,11 +3,11 @@
 import pytest
 from matplotlib.figure import Figure
 
-from figure_tables import verdicts_on, write_verdicts
+from figure_tables import models_named, verdicts_on, write_verdicts
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.omissions import omissions, without_sources
-from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, drawn_models, theme
-from shape_of_learning.figures.verdicts import read_verdicts
+from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, theme
+from shape_of_learning.figures.table_reader import VERDICTS, read_table
 
 STEPS = [0, 1, 2, 4, 8, 1000, 2000, 3000, 4000, 5000]
 SAME = ("same weights as step 5000", "no")
@@ -19,8 +19,8 @@ TEXTS = ["Hollow: a step 1 (odd).", LONG, "$" * 300, "il.," * 90, "n " * 150]
 def sentences(folder, flagged, *, models=("a",), **options):
     """Of models that are all flagged alike."""
     rows = [row for name in models for row in verdicts_on(name, STEPS, flagged)]
-    verdicts = read_verdicts([write_verdicts(folder / "verdicts.csv", rows)])
-    return omissions(verdicts, drawn_models(models, [f"M-{name}" for name in models]), **options)
+    verdicts = read_table([write_verdicts(folder / "verdicts.csv", rows)], VERDICTS)
+    return omissions(verdicts, models_named(models, [f"M-{name}" for name in models]), **options)
 
 
 def same(*steps):
@@ -32,7 +32,7 @@ def test_nothing_is_said_where_everything_is_shown(tmp_path):
 
 
 def test_nothing_is_said_without_verdicts():
-    assert omissions(None, drawn_models(["a"])) == []
+    assert omissions(None, models_named(["a"])) == []
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_steps_of_one_verdict_are_named_together(tmp_path, steps, text):
 
 def test_a_range_never_spans_a_shown_checkpoint_silently(tmp_path):
     rows = verdicts_on("a", range(20), same(*range(0, 20, 2)))
-    verdicts = read_verdicts([write_verdicts(tmp_path / "verdicts.csv", rows)])
-    (sentence,) = omissions(verdicts, drawn_models(["a"]))
+    verdicts = read_table([write_verdicts(tmp_path / "verdicts.csv", rows)], VERDICTS)
+    (sentence,) = omissions(verdicts, models_named(["a"]))
     assert "steps 0 to 18 with gaps (10 checkpoints: same" in sentence
 
 

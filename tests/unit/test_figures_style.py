@@ -4,11 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from figure_tables import models_named
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
+from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import spread
 from shape_of_learning.figures.scales import set_progress_axis
-from shape_of_learning.figures.style import drawn_models, line_styles
+from shape_of_learning.figures.style import line_styles
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
@@ -27,7 +29,7 @@ def test_labels_with_room_stay_where_they_are():
 
 
 def test_six_models_are_told_apart_without_colours():
-    models = drawn_models(list("abcdef"), families=["x", "x", "x", "y", "y", "z"])
+    models = models_named(list("abcdef"), families=["x", "x", "x", "y", "y", "z"])
     styles = line_styles(models).values()
     assert len({style.marker for style in styles}) == 6
     assert len({style.dashes for style in styles}) == 6
@@ -36,26 +38,13 @@ def test_six_models_are_told_apart_without_colours():
 def test_twenty_four_models_have_twenty_four_looks():
     sizes = {"opt": 6, "gpt2": 4, "llama": 3, "falcon": 2, "gptj": 1, "bert": 2, "roberta": 2}
     families = [name for name, size in (sizes | {"albert": 4}).items() for _ in range(size)]
-    styles = line_styles(drawn_models([str(i) for i in range(24)], families=families))
+    styles = line_styles(models_named([str(i) for i in range(24)], families=families))
     assert len({(style.colour, style.dashes) for style in styles.values()}) == 24
 
 
-@pytest.mark.parametrize(
-    ("labels", "families", "reason"),
-    [
-        (["A"], [], "1 labels for 2"),
-        (["A", "A"], [], "labels name A twice"),
-        ([], ["x"], "1 famil"),
-    ],
-)
-def test_labels_and_families_belong_to_models(labels, families, reason):
-    with pytest.raises(InputError, match=reason):
-        drawn_models(["a", "b"], labels, families)
-
-
-def test_a_model_is_drawn_once():
-    with pytest.raises(InputError, match="models name a twice"):
-        drawn_models(["a", "a"])
+def test_labels_tell_models_apart():
+    with pytest.raises(InputError, match="two models of a figure have the label 'A'"):
+        FigureInputs(models_named(["a", "b"], ["A", "A"]))
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_a_second_run_has_nothing_to_do(two_cores):
 def test_one_figure_is_redrawn_alone(two_cores):
     (two_cores.folder / "results/figures/figure_3.pdf").unlink()
     planned = two_cores.planned("figure_3", "--configfile", "real.yaml")
-    assert planned == {"plot_figure_3": 1, "figure_3": 1, "total": 2}
+    assert planned == {"draw_figure": 1, "figure_3": 1, "total": 2}
     two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
 
 

@@ -5,8 +5,7 @@ OUTPUTS:
     <results>/tables/{which}/{model}/{estimator}.csv   one model and estimator, of every_checkpoint or last_checkpoint
     <results>/tables/measurements.csv                  everything
     <results>/tables/protocol.yaml                     the configuration that it was measured with
-    <results>/tables/table_1.csv, .md
-STEPS: gather_checkpoints, gather_measurements, write_protocol, write_table_1.
+STEPS: gather_checkpoints, gather_measurements and write_protocol.
 """
 
 
@@ -83,30 +82,3 @@ rule write_protocol:
         "Writing the protocol"
     shell:
         'python "$SCRIPTS/write_protocol.py" --settings {params.settings:q} --output {output:q} --log {log:q}'
-
-
-rule write_table_1:
-    """Describe the models with training steps."""
-    output:
-        csv=report("<results>/tables/table_1.csv", category="Tables"),
-        markdown="<results>/tables/table_1.md",
-    log:
-        "<logs>/tables/table_1.log",
-    benchmark:
-        "<benchmarks>/tables/table_1.tsv"
-    localrule: True
-    conda:
-        "../../envs/figures.yaml"
-    params:
-        science=science("write_table_1"),
-        entries=table_1_entries,
-    message:
-        "Writing Table 1"
-    shell:
-        'python "$SCRIPTS/write_table_1.py" --entries {params.entries:q} --csv {output.csv:q}'
-        " --markdown {output.markdown:q} --log {log:q}"
-
-
-rule table_1:
-    input:
-        all_table_1,

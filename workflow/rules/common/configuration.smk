@@ -10,10 +10,11 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.configuration import FIGURES, read_configuration
+from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.merging import results_folder, with_defaults
+from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.script_arguments.settings import (
     export_plumbing_settings,
@@ -38,10 +39,12 @@ def at_the_door(function, *arguments, **options):
 
 # Entries of the working directory go before those that the workflow brings.
 MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
+PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
 CONFIGURATION = at_the_door(
     read_configuration,
     with_defaults(config, WORKFLOW.parent / "config/config.yaml"),
     *MODEL_FOLDERS,
+    papers=PAPERS,
     has_hub_token=has_hub_token(),
 )
 MODELS = CONFIGURATION.models
@@ -82,9 +85,6 @@ at_the_door(
 )
 
 
-# What is measured with and without a dump lies apart. Of a file that a rule has not made itself, Snakemake takes
-# whatever is there, and would not see that windows or batches are others since the other rule made it.
-MEASURED = "<results>" if setting("embeddings", "dump") else "<results>/within_the_pass"
 
 
 def files_of_the_user(paths):

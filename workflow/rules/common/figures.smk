@@ -1,61 +1,96 @@
-"""Which tables and files belong to a figure."""
+"""Which tables and files belong to a figure, and what its function is told."""
 
-AVERAGE_OVER = ["--average-over", setting("figures", "average_over")]
+from shape_of_learning.plan.papers import figures_of, tables_of
+
+FIGURES = figures_of(PAPERS)
+TABLES = tables_of(PAPERS)
 
 
-def figure_tables(figure):
-    """The tables that a figure reads."""
-    specification = FIGURES[figure]
-    selection = "every_checkpoint" if specification.needs_training_steps else "last_checkpoint"
+def drawn_by(wildcards):
+    """The specification of a figure, and the models that it draws."""
+    return FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]
+
+
+def figure_tables(wildcards):
+    """The tables of measurements that a figure reads."""
+    figure, models = drawn_by(wildcards)
+    which = "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
     return expand(
-        f"<results>/tables/{selection}/{{model}}/{{estimator}}.csv",
-        model=CONFIGURATION.figures.get(figure, ()),
-        estimator=specification.estimators,
+        f"<results>/tables/{which}/{{model}}/{{estimator}}.csv",
+        model=models,
+        estimator=figure.estimators,
     )
 
 
-def figure_verdicts(figure):
-    """What is known of the checkpoints of a figure's models."""
-    models = CONFIGURATION.figures.get(figure, ())
-    return expand("<results>/tables/verdicts/{model}.csv", model=models)
+def figure_verdicts(wildcards):
+    """What is known of the checkpoints of a figure by training step."""
+    figure, models = drawn_by(wildcards)
+    named = models if figure.needs_training_steps else ()
+    return expand("<results>/tables/verdicts/{model}.csv", model=named)
 
 
-def figure_roles(figure):
-    return ["--roles", *(MODELS[name].role for name in CONFIGURATION.figures.get(figure, ()))]
+def figure_science(wildcards):
+    return science("draw_figure", FIGURES[wildcards.figure].folder / "figures.py")
+
+
+def figure_function(wildcards):
+    figure = FIGURES[wildcards.figure]
+    return f"{figure.folder.name}:{figure.draw}"
+
+
+def figure_inputs(wildcards):
+    """What draw_figure.py is told of models and measures, as JSON."""
+    figure, models = drawn_by(wildcards)
+    settings = {key: setting("figures", key) for key in figure.settings}
+    measures = [CONFIGURATION.measures[name] for name in figure.estimators]
+    keys = ("name", "label", "axis", "depends_on_n")
+    return json.dumps(
+        {
+            "models": [
+                {"name": m.name, "label": m.label, "family": m.family, "role": m.role}
+                for m in (MODELS[name] for name in models)
+            ],
+            "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+            "options": {**figure.options, **settings},
+        }
+    )
+
+
+def figure_caption(wildcards):
+    """What a caption says before the tables are read: what is drawn, by what measures, how it was measured."""
+    figure, models = drawn_by(wildcards)
+    measures = [CONFIGURATION.measures[name] for name in figure.estimators]
+    words = figure.caption.format(
+        measures=", ".join(measure.label for measure in measures),
+        models=", ".join(MODELS[name].label for name in models),
+    )
+    details = "; ".join(measure.description for measure in measures if measure.description)
+    details = f"{details[:1].upper()}{details[1:]}." if details else ""
+    replaced = "" if figure.needs_training_steps else substitutions(models)
+    return " ".join(filter(None, [words, details, replaced, protocol_sentences(figure)]))
 
 
 def protocol_sentences(figure):
-    """What a caption must say of the protocol that the table does not."""
+    """What a caption must say of the protocol that the tables do not."""
     norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
         f"characters of {setting('corpus', 'source')}.",
     ]
-    if not FIGURES[figure].estimators:
+    if not figure.estimators:
         return sentences[0]  # nothing is drawn but the loss
     sentences.append(f"The last layer is taken {norm}, where it has one.")
-    if setting("sampling", "special_tokens") == "drop":
+    if setting("measurement", "special_tokens") == "drop":
         sentences.append("Special tokens are left out.")
-    if setting("sampling", "first_token") == "drop":
+    if setting("measurement", "first_token") == "drop":
         sentences.append("The first token of each window is left out.")
     return " ".join(sentences)
 
 
-def figure_options(figure):
-    """The options by which a script is told what to show, and how to name it."""
-    models = [MODELS[name] for name in CONFIGURATION.figures.get(figure, ())]
-    return (
-        ["--models", *(model.name for model in models)]
-        + ["--labels", *(model.label for model in models)]
-        + ["--families", *(model.family for model in models)]
-        + ["--protocol", protocol_sentences(figure)]
-    )
-
-
-def substitutions(figure):
+def substitutions(models):
     """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
     sentences = []
-    for name in CONFIGURATION.figures.get(figure, ()):
+    for name in models:
         drawn, last, bad = last_checkpoint(name), curve(name).checkpoints[-1], curve(name).bad()
         if drawn.name != last.name:
             reason = f"its last, {last.name}, is left out ({bad[last.name]})"
@@ -65,31 +100,52 @@ def substitutions(figure):
     return " ".join(sentences)
 
 
-def options_of_last_checkpoints(figure):
-    """The options of a figure that draws one checkpoint of each model; asked when its job is planned."""
-
-    def options(wildcards):
-        *known, protocol = figure_options(figure)
-        return [*known, " ".join(filter(None, [substitutions(figure), protocol]))]
-
-    return options
+def table_science(wildcards):
+    return science("write_table", TABLES[wildcards.table].folder / "figures.py")
 
 
-def figure_files(figure):
-    return [f"<results>/figures/{figure}.{suffix}" for suffix in ("pdf", "png", "csv")]
+def table_function(wildcards):
+    table = TABLES[wildcards.table]
+    return f"{table.folder.name}:{table.write}"
 
 
-def figure_target(figure):
-    """What the named target of a figure asks for; says so if the configuration leaves it out."""
+def table_entries(wildcards):
+    """What a table says of its models, as JSON."""
+    entries = []
+    for name in CONFIGURATION.tables[wildcards.table]:
+        model = MODELS[name]
+        shape = {"model": model.label, "layers": model.layers, "hidden_size": model.hidden_size}
+        entries.append({**shape, **model.table_1})
+    return json.dumps(entries)
+
+
+def table_caption(wildcards):
+    return TABLES[wildcards.table].caption
+
+
+def target_files(target):
+    """The files of a figure or of a table."""
+    folder, suffixes = (
+        ("figures", ("pdf", "png", "csv")) if target in FIGURES else ("tables", ("csv", "md"))
+    )
+    return [f"<results>/{folder}/{target}.{suffix}" for suffix in suffixes]
+
+
+def files_of_target(target):
+    """What a named target asks for; says so if the configuration leaves it out."""
 
     def files(wildcards):
-        if figure not in CONFIGURATION.figures:
-            reason = next(n for n in CONFIGURATION.notices if n.startswith(figure))
+        if target not in CONFIGURATION.figures and target not in CONFIGURATION.tables:
+            reason = next(n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
             fail(f"{reason}; add one to key `models`")
-        return figure_files(figure)
+        return target_files(target)
 
     return files
 
 
-def all_figures(wildcards):
-    return [file for figure in CONFIGURATION.figures for file in figure_files(figure)]
+def all_figures_and_tables(wildcards):
+    return [
+        file
+        for target in (*CONFIGURATION.figures, *CONFIGURATION.tables)
+        for file in target_files(target)
+    ]

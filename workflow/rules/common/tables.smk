@@ -21,17 +21,5 @@ def gathered_checkpoints(wildcards):
     return json.dumps([(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)])
 
 
-def table_1_entries(wildcards):
-    """Rows of Table 1, as JSON for write_table_1.py."""
-    rows = []
-    for name in CONFIGURATION.table_1:
-        model = MODELS[name]
-        shape = {"model": model.label, "layers": model.layers, "hidden_size": model.hidden_size}
-        rows.append({**shape, **model.table_1})
-    return json.dumps(rows)
-
-
-def all_table_1(wildcards):
-    if not CONFIGURATION.table_1:
-        return []
-    return ["<results>/tables/table_1.csv", "<results>/tables/table_1.md"]
+def model_role(wildcards):
+    return MODELS[wildcards.model].role

@@ -6,20 +6,25 @@ from collections.abc import Sequence
 import pandas as pd
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.style import DrawnModel
-from shape_of_learning.figures.tidy_table import CHECKPOINT, Measurements
+from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.table_reader import Table
 
 logger = logging.getLogger(__name__)
 
+CHECKPOINT = ["model", "role", "revision", "step", "tokens"]
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
+AVERAGED_LAYERS_IN_WORDS = {
+    "block_outputs": "Averaged are the outputs of all blocks, without the embedding output.",
+    "all_layers": "Averaged are the embedding output and the outputs of all blocks.",
+}
 
 
-def by_layer(measurements: Measurements) -> pd.DataFrame:
+def by_layer(measurements: Table) -> pd.DataFrame:
     """Mean and standard deviation over batches, layer by layer.
 
     Parameters
     ----------
-    measurements : Measurements
+    measurements : Table
 
     Returns
     -------
@@ -44,12 +49,12 @@ def by_layer(measurements: Measurements) -> pd.DataFrame:
     return table.reset_index()
 
 
-def over_layers(measurements: Measurements, average_over: str = "block_outputs") -> pd.DataFrame:
+def over_layers(measurements: Table, average_over: str = "block_outputs") -> pd.DataFrame:
     """Average over layers within each batch index, then mean and standard deviation over these.
 
     Parameters
     ----------
-    measurements : Measurements
+    measurements : Table
     average_over : {"block_outputs", "all_layers"}
         Layers 1 to L, or 0 to L. Layer 0 is a function of the token alone in models that do not
         add positions to the embeddings.

@@ -1,32 +1,8 @@
-"""Words: names of estimators, short numbers, sentences of captions."""
+"""Words: short numbers, sentences of captions."""
 
 from collections.abc import Sequence
 
 import pandas as pd
-
-# An estimator that is not here is called by its name in the table.
-ESTIMATOR_LABELS = {
-    "anisotropy": "Anisotropy",
-    "anisotropy_uncentered": "Anisotropy, not centred",
-    "average_cosine": "Average cosine",
-    "average_cosine_centered": "Average cosine, centred",
-    "two_nn": "TwoNN",
-    "two_nn_authors": "TwoNN (lowest 20 %)",
-    "mada": "MADA",
-    "mom": "MOM",
-    "mle": "MLE",
-}
-ESTIMATOR_DETAILS = {
-    "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over "
-    "the sum of all",
-    "two_nn": "TwoNN keeps the lowest 90 % of the ratios of neighbour distances",
-    "two_nn_authors": "TwoNN keeps the lowest 20 % of the ratios of neighbour distances",
-}
-
-
-def estimator_label(estimator: str) -> str:
-    """Name of an estimator on axes and panels."""
-    return ESTIMATOR_LABELS.get(estimator, estimator)
 
 
 def short_number(number: float) -> str:
@@ -57,13 +33,6 @@ def bands_over_batches(table: pd.DataFrame, *, of: str = "batches") -> str:
         f"batches of {sizes} vectors."
     )
     return sentence if len(defined) == len(table) else f"{sentence} Gaps: undefined."
-
-
-def details(estimators: Sequence[str]) -> str:
-    """One sentence on the variants of the estimators, empty if there is nothing to say."""
-    known = [ESTIMATOR_DETAILS[name] for name in estimators if name in ESTIMATOR_DETAILS]
-    text = "; ".join(known)
-    return text[:1].upper() + text[1:] + "." if text else ""
 
 
 def caption(*sentences: str) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.captions import enumerated
-from shape_of_learning.figures.style import DrawnModel
-from shape_of_learning.figures.verdicts import Verdicts
+from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.table_reader import Table
 
 SHORTEST_RANGE = 4  # neighbours in the list of checkpoints; fewer are named one by one
 MOST_NAMED = 6  # steps and ranges of one verdict
@@ -16,13 +16,13 @@ SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
 
 def omissions(
-    verdicts: Verdicts | None, models: Sequence[DrawnModel], *, sources: bool = True
+    verdicts: Table | None, models: Sequence[DrawnModel], *, sources: bool = True
 ) -> list[str]:
     """Say which checkpoints are left out and which are hollow, and why.
 
     Parameters
     ----------
-    verdicts : Verdicts or None
+    verdicts : Table or None
     models : sequence of DrawnModel
         Others are not mentioned.
     sources : bool
@@ -37,7 +37,7 @@ def omissions(
     """
     if verdicts is None:
         return []
-    rows = verdicts.rows
+    rows = verdicts.rows.sort_values("step", kind="stable")
     if not sources:
         rows = rows.assign(verdict=rows["verdict"].map(without_sources))
     sentences = []

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from shape_of_learning.figures.captions import short_number
-from shape_of_learning.figures.tidy_table import depends_on_batch_size
+from shape_of_learning.figures.inputs import DrawnMeasure
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
@@ -51,12 +50,17 @@ def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def set_measure_axes(panels: Iterable[Axes], estimators: Sequence[str]) -> None:
+def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -> None:
     """Let y start at 0 or below where the measures are shares or cosines; open the frames."""
     for axes in panels:
-        if not any(depends_on_batch_size(estimator) for estimator in estimators):
+        if not any(measure.depends_on_n for measure in measures):
             axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-        seaborn.despine(ax=axes)
+        open_frame(axes)
+
+
+def open_frame(axes: Axes) -> None:
+    """Leave out the upper and the right edge of a panel."""
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def set_step_ticks(bar: Colorbar, steps: Sequence[float]) -> None:

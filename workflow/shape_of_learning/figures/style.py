@@ -9,7 +9,7 @@ import numpy as np
 import seaborn
 from matplotlib.colors import Colormap, ListedColormap
 
-from shape_of_learning.errors import InputError
+from shape_of_learning.figures.inputs import DrawnModel
 
 COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
 TEXT_WIDTH = 6.9  # inches, both columns
@@ -73,48 +73,12 @@ def theme() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class DrawnModel:
-    """A model of a figure: its name in the table, the label that is printed, its family."""
-
-    name: str
-    label: str
-    family: str
-
-
-@dataclass(frozen=True)
 class LineStyle:
     """How one model's line looks wherever it is drawn."""
 
     colour: str
     dashes: str | tuple[int, tuple[float, ...]]
     marker: str
-
-
-def drawn_models(
-    models: Sequence[str], labels: Sequence[str] = (), families: Sequence[str] = ()
-) -> list[DrawnModel]:
-    """Pair names with labels and families.
-
-    Parameters
-    ----------
-    models : sequence of str
-        Names as in the table, in the order in which they are drawn; sizes of a family ascending.
-    labels, families : sequence of str
-        One per model or none at all: then a model is labelled by its name and is its own family.
-
-    Raises
-    ------
-    InputError
-        If the lengths differ, or if a model or a label is there twice.
-    """
-    labels, families = labels or models, families or models
-    for what, given in (("labels", labels), ("families", families)):
-        if len(given) != len(models):
-            raise InputError(f"{len(given)} {what} for {len(models)} models: give one per model")
-    for what, given in (("models", models), ("labels", labels)):
-        if twice := sorted({name for name in given if list(given).count(name) > 1}):
-            raise InputError(f"the figure's {what} name {', '.join(twice)} twice: name each once")
-    return [DrawnModel(*each) for each in zip(models, labels, families, strict=True)]
 
 
 def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:

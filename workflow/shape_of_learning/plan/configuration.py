@@ -1,42 +1,22 @@
 """The configuration, parsed once at the door into what the rules ask for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import ChosenMeasure
-from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.plan.measures import chosen_measures, known_measures
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
-from shape_of_learning.plan.schema import unknown_name, validate
-
-INTRINSIC_DIMENSION = ("two_nn", "mada", "mom")
-ANISOTROPY_MEASURES = (
-    "anisotropy",
-    "anisotropy_uncentered",
-    "average_cosine",
-    "average_cosine_centered",
+from shape_of_learning.plan.paper_models import (
+    check_estimators,
+    check_targets,
+    models_of_figures,
+    models_of_tables,
 )
-
-
-@dataclass(frozen=True)
-class FigureSpecification:
-    """What one figure draws: estimators (none: just the loss), and which checkpoints of which models."""
-
-    estimators: tuple[str, ...]
-    needs_training_steps: bool
-
-
-FIGURES: dict[str, FigureSpecification] = {
-    "figure_1": FigureSpecification(("anisotropy",), False),
-    "figure_2": FigureSpecification(("anisotropy",), True),
-    "figure_3": FigureSpecification(("anisotropy",), True),
-    "figure_4": FigureSpecification(("two_nn",), True),
-    "figure_5": FigureSpecification(INTRINSIC_DIMENSION, True),
-    "anisotropy_measures": FigureSpecification(ANISOTROPY_MEASURES, False),
-    "loss_by_step": FigureSpecification((), True),
-}
+from shape_of_learning.plan.papers import Paper, figures_of, tables_of
+from shape_of_learning.plan.schema import unknown_name, validate
 
 
 @dataclass(frozen=True)
@@ -51,10 +31,8 @@ class Configuration:
         Those of ``measurements.csv``.
     measures : dict of str to ChosenMeasure
         These, and what figures draw besides, with their settings.
-    figures : dict of str to tuple of str
-        The models that each figure draws; a figure without any is absent.
-    table_1 : tuple of str
-        The models of Table 1.
+    figures, tables : dict of str to tuple of str
+        The models that each figure or table of a paper shows; one without any is absent.
     notices : tuple of str
         What is left out and why, one sentence each.
     settings : mapping
@@ -65,13 +43,16 @@ class Configuration:
     estimators: tuple[str, ...]
     measures: dict[str, ChosenMeasure]
     figures: dict[str, tuple[str, ...]]
-    table_1: tuple[str, ...]
+    tables: dict[str, tuple[str, ...]]
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
 
 
 def read_configuration(
-    settings: Mapping[str, Any], *model_folders: Path, has_hub_token: bool
+    settings: Mapping[str, Any],
+    *model_folders: Path,
+    papers: Sequence[Paper],
+    has_hub_token: bool,
 ) -> Configuration:
     """Validate the settings and the model entries that they name.
 
@@ -81,6 +62,8 @@ def read_configuration(
         The merged configuration files and command line.
     *model_folders : Path
         Folders of the model list. Of two entries of one name that of the later folder is taken.
+    papers : sequence of Paper
+        Their figures and tables are keys of ``figures``.
     has_hub_token : bool
         Whether gated repositories can be asked for at all.
 
@@ -101,10 +84,9 @@ def read_configuration(
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
-    for figure, listed in settings["figures"].items():
-        for name in listed if isinstance(listed, list) else ():
-            if name not in entries:
-                raise unknown_name(name, entries, "model", f"configuration key `figures.{figure}`")
+    drawn, written = figures_of(papers), tables_of(papers)
+    check_estimators(drawn, known_measures())
+    check_targets(settings["figures"], (*drawn, *written), entries)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     notices = []
@@ -118,17 +100,18 @@ def read_configuration(
             del models[model.name]
     if not models:
         raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
-    figures, table_1 = _figures(settings["figures"], models, notices)
+    figures = models_of_figures(settings["figures"], drawn, models, notices)
+    tables = models_of_tables(settings["figures"], written, models, notices)
     estimators = tuple(measurement["estimators"])
-    drawn = (name for figure in figures for name in FIGURES[figure].estimators)
+    asked = [*estimators, *(name for figure in figures for name in drawn[figure].estimators)]
     return Configuration(
-        models,
-        estimators,
-        chosen_measures(measurement, dict.fromkeys([*estimators, *drawn])),
-        figures,
-        table_1,
-        tuple(notices),
-        settings,
+        models=models,
+        estimators=estimators,
+        measures=chosen_measures(measurement, dict.fromkeys(asked)),
+        figures=figures,
+        tables=tables,
+        notices=tuple(notices),
+        settings=settings,
     )
 
 
@@ -146,34 +129,3 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
             )
         changed[name] = file, {**entry, "training": {**entry["training"], "steps": steps}}
     return changed
-
-
-def _figures(
-    wanted: Mapping[str, Any],
-    models: Mapping[str, Model],
-    notices: list[str],
-) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    def present(figure: str, suits: Any) -> tuple[str, ...]:
-        listed = wanted.get(figure, "all")
-        names = [n for n in (models if listed == "all" else listed) if n in models]
-        return tuple(name for name in names if suits(models[name]))
-
-    figures = {}
-    for figure, specification in FIGURES.items():
-        needs = specification.needs_training_steps
-        names = present(figure, lambda model, needs=needs: model.has_training_steps or not needs)
-        if names:
-            figures[figure] = names
-            continue
-        listed = wanted.get(figure, "all")
-        asked = (
-            "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
-        )
-        kind = " with training steps" if needs else ""
-        notices.append(
-            f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
-        )
-    table_1 = present("table_1", lambda model: model.table_1 is not None)
-    if not table_1:
-        notices.append("table_1 is left out: no model of this configuration has a `table_1` entry")
-    return figures, table_1

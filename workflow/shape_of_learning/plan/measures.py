@@ -45,7 +45,7 @@ def chosen_measures(
             f"configuration key `measurement.batch_vectors` is {vectors}, but the neighbour search looks for "
             f"{searched} others (`measurement.neighbours`); set it to {searched + 1} or more"
         )
-    known, settings = {*MEASURES, *registered()}, measurement["parameters"]
+    known, settings = known_measures(), measurement["parameters"]
     for name in settings:
         if name not in known:
             raise unknown_name(name, known, "estimator", "key `measurement.parameters`")
@@ -58,6 +58,11 @@ def chosen_measures(
         chosen[name] = measure.chosen(name, checked)
         _require_neighbours(chosen[name], measure, searched)
     return {name: chosen[name] for name in names}
+
+
+def known_measures() -> set[str]:
+    """Names of our measures and of those that packages register; InputError as :func:`registered`."""
+    return {*MEASURES, *registered()}
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:

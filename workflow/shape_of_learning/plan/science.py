@@ -18,7 +18,7 @@ PLUMBING = ("errors", "storage", "script_arguments", "hub", "metrics.registry")
 
 
 @cache
-def science(script: str, *modules: str) -> str:
+def science(script: str, *modules: str | Path) -> str:
     """Digest of the modules that a script computes with.
 
     Parameters
@@ -26,8 +26,8 @@ def science(script: str, *modules: str) -> str:
     script : str
         Name of a file in ``workflow/scripts``, without its suffix. Its own code adapts a command line and does
         not count; what it imports does, also inside functions.
-    *modules : str
-        Modules of this package that are chosen at run time, such as ``"estimators.mada"``.
+    *modules : str or Path
+        What is chosen at run time: modules of this package, such as ``"estimators.mada"``, or a file.
 
     Returns
     -------
@@ -36,14 +36,14 @@ def science(script: str, *modules: str) -> str:
     """
     content = hashlib.sha256()
     for file in science_modules(SCRIPTS / f"{script}.py", *modules):
-        content.update(f"{file.relative_to(PACKAGE).as_posix()}\0{_syntax(file)}\0".encode())
+        content.update(f"{file.relative_to(PACKAGE.parent).as_posix()}\0{_syntax(file)}\0".encode())
     return content.hexdigest()[:16]
 
 
-def science_modules(script: Path, *modules: str) -> list[Path]:
-    """List the files of this package that a script computes with; parameters as above, `script` as a path."""
+def science_modules(script: Path, *modules: str | Path) -> list[Path]:
+    """List the files that a script computes with; parameters as above, `script` as a path."""
     found: set[Path] = set()
-    waiting = [*_imports(script), *(_file(f"{PACKAGE.name}.{module}") for module in modules)]
+    waiting = [*_imports(script), *map(_chosen, modules)]
     while waiting:
         file = waiting.pop()
         if file is not None and file not in found and not _is_plumbing(file):
@@ -53,7 +53,8 @@ def science_modules(script: Path, *modules: str) -> list[Path]:
 
 
 def _is_plumbing(file: Path) -> bool:
-    module = ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
+    module = ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+    module = module.removeprefix(f"{PACKAGE.name}.")
     return any(module == name or module.startswith(f"{name}.") for name in PLUMBING)
 
 
@@ -89,6 +90,10 @@ def _imports(file: Path) -> frozenset[Path]:
 
 def _parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _chosen(module: str | Path) -> Path | None:
+    return module if isinstance(module, Path) else _file(f"{PACKAGE.name}.{module}")
 
 
 def _file(module: str) -> Path | None:

@@ -1,0 +1,388 @@
+"""The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, to_hex
+from matplotlib.figure import Figure
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.averages import (
+    AVERAGED_LAYERS_IN_WORDS,
+    by_layer,
+    over_layers,
+    with_labels,
+)
+from shape_of_learning.figures.captions import (
+    bands_over_batches,
+    caption,
+    enumerated,
+    number_range,
+    short_number,
+)
+from shape_of_learning.figures.drawn_rows import (
+    drawn_measurements,
+    require_one_checkpoint,
+    require_progress,
+    with_verdicts,
+)
+from shape_of_learning.figures.footnotes import add_footnote
+from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
+from shape_of_learning.figures.lines import draw_crosses, draw_curve, draw_line
+from shape_of_learning.figures.omissions import omissions
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.scales import (
+    open_frame,
+    set_measure_axes,
+    set_progress_axis,
+    set_step_ticks,
+)
+from shape_of_learning.figures.style import (
+    COLUMN_WIDTH,
+    PANEL_HEIGHT,
+    TEXT_WIDTH,
+    LineStyle,
+    line_styles,
+    step_colours,
+)
+
+ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
+LOW_PANEL = 1.5  # inches, where panels stand above each other
+# Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
+PANELS = {
+    "anisotropy_uncentered": "Not centred",
+    "average_cosine": "Not centred",
+    "anisotropy": "Centred",
+    "average_cosine_centered": "Centred",
+}
+UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: step 0 has no logarithm
+DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
+PROGRESS_LABELS = {"step": "Training step", "tokens": "Training tokens"}
+PREDICTED = {"decoder": "next token", "encoder": "masked tokens"}
+LOSS_COLUMNS = [
+    *("model", "label", "revision", "step", "tokens", "verdict"),
+    *("loss", "perplexity", "predicted_tokens", "vocabulary"),
+]
+REACH = 0.5  # of the lines' range: as far above them the axis grows for a cross, and no farther
+
+
+def profiles_by_role(inputs: FigureInputs) -> Drawing:
+    """Figure 1: a measure over relative depth, decoders beside encoders, one checkpoint of each model."""
+    table = _profiles(inputs)
+    by_role = {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
+    most = max(rows["model"].nunique() for rows in by_role.values())
+    height = max(PANEL_HEIGHT, height_for_labels(most)) + FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
+    drawn = [
+        _draw_profiles(axes, rows, inputs.models)
+        for axes, rows in zip(panels, by_role.values(), strict=True)
+    ]
+    for axes, role in zip(panels, by_role, strict=True):
+        axes.set(title=ROLES[role], xlabel="Relative depth")
+    panels[0].set_ylabel(inputs.measures[0].label)
+    set_measure_axes(panels, inputs.measures)
+    for axes, lines in zip(panels, drawn, strict=True):
+        label_line_ends(axes, lines)
+    return Drawing(figure, table, caption(inputs.caption, bands_over_batches(table)))
+
+
+def anisotropy_measures(inputs: FigureInputs) -> Drawing:
+    """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
+    table = _profiles(inputs)
+    height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
+    grid = figure.subplots(2, 2, sharex=True, sharey=True)
+    quantities = {measure.name: measure.axis for measure in inputs.measures}
+    for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
+        lines = _draw_profiles(axes, table[table["estimator"] == estimator], inputs.models)
+        axes.set(title=title, ylabel=quantities[estimator])
+        if axes is grid[0, 1]:
+            labelled = lines
+    for axes in grid[-1]:
+        axes.set_xlabel("Relative depth")
+    set_measure_axes(grid.flat, inputs.measures)
+    label_line_ends(grid[0, 1], labelled)
+    return Drawing(figure, table, caption(inputs.caption, bands_over_batches(table)))
+
+
+def _profiles(inputs: FigureInputs) -> pd.DataFrame:
+    measurements = drawn_measurements(inputs)
+    require_one_checkpoint(measurements)
+    return with_labels(by_layer(measurements), inputs.models)
+
+
+def _draw_profiles(
+    axes: Axes, table: pd.DataFrame, models: Sequence[DrawnModel]
+) -> list[LabelledLine]:
+    styles = line_styles(models)
+    return [
+        LabelledLine(draw_line(axes, rows, "depth", styles[name], name=name), rows["label"].iloc[0])
+        for name, rows in table.groupby("model", sort=False)
+    ]
+
+
+def training_profile(inputs: FigureInputs) -> Drawing:
+    """Figures 2 and 3: a measure by layer of one model, one line per training step, coloured by step.
+
+    Raises
+    ------
+    InputError
+        If there is more than one model, or a checkpoint without its step.
+    """
+    if len(inputs.models) != 1:
+        raise InputError(
+            f"a profile by training step shows one model, not {len(inputs.models)}; "
+            "name one under `figures` in the configuration"
+        )
+    chosen = drawn_measurements(inputs)
+    require_progress(chosen, "step")
+    table = with_labels(with_verdicts(by_layer(chosen), inputs.verdicts), inputs.models)
+    figure = Figure(figsize=(COLUMN_WIDTH, PANEL_HEIGHT + 0.4))
+    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    axes = figure.subplots()
+    _draw_steps(axes, table)
+    axes.set(
+        title=inputs.models[0].label,
+        xlabel="Layer (0 is the embedding output)",
+        ylabel=inputs.measures[0].label,
+    )
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    set_measure_axes([axes], inputs.measures)
+    words = caption(
+        inputs.caption, bands_over_batches(table), *omissions(inputs.verdicts, inputs.models)
+    )
+    return Drawing(figure, table.drop(columns="hollow"), words)
+
+
+def _draw_steps(axes: Axes, table: pd.DataFrame) -> None:
+    """One line per step and the bar of their colours; step 0 is grey and on top."""
+    colours = step_colours()
+    steps = sorted({int(step) for step in table["step"] if step > 0})
+    norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
+    for step, rows in table.groupby("step"):
+        style = LineStyle(to_hex(colours(norm(step))), "-", "o") if step else UNTRAINED
+        if rows["hollow"].all():
+            style = replace(style, dashes=DOTTED)
+        line = draw_line(axes, rows, "layer", style, name=str(step))
+        if not step:
+            line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
+            place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+            axes.legend([line], ["step 0, untrained"], **place)
+    if norm:
+        mapped = ScalarMappable(norm, colours)
+        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
+        bar = axes.figure.colorbar(mapped, ax=axes, **words)
+        bar.outline.set_visible(False)
+        set_step_ticks(bar, steps)
+
+
+def dimension_by_step(
+    inputs: FigureInputs, average_over: str = "block_outputs", progress: str = "step"
+) -> Drawing:
+    """Figures 4 and 5: measures averaged over layers against the training step, one panel each.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    average_over : {"block_outputs", "all_layers"}
+        See :func:`~shape_of_learning.figures.averages.over_layers`.
+    progress : {"step", "tokens"}
+        What the x axis counts.
+
+    Raises
+    ------
+    InputError
+        If a checkpoint does not say its step or its tokens.
+    """
+    models, measures, verdicts = inputs.models, inputs.measures, inputs.verdicts
+    chosen = drawn_measurements(inputs)
+    require_progress(chosen, progress)
+    table = with_labels(with_verdicts(over_layers(chosen, average_over), verdicts), models)
+    height = max(PANEL_HEIGHT, height_for_labels(len(models)))
+    width = COLUMN_WIDTH if len(measures) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, height + 0.4))
+    add_footnote(figure, omissions(verdicts, models, sources=False))
+    panels = figure.subplots(1, len(measures), squeeze=False)[0]
+    styles = line_styles(models)
+    for axes, measure in zip(panels, measures, strict=True):
+        lines = []
+        for name, rows in table[table["estimator"] == measure.name].groupby("model", sort=False):
+            rows = rows.sort_values(progress)
+            line = draw_line(axes, rows, progress, styles[name], name=name, markers=True)
+            lines.append(LabelledLine(line, rows["label"].iloc[0]))
+        set_progress_axis(axes, [int(value) for value in table[progress]])
+        axes.set(title=measure.label, xlabel=PROGRESS_LABELS[progress])
+    panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
+    set_measure_axes(panels, measures)
+    label_line_ends(panels[-1], lines)
+    words = caption(
+        inputs.caption,
+        AVERAGED_LAYERS_IN_WORDS[average_over],
+        bands_over_batches(table, of="layers and batches"),
+        *omissions(verdicts, models),
+        "Left of the axis break: before training." if 0 in set(table[progress]) else "",
+    )
+    return Drawing(figure, table.drop(columns="hollow"), words)
+
+
+def loss_by_step(inputs: FigureInputs) -> Drawing:
+    """Cross-entropy against the training step, decoders beside encoders.
+
+    Of the checkpoints that the verdicts do not show, those with a verdict that begins with "broken" are drawn
+    as crosses where their loss is known, at the upper edge if it is far above the lines; so is an infinite
+    loss of a checkpoint that is shown. The table also has ``perplexity``, the exponential of the loss.
+
+    Raises
+    ------
+    InputError
+        If all is left out.
+    """
+    points = _losses(inputs)
+    styles = line_styles(inputs.models)
+    by_role = {role: points[points["role"] == role] for role in PREDICTED}
+    by_role = {role: rows for role, rows in by_role.items() if not rows.empty}
+    most = max(rows["model"].nunique() for rows in by_role.values())
+    height = max(PANEL_HEIGHT, height_for_labels(most)) + 0.4
+    figure = Figure(figsize=(COLUMN_WIDTH if len(by_role) == 1 else TEXT_WIDTH, height))
+    panels = figure.subplots(1, len(by_role), squeeze=False)[0]
+    drawn, on_edge = [], False
+    for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
+        of_models = rows.groupby("model", sort=False)
+        drawn.append([_draw_losses(axes, own, styles) for _, own in of_models])
+        on_edge |= _draw_broken(axes, rows, styles)
+        set_progress_axis(axes, [int(step) for step in rows["step"]])
+        axes.set(title=f"{ROLES[role]}: {PREDICTED[role]}", xlabel="Training step")
+        open_frame(axes)
+    panels[0].set_ylabel("Cross-entropy (nats per token)")
+    on_crosses = _on_crosses(points, on_edge)
+    add_footnote(figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *on_crosses])
+    for axes, lines in zip(panels, drawn, strict=True):
+        label_line_ends(axes, lines)
+    words = caption(
+        inputs.caption,
+        _on_counts(points),
+        "Left of the axis break: before training." if 0 in set(points["step"]) else "",
+        "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
+        *omissions(inputs.verdicts, inputs.models),
+        *on_crosses,
+    )
+    return Drawing(figure, points[LOSS_COLUMNS], words)
+
+
+def _losses(inputs: FigureInputs) -> pd.DataFrame:
+    """What is drawn, with the columns ``role``, ``hollow``, and ``cross`` where there is one."""
+    roles = {model.name: model.role for model in inputs.models}
+    rows = inputs.verdicts.rows
+    hidden = rows["shown"] == "no"
+    broken = hidden & rows["verdict"].str.startswith("broken") & rows["loss"].notna()
+    with np.errstate(over="ignore"):  # a perplexity beyond 1e308 is infinite
+        perplexity = np.exp(rows["loss"])
+    rows = rows.assign(
+        perplexity=perplexity,
+        role=rows["model"].map(roles),
+        hollow=rows["shown"] == "hollow",
+        broken=broken,
+        cross=broken | np.isinf(rows["loss"]),
+    )
+    rows = rows[rows["model"].isin(roles) & (~hidden | broken)]
+    if rows.empty:
+        raise InputError(
+            f"{inputs.verdicts.source} leaves out every checkpoint of {', '.join(roles)}: "
+            "there is nothing to draw"
+        )
+    return with_labels(rows, inputs.models)
+
+
+def _draw_losses(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, LineStyle]) -> LabelledLine:
+    """One model's line, without what is left out and with a gap where the loss is infinite."""
+    name, label = rows["model"].iloc[0], rows["label"].iloc[0]
+    rows = rows[~rows["broken"]]
+    finite = rows.assign(loss=rows["loss"].where(np.isfinite(rows["loss"])))
+    line = draw_curve(axes, finite, "step", "loss", styles[name], name=name, markers=True)
+    return LabelledLine(line, label, "all left out" if rows.empty else "undefined")
+
+
+def _draw_broken(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, LineStyle]) -> bool:
+    """Draw the crosses of one panel; whether some stand at the upper edge instead of their place."""
+    crosses = rows[rows["cross"]]
+    on_lines = rows.loc[~rows["cross"] & np.isfinite(rows["loss"]), "loss"]
+    reach = on_lines.max() + REACH * np.ptp(on_lines) if len(on_lines) else np.inf
+    within = np.isfinite(crosses["loss"]) & (crosses["loss"] <= reach)
+    for name, own in crosses[within].groupby("model"):
+        draw_crosses(axes, own["step"], own["loss"], styles[name].colour)
+    top = axes.get_ylim()[1]
+    axes.set_ylim(top=top)
+    for name, own in crosses[~within].groupby("model"):
+        draw_crosses(axes, own["step"], np.full(len(own), top), styles[name].colour)
+    return not within.all()
+
+
+def _on_crosses(points: pd.DataFrame, on_edge: bool) -> list[str]:
+    """One sentence on the crosses, if there are any."""
+    broken = int(points["broken"].sum())
+    infinite = int((points["cross"] & ~points["broken"]).sum())
+    if not broken + infinite:
+        return []
+    meanings = []
+    if broken:
+        noun = "a checkpoint" if broken == 1 else "checkpoints"
+        meanings.append(f"{noun} left out as broken")
+    if infinite:
+        meanings.append("an infinite loss" if infinite == 1 else "infinite losses")
+    heading = "Cross" if broken + infinite == 1 else "Crosses"
+    edge = "; at the upper edge: beyond the axis" if on_edge else ""
+    return [f"{heading}: {enumerated(meanings)}{edge}."]
+
+
+def _on_counts(points: pd.DataFrame) -> str:
+    """Over how many tokens the loss is a mean, and whether vocabularies differ."""
+    measured = points[points["loss"].notna()]
+    tokens = measured["predicted_tokens"].dropna()
+    sizes = sorted(measured["vocabulary"].dropna().unique())
+    mean = f"Mean over {number_range(tokens.min(), tokens.max())} tokens." if len(tokens) else ""
+    if len(sizes) < 2:
+        return mean
+    entries = enumerated([f"{size:,}" for size in sizes])
+    return caption(
+        mean, f"Losses of models with different vocabularies do not compare ({entries} entries)."
+    )
+
+
+def _whole(number: float) -> str:
+    return f"{number:,}"
+
+
+def _scientific(number: float) -> str:
+    mantissa, exponent = f"{number:.3e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+# Of Table 1: the heading of each column for people, and how a value is printed there.
+RECIPE: dict[str, tuple[str, Callable]] = {
+    "model": ("Model", lambda label: label.replace("|", r"\|")),
+    "layers": ("Layers", _whole),
+    "hidden_size": ("Hidden size", _whole),
+    "attention_heads": ("Attention heads", _whole),
+    "vocabulary": ("Vocabulary", _whole),
+    "batch_size": ("Global batch size (sequences)", _whole),
+    "learning_rate": ("Learning rate", _scientific),
+    "training_tokens": ("Training tokens", short_number),
+}
+
+
+def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.DataFrame, str]:
+    """Table 1: how each model was trained, numbers as they are, and as Markdown for people."""
+    table = pd.DataFrame(entries, columns=list(RECIPE))
+    lines = [
+        [heading for heading, _ in RECIPE.values()],
+        [":--"] + ["--:"] * (len(RECIPE) - 1),
+        *([printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries),
+    ]
+    return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

@@ -1,0 +1,50 @@
+"""Draw one figure of a paper."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from shape_of_learning.figures.inputs import figure_inputs
+from shape_of_learning.figures.output import paper_function, save
+from shape_of_learning.figures.style import theme
+from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
+from shape_of_learning.script_arguments.running import run
+
+PAPERS = Path(__file__).resolve().parents[1] / "papers"
+logger = logging.getLogger("shape_of_learning")
+
+
+def main(
+    function: str,
+    figure: str,
+    caption: str,
+    measurements: list[Path],
+    verdicts: list[Path],
+    pdf: Path,
+    png: Path,
+    csv: Path,
+) -> None:
+    """Read the tables, draw and save."""
+    paper, name = function.split(":")
+    inputs, options = figure_inputs(
+        figure,
+        caption,
+        read_table(measurements, MEASUREMENTS) if measurements else None,
+        read_table(verdicts, VERDICTS) if verdicts else None,
+    )
+    with theme():
+        drawing = paper_function(PAPERS / paper, name)(inputs, **options)
+        save(drawing, pdf, png, csv)
+    logger.info("%s", drawing.caption)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--function", required=True, metavar="PAPER:NAME")
+    parser.add_argument("--figure", required=True, metavar="JSON", help="models, measures, options")
+    parser.add_argument("--caption", required=True, help="what is known before the tables are read")
+    for tables in ("measurements", "verdicts"):
+        parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
+    for kind in ("pdf", "png", "csv"):
+        parser.add_argument(f"--{kind}", type=Path, required=True, metavar="OUT")
+    run(main, parser)

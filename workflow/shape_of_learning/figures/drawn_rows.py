@@ -1,0 +1,156 @@
+"""The measurements that a figure draws: its models and measures, the checkpoints that the verdicts show."""
+
+import logging
+
+import pandas as pd
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.table_reader import Table
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT = ["model", "revision", "step"]
+
+
+def drawn_measurements(inputs: FigureInputs) -> Table:
+    """Keep what one figure draws.
+
+    Returns
+    -------
+    Table
+        Without checkpoints that the verdicts do not show, and hence without models of which none is shown.
+
+    Raises
+    ------
+    InputError
+        If a measured checkpoint has no verdict, if one that is to be shown, filled or hollow, lacks a
+        measure, if none is shown, if a batch is there twice, or if measures whose value depends on the size of
+        batches were taken of batches of several sizes.
+    """
+    rows, source = inputs.measurements.rows, inputs.measurements.source
+    names = [model.name for model in inputs.models]
+    of_models = rows[rows["model"].isin(names)]
+    shown = of_models[CHECKPOINT].drop_duplicates()
+    if inputs.verdicts is not None:
+        shown = _shown(shown, names, inputs)
+    elif absent := [name for name in names if name not in set(of_models["model"])]:
+        raise InputError(f"{source} has no model {absent[0]!r}; gather the measurements again")
+    chosen = of_models.merge(shown, on=CHECKPOINT)
+    for measure in inputs.measures:
+        present = chosen[chosen["estimator"] == measure.name]
+        if (without := _beyond(shown, present)) is not None:
+            raise InputError(
+                f"{source} has no {measure.name} of {without}, which is to be shown; "
+                "gather the measurements again"
+            )
+    chosen = chosen[chosen["estimator"].isin([measure.name for measure in inputs.measures])]
+    chosen = Table(chosen.reset_index(drop=True), source)
+    _refuse_repeated_batches(chosen)
+    _refuse_mixed_batch_sizes(chosen, inputs)
+    if undefined := int(chosen.rows["value"].isna().sum()):
+        logger.info("%d of %d values are undefined", undefined, len(chosen.rows))
+    return chosen
+
+
+def require_progress(measurements: Table, progress: str) -> None:
+    """Raise InputError unless every row says its `progress`, which is ``step`` or ``tokens``."""
+    rows = measurements.rows
+    without = rows.loc[rows[progress].isna(), "model"]
+    if not without.empty:
+        raise InputError(
+            f"{measurements.source} gives no {progress} for checkpoints of {without.iloc[0]}; "
+            "draw only models whose entry says it"
+        )
+
+
+def require_one_checkpoint(measurements: Table) -> None:
+    """Raise InputError unless there is one checkpoint of each model."""
+    for model, revisions in measurements.rows.groupby("model")["revision"]:
+        if revisions.nunique() > 1:
+            raise InputError(
+                f"{measurements.source} has {revisions.nunique()} checkpoints of {model}, but the figure "
+                "draws one; say `checkpoints: last` in paper.yaml"
+            )
+
+
+def with_verdicts(table: pd.DataFrame, verdicts: Table | None) -> pd.DataFrame:
+    """Add the column ``verdict`` after ``tokens`` and, at the end, ``hollow``.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        With the columns ``model``, ``revision`` and ``tokens``.
+    verdicts : Table or None
+        If None, the verdicts are empty and nothing is hollow.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``hollow`` is boolean; it is for drawing and not for the figure's CSV.
+    """
+    table = table.copy()
+    verdict, hollow = "", False
+    if verdicts is not None:
+        known = verdicts.rows.set_index(["model", "revision"])
+        known = known.loc[pd.MultiIndex.from_frame(table[["model", "revision"]])]
+        verdict, hollow = known["verdict"].to_numpy(), (known["shown"] == "hollow").to_numpy()
+    table.insert(table.columns.get_loc("tokens") + 1, "verdict", verdict)
+    table["hollow"] = hollow
+    return table
+
+
+def _shown(measured: pd.DataFrame, names: list[str], inputs: FigureInputs) -> pd.DataFrame:
+    """Checkpoints of these models that the verdicts show; every measured one must have a verdict."""
+    judged = inputs.verdicts.rows[inputs.verdicts.rows["model"].isin(names)]
+    if (without := _beyond(measured, judged)) is not None:
+        raise InputError(
+            f"{inputs.verdicts.source} has no verdict on {without}, which {inputs.measurements.source} "
+            "holds; delete it and run again"
+        )
+    shown = judged.loc[judged["shown"] != "no", CHECKPOINT]
+    if shown.empty:
+        raise InputError(
+            f"{inputs.verdicts.source} leaves out every checkpoint of {', '.join(names)}: "
+            "there is nothing to draw"
+        )
+    return shown
+
+
+def _beyond(checkpoints: pd.DataFrame, others: pd.DataFrame) -> str | None:
+    """Name the first of `checkpoints` that is not among the `others`."""
+    others = others[CHECKPOINT].drop_duplicates()
+    both = checkpoints[CHECKPOINT].merge(others, "left", on=CHECKPOINT, indicator=True)
+    missing = both[both["_merge"] == "left_only"]
+    if missing.empty:
+        return None
+    first = missing.iloc[0]
+    step = "" if pd.isna(first["step"]) else f" (step {first['step']})"
+    return f"{first['model']} {first['revision']}{step}"
+
+
+def _refuse_repeated_batches(measurements: Table) -> None:
+    rows = measurements.rows
+    stepped = rows[rows["step"].notna()]
+    for who, table in (("revision", rows), ("step", stepped)):
+        repeated = table.duplicated(["model", who, "layer", "estimator", "batch"])
+        if repeated.any():
+            first = table[repeated].iloc[0]
+            raise InputError(
+                f"{measurements.source} has batch {first['batch']} of {first['estimator']} twice for "
+                f"{first['model']}, {who} {first[who]}, layer {first['layer']}; "
+                f"give every {who} of a model once"
+            )
+
+
+def _refuse_mixed_batch_sizes(measurements: Table, inputs: FigureInputs) -> None:
+    rows = measurements.rows
+    dependent = [measure.name for measure in inputs.measures if measure.depends_on_n]
+    rows = rows[rows["estimator"].isin(dependent)]
+    sizes = sorted(rows["n"].unique())
+    if len(sizes) > 1:
+        raise InputError(
+            f"{measurements.source} mixes batches of {' and '.join(map(str, sizes))} vectors in "
+            f"{', '.join(sorted(rows['estimator'].unique()))}, whose value depends on that size; "
+            "measure all models of a figure with the same batch size"
+        )

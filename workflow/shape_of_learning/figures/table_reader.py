@@ -1,0 +1,75 @@
+"""The tables that figures read, as rules of this workflow wrote them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measurements import COLUMNS as MEASUREMENT_COLUMNS
+
+TEXT = ("model", "role", "revision", "estimator", "verdict", "shown")
+REALS = ("depth", "value", "loss")
+FILES_NAMED = 3
+
+
+def _kinds(columns: Sequence[str]) -> dict[str, str]:
+    return {
+        name: "str" if name in TEXT else "float64" if name in REALS else "Int64" for name in columns
+    }
+
+
+# What pandas makes of each column; an empty cell of a number is a missing one.
+MEASUREMENTS = _kinds(MEASUREMENT_COLUMNS)
+VERDICTS = _kinds(VERDICT_COLUMNS)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one or more files, and these files as messages name them."""
+
+    rows: pd.DataFrame
+    source: str
+
+
+def read_table(paths: Sequence[Path], columns: Mapping[str, str]) -> Table:
+    """Read and concatenate tables.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        CSV files with these columns, in this order.
+    columns : mapping of str to str
+        :data:`MEASUREMENTS`, where an empty ``value`` is an undefined one, or :data:`VERDICTS`.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, holds no row, or has other columns or cells.
+    """
+    rows = pd.concat([_read_one(path, columns) for path in paths], ignore_index=True)
+    named = ", ".join(str(path) for path in paths[:FILES_NAMED])
+    more = len(paths) - FILES_NAMED
+    return Table(rows, f"{named} and {more} more" if more > 0 else named)
+
+
+def _read_one(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
+    numbers = {name: [""] for name, kind in columns.items() if kind != "str"}
+    try:
+        rows = pd.read_csv(
+            path,
+            dtype=dict(columns),
+            keep_default_na=False,
+            na_values=numbers,
+        )
+    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} cannot be read ({reason}); delete it and run again") from error
+    if list(rows) != list(columns) or rows.empty:
+        raise InputError(
+            f"{path} has {len(rows)} rows of the columns {', '.join(rows)}, but some of "
+            f"{', '.join(columns)} are needed; delete it and run again"
+        )
+    return rows

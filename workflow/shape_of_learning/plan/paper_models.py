@@ -1,0 +1,97 @@
+"""Which models each figure and table of the papers shows."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from shape_of_learning.plan.model_list import Entries, Model
+from shape_of_learning.plan.papers import FigureSpecification, TableSpecification
+from shape_of_learning.plan.schema import unknown_name
+
+SETTINGS = ("average_over",)  # keys of `figures` that are no targets
+
+
+def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
+    """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key.
+    """
+    for target, listed in wanted.items():
+        if target in SETTINGS:
+            continue
+        if target not in targets:
+            raise unknown_name(target, (*targets, *SETTINGS), "key", "key `figures`")
+        for name in listed if isinstance(listed, list) else ():
+            if name not in entries:
+                raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
+
+
+def check_estimators(figures: Mapping[str, FigureSpecification], known: Collection[str]) -> None:
+    """Refuse figures of what cannot be measured; InputError as above."""
+    for target, figure in figures.items():
+        for name in figure.estimators:
+            if name not in known:
+                where = f"{figure.folder / 'paper.yaml'}, the estimators of `{target}`"
+                raise unknown_name(name, known, "estimator", where)
+
+
+def models_of_figures(
+    wanted: Mapping[str, Any],
+    figures: Mapping[str, FigureSpecification],
+    models: Mapping[str, Model],
+    notices: list[str],
+) -> dict[str, tuple[str, ...]]:
+    """List the models of each figure, and note each figure that is left out for want of any.
+
+    Parameters
+    ----------
+    wanted : mapping
+        Section ``figures`` of the configuration; a figure that it does not name draws all models.
+    figures : mapping of str to FigureSpecification
+    models : mapping of str to Model
+        Those of this run.
+    notices : list of str
+        Is added to.
+    """
+    drawn = {}
+    for figure, specification in figures.items():
+        listed = wanted.get(figure, "all")
+        names = _present(listed, models)
+        if specification.needs_training_steps:
+            names = [name for name in names if models[name].has_training_steps]
+        if names:
+            drawn[figure] = tuple(names)
+            continue
+        asked = (
+            "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
+        )
+        kind = " with training steps" if specification.needs_training_steps else ""
+        notices.append(
+            f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
+        )
+    return drawn
+
+
+def models_of_tables(
+    wanted: Mapping[str, Any],
+    tables: Mapping[str, TableSpecification],
+    models: Mapping[str, Model],
+    notices: list[str],
+) -> dict[str, tuple[str, ...]]:
+    """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
+    written = {}
+    for table in tables:
+        names = _present(wanted.get(table, "all"), models)
+        if names := [name for name in names if models[name].table_1 is not None]:
+            written[table] = tuple(names)
+        else:
+            notices.append(
+                f"{table} is left out: no model of this configuration has a `table_1` entry"
+            )
+    return written
+
+
+def _present(listed: Any, models: Mapping[str, Model]) -> list[str]:
+    return [name for name in (models if listed == "all" else listed) if name in models]

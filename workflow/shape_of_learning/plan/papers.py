@@ -1,0 +1,164 @@
+"""Papers: what each folder of ``workflow/papers`` says that its paper shows."""
+
+import ast
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.plan.schema import unknown_name, validate
+
+CAPTION_FIELDS = ("measures", "models")
+
+
+@dataclass(frozen=True)
+class FigureSpecification:
+    """A figure.
+
+    Attributes
+    ----------
+    folder : Path
+        Of its paper.
+    draw : str
+        Function of the paper's ``figures.py``.
+    estimators : tuple of str
+        What is drawn; none: just the loss.
+    needs_training_steps : bool
+        Whether it draws all checkpoints of a model and leaves out models without training steps, or each
+        model's last one.
+    options : mapping
+        Arguments of the function.
+    settings : tuple of str
+        Further ones, by the keys of ``figures`` in the configuration that hold them.
+    caption : str
+        May hold ``{measures}`` and ``{models}``, which stand for their labels.
+    """
+
+    folder: Path
+    draw: str
+    estimators: tuple[str, ...]
+    needs_training_steps: bool
+    options: Mapping[str, Any]
+    settings: tuple[str, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
+class TableSpecification:
+    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``."""
+
+    folder: Path
+    write: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper; figures and tables by the names of their targets."""
+
+    name: str
+    title: str
+    citation: str
+    figures: Mapping[str, FigureSpecification]
+    tables: Mapping[str, TableSpecification]
+
+
+def read_papers(folder: Path) -> list[Paper]:
+    """Read the ``paper.yaml`` of every folder in `folder`, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file and the key: a paper that the schema does not allow, a function that
+        its ``figures.py`` lacks or that takes other arguments, or a target that another paper has.
+    """
+    papers = [_read_paper(file) for file in sorted(folder.glob("*/paper.yaml"))]
+    owners: dict[str, Paper] = {}
+    for paper in papers:
+        for target in (*paper.figures, *paper.tables):
+            if target in owners:
+                raise InputError(
+                    f"papers `{owners[target].name}` and `{paper.name}` both have the target `{target}`; "
+                    "give one of them another `prefix` in its paper.yaml"
+                )
+            owners[target] = paper
+    return papers
+
+
+def figures_of(papers: Sequence[Paper]) -> dict[str, FigureSpecification]:
+    """Collect the figures of all papers."""
+    return {target: figure for paper in papers for target, figure in paper.figures.items()}
+
+
+def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
+    """Collect the tables of all papers."""
+    return {target: table for paper in papers for target, table in paper.tables.items()}
+
+
+def _read_paper(file: Path) -> Paper:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{file} is no YAML: {' '.join(str(error).split())}; correct it"
+        ) from error
+    validate(content, "paper", str(file))
+    functions = _functions(file.with_name("figures.py"))
+    figures, tables = {}, {}
+    for name, entry in content["figures"].items():
+        where = f"{file}, key `figures.{name}`"
+        figure = FigureSpecification(
+            folder=file.parent,
+            draw=entry["draw"],
+            estimators=tuple(entry["estimators"]),
+            needs_training_steps=entry["checkpoints"] == "training",
+            options=entry.get("options", {}),
+            settings=tuple(entry.get("settings", ())),
+            caption=entry["caption"],
+        )
+        _check_function(figure.draw, (*figure.options, *figure.settings), functions, where)
+        _check_caption(figure.caption, where)
+        figures[content["prefix"] + name] = figure
+    for name, entry in content.get("tables", {}).items():
+        _check_function(entry["write"], (), functions, f"{file}, key `tables.{name}`")
+        tables[content["prefix"] + name] = TableSpecification(file.parent, **entry)
+    return Paper(file.parent.name, content["title"], content["citation"], figures, tables)
+
+
+def _functions(file: Path) -> dict[str, list[str]]:
+    """Public functions of a module and the names of their arguments, without importing it."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError) as error:
+        raise InputError(
+            f"{file} cannot be read ({error}); a paper's functions belong there"
+        ) from error
+    return {
+        each.name: [argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)]
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")
+    }
+
+
+def _check_function(
+    name: str, options: Sequence[str], functions: Mapping[str, list[str]], where: str
+) -> None:
+    if name not in functions:
+        raise unknown_name(name, functions, "function of figures.py", where)
+    for option in options:
+        if option not in functions[name][1:]:
+            raise unknown_name(option, functions[name][1:], f"argument of `{name}`", where)
+
+
+def _check_caption(caption: str, where: str) -> None:
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(caption) if name is not None]
+    except ValueError as error:
+        raise InputError(f"{where}: the caption has {error}; write {{{{ for a brace") from error
+    for name in fields:
+        if name not in CAPTION_FIELDS:
+            raise unknown_name(name, CAPTION_FIELDS, "field of the caption", where)
