@@ -11,14 +11,19 @@ waits for what it reads and keeps within the memory. It says nothing of speed, a
 
 import contextlib
 import ctypes
+import importlib
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
 import torch._dynamo  # else PyTorch imports it with its first operation, in the middle of this
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -74,12 +79,17 @@ class CudaTensor(torch.Tensor):
 
     @staticmethod
     def __new__(
-        cls, held: torch.Tensor, device: torch.device, allocation: Allocation
-    ) -> "CudaTensor":
+        cls,
+        held: torch.Tensor,
+        device: torch.device | None = None,
+        allocation: Allocation | None = None,
+        requires_grad: bool = False,
+    ) -> torch.Tensor:
         """Wrap a tensor of the CPU, without a copy."""
-        with torch.inference_mode(
-            held.is_inference()
-        ):  # views of weights are none, as PyTorch checks
+        if device is None:  # accelerate makes a parameter by the type of the one in its place
+            return torch.nn.Parameter(held, requires_grad)
+        # In inference mode, too, a view of a weight is none of its tensors.
+        with torch.inference_mode(held.is_inference()):
             tensor = torch.Tensor._make_wrapper_subclass(
                 cls,
                 held.size(),
@@ -130,6 +140,37 @@ class Dispatch(TorchDispatchMode):
         return _run(function, args, kwargs or {})
 
 
+class NumberedDevices(TorchFunctionMode):
+    """Let a number name a device, which PyTorch otherwise asks its build about."""
+
+    def __torch_function__(
+        self, function: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ):
+        kwargs = kwargs or {}
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = torch.device("cuda", kwargs["device"])
+        if function in (torch.Tensor.to, torch.Tensor.cuda) and type(args[-1]) is int:
+            args = (*args[:-1], torch.device("cuda", args[-1]))
+        return function(*args, **kwargs)
+
+
+device_type = torch.device
+
+
+class DeviceType(type):
+    """What ``torch.device`` is, but that a number is enough."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, device_type)
+
+    def __call__(cls, *args: Any, **options: Any) -> torch.device:
+        return device_type(*(("cuda", *args) if type(args[0]) is int else args), **options)
+
+
+class Device(metaclass=DeviceType):
+    """In the place of ``torch.device``."""
+
+
 class Stream:
     """A queue of copies to the host: they have arrived only once they are waited for."""
 
@@ -172,24 +213,44 @@ def pretended_cuda(memory: int = 80 << 30, count: int = 1) -> Iterator[Pretended
     """Let PyTorch find `count` devices with so many bytes of memory each; yields the first of them."""
     _gpus[:] = [PretendedGpu(memory) for _ in range(count)]
     Stream.current = Stream()
-    lift = torch._C._only_lift_cpu_tensors()
+    run = threading.Thread.run
+
+    def run_like_this(thread: threading.Thread) -> None:
+        with _operations_seen():
+            run(thread)
+
+    # A parameter that is moved becomes another object, instead of holding what it cannot.
+    compatible = torch._has_compatible_shallow_copy_type
+    replacements = [
+        *((torch.cuda, name, value) for name, value in _replacements().items()),
+        (
+            torch,
+            "_has_compatible_shallow_copy_type",
+            lambda x, y: type(x) is type(y) and compatible(x, y),
+        ),
+        (torch, "device", Device),
+        (threading.Thread, "run", run_like_this),
+    ]
+    if "transformers" in sys.modules:
+        # It asks for memory before it needs any; of a GPU below 1.2 GB, for less than none.
+        library = importlib.import_module("transformers.modeling_utils")
+        replacements.append((library, "caching_allocator_warmup", lambda *args, **options: None))
     with contextlib.ExitStack() as stack:
-        for name, value in _replacements().items():
-            stack.enter_context(mock.patch.object(torch.cuda, name, value))
-        # A parameter that is moved becomes another object, instead of holding what it cannot.
-        compatible = torch._has_compatible_shallow_copy_type
-        stack.enter_context(
-            mock.patch.object(
-                torch,
-                "_has_compatible_shallow_copy_type",
-                lambda x, y: type(x) is type(y) and compatible(x, y),
-            )
-        )
+        for owner, name, value in replacements:
+            stack.enter_context(mock.patch.object(owner, name, value))
         stack.enter_context(_no_device_to_switch_to())
-        stack.callback(torch._C._set_only_lift_cpu_tensors, lift)
-        torch._C._set_only_lift_cpu_tensors(True)  # numbers become tensors of the CPU first
-        stack.enter_context(Dispatch())
+        stack.enter_context(_operations_seen())
         yield _gpus[0]
+
+
+@contextlib.contextmanager
+def _operations_seen() -> Iterator[None]:
+    """Pretend in this thread."""
+    lift = torch._C._only_lift_cpu_tensors()
+    torch._C._set_only_lift_cpu_tensors(True)  # numbers become tensors of the CPU first
+    with NumberedDevices(), Dispatch():
+        yield
+    torch._C._set_only_lift_cpu_tensors(lift)
 
 
 @contextlib.contextmanager
@@ -221,6 +282,9 @@ def _replacements() -> dict[str, Any]:
         yield
         Stream.current = outer
 
+    def limit(fraction: float, device: Any = None) -> None:
+        gpu(device).limit = int(fraction * gpu(device).total)
+
     def reset_peak(device: Any = None) -> None:
         gpu(device).peak = gpu(device).allocated
 
@@ -233,6 +297,9 @@ def _replacements() -> dict[str, Any]:
         "set_device": lambda device: None,
         "device": lambda device: contextlib.nullcontext(),
         "get_device_name": lambda device=None: "pretended CUDA device",
+        "get_device_properties": lambda device=None: SimpleNamespace(
+            name="pretended CUDA device", total_memory=gpu(device).total, is_integrated=False
+        ),
         "get_device_capability": lambda device=None: (9, 0),
         "is_bf16_supported": lambda *args, **options: True,
         "mem_get_info": lambda device=None: (
@@ -243,6 +310,7 @@ def _replacements() -> dict[str, Any]:
         "memory_reserved": lambda device=None: gpu(device).allocated,
         "max_memory_allocated": lambda device=None: gpu(device).peak,
         "reset_peak_memory_stats": reset_peak,
+        "set_per_process_memory_fraction": limit,
         "empty_cache": lambda: None,
         "synchronize": lambda device=None: Stream.current.synchronize(),
         "Stream": Stream,
