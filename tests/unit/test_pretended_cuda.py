@@ -127,3 +127,9 @@ def test_nothing_of_it_remains():
     assert not torch.cuda.is_available()
     with pytest.raises((RuntimeError, AssertionError)):
         torch.ones(3).to("cuda:0")
+
+
+def test_nothing_of_it_remains_after_an_error():
+    with pytest.raises(KeyError), pretended_cuda():
+        raise KeyError
+    test_nothing_of_it_remains()
