@@ -1,5 +1,7 @@
 """The stand-in for a GPU finds what a GPU would find."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -100,6 +102,20 @@ def test_memory_is_limited_and_given_back(gpu):
     assert gpu.allocated == 0
 
 
+@pytest.mark.usefixtures("gpu")
+def test_a_number_names_a_device():
+    for X in (torch.ones(2).to(0), torch.tensor([1.0, 1.0], device=0), torch.ones(2).cuda()):
+        assert X.device == torch.device(0) == torch.device("cuda", 0)
+    assert isinstance(X.device, torch.device)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_other_threads_see_the_device():
+    with ThreadPoolExecutor(1) as pool:
+        X = pool.submit(on_gpu, 3).result()
+    assert (X + 1).cpu().tolist() == [2, 2, 2]
+
+
 def test_what_is_copied_is_counted(gpu):
     (2 * on_gpu(100)).sum().cpu()
     assert (gpu.to_device, gpu.to_host) == (400, 4)
@@ -111,3 +127,9 @@ def test_nothing_of_it_remains():
     assert not torch.cuda.is_available()
     with pytest.raises((RuntimeError, AssertionError)):
         torch.ones(3).to("cuda:0")
+
+
+def test_nothing_of_it_remains_after_an_error():
+    with pytest.raises(KeyError), pretended_cuda():
+        raise KeyError
+    test_nothing_of_it_remains()

@@ -1,7 +1,7 @@
 """Arrays as they come, turned into float64 matrices that the estimators can trust.
 
-What is said of arrays here holds of tensors on a GPU, too, unless ``ndarray`` is said: they stay there, and
-formulas are written with functions that NumPy and PyTorch both have (:func:`namespace`).
+A matrix is a NumPy array, or a tensor on a GPU: formulas are written with the functions that NumPy and
+PyTorch both have (:func:`namespace`), and where the two differ, it is here.
 """
 
 import hashlib
@@ -146,7 +146,7 @@ def first_appearances(X: Any) -> np.ndarray:
     _, group, sizes = np.unique(as_numpy(X[:, 0]), return_inverse=True, return_counts=True)
     is_first = sizes[group] == 1
     shared, seen = np.flatnonzero(~is_first), set()
-    for some in _rows_in_cache(len(shared), X.shape[1]):
+    for some in row_blocks(shared, CACHE_BYTES // (8 * X.shape[1])):
         for row, digest in zip(shared[some], _digests(as_numpy(X[shared[some]])), strict=True):
             is_first[row] = digest not in seen
             seen.add(digest)
@@ -209,7 +209,7 @@ def is_constant(low: Any, high: Any) -> bool:
 
 
 def row_blocks(X: Any, rows: int) -> Iterator[slice]:
-    """Divide a matrix into blocks of so many rows, which fit in a cache; on a GPU, into one of all rows."""
+    """Divide an array into blocks of so many rows, for the sake of a cache; on a GPU, one block is all."""
     size = max(1, rows if isinstance(X, np.ndarray) else len(X))
     for start in range(0, len(X), size):
         yield slice(start, start + size)
@@ -237,13 +237,6 @@ def _extremes_and_mean(X: Any) -> tuple[Any, Any, Any]:
 
 def _blocks_in_cache(X: Any) -> Iterator[slice]:
     return row_blocks(X, CACHE_BYTES // (8 * X.shape[1]))
-
-
-def _rows_in_cache(n: int, d: int) -> Iterator[slice]:
-    """Divide n rows of d float64 numbers."""
-    size = max(1, CACHE_BYTES // (8 * d))
-    for start in range(0, n, size):
-        yield slice(start, start + size)
 
 
 def _as_array(X: ArrayLike, name: str) -> np.ndarray:
