@@ -258,13 +258,17 @@ def registered() -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
         if entry.name in MEASURES or entry.name in found:
-            other = found[entry.name].dist.name if entry.name in found else "shape-of-learning"
+            other = _package(found[entry.name]) if entry.name in found else "shape-of-learning"
             raise InputError(
-                f"package `{entry.dist.name}` registers the measure `{entry.name}`, which {other} has "
+                f"package `{_package(entry)}` registers the measure `{entry.name}`, which {other} has "
                 "already; rename its entry point, or uninstall it"
             )
         found[entry.name] = entry
     return found
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.module
 
 
 def find_measure(name: str) -> Measure:
@@ -287,6 +291,6 @@ def find_measure(name: str) -> Measure:
             return measure
         reason = f"is no Measure but {type(measure).__name__}"
     raise InputError(
-        f"package `{entry.dist.name}` registers the measure `{name}`, but {entry.value} {reason}; correct "
+        f"package `{_package(entry)}` registers the measure `{name}`, but {entry.value} {reason}; correct "
         "the package, or uninstall it"
     )
