@@ -92,6 +92,9 @@ class Measure:
             raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
         if ":" not in self.function:
             raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
+        self.chosen(
+            "", {}
+        )  # which fails where words or `neighbours` name a parameter that there is not
 
     def chosen(self, name: str, settings: Mapping[str, Value]) -> "ChosenMeasure":
         """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
@@ -106,7 +109,7 @@ class Measure:
             function=self.function,
             of=self.of,
             parameters={**self.fixed, **parameters},
-            neighbours=parameters[needed] if isinstance(needed, str) else needed,
+            neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
             **words,
         )
