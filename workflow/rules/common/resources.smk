@@ -8,7 +8,7 @@ profile or the command line says how much of them there is, or submits jobs with
 from shape_of_learning.plan import resources as needs
 
 # All that is measured of a checkpoint travels as one job. Only where jobs are submitted (`--jobs`): on one machine,
-# a dry-run would form the groups for nothing, which takes long for the paper's thousands of jobs.
+# a dry-run would form the groups for nothing, which takes a minute for the paper's 27,000 jobs.
 checkpoint_group = None if workflow.resource_settings.nodes is None else "{model}@{revision}"
 
 

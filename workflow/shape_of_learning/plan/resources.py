@@ -24,7 +24,7 @@ SNAKEMAKE_MB = 300
 NUMPY_MB = 150  # interpreter, NumPy, SciPy, h5py and the buffers of a matrix product
 PRODUCTS_BYTES = 2**28  # as in neighbours.py: of more vectors, the products come a block at a time
 TORCH_MB = 600  # interpreter, PyTorch and Transformers
-TOKENS_ON_A_GPU = 4096  # of a batch, as in embeddings/batch_size.py
+TOKENS_ON_A_GPU = 4096  # of a window batch, as in embeddings/window_batch_size.py
 CUDA_HOST_MB = 3000  # libraries of CUDA, as far as they are loaded
 CUDA_MB = 1000  # context, kernels and what the allocator rounds up
 LEAST_MB = 1000
@@ -52,8 +52,8 @@ class Work:
         Transformer blocks and width.
     windows, window_characters : int
         The sample.
-    batch_size : int
-        Windows per forward pass.
+    window_batch_size : int
+        Windows that go through the model together.
     batch_vectors, neighbours : int
         Vectors per measured batch, and nearest others that are searched of each.
     vocabulary : int
@@ -66,7 +66,7 @@ class Work:
     hidden_size: int
     windows: int
     window_characters: int
-    batch_size: int = 16
+    window_batch_size: int = 16
     batch_vectors: int = 4096
     neighbours: int = 100
     vocabulary: int = LARGEST_VOCABULARY
@@ -82,7 +82,7 @@ class Work:
             hidden_size=model.hidden_size,
             windows=settings["sampling"]["windows"],
             window_characters=settings["sampling"]["window_characters"],
-            batch_size=cls.batch_size if batch_size == "auto" else batch_size,
+            window_batch_size=cls.window_batch_size if batch_size == "auto" else batch_size,
             batch_vectors=settings["measurement"]["batch_vectors"],
             neighbours=settings["measurement"]["neighbours"],
             vocabulary=known.get("vocabulary", LARGEST_VOCABULARY),
@@ -111,9 +111,9 @@ class Work:
         return self.weights * VALUE_BYTES[self.precision] / MB
 
     @property
-    def batch_mb(self) -> float:
-        """Memory of the hidden states of one forward pass, all layers."""
-        tokens = min(self.batch_size, self.windows) * self.tokens / self.windows
+    def window_batch_mb(self) -> float:
+        """Memory of the hidden states of one window batch, all layers."""
+        tokens = min(self.window_batch_size, self.windows) * self.tokens / self.windows
         return tokens * (self.layers + 1) * self.hidden_size * VALUE_BYTES[self.precision] / MB
 
     @property
@@ -142,34 +142,33 @@ def download_mb(work: Work) -> float:
 
 
 def dump_mb(work: Work) -> float:
-    """Disk of the hidden states of one checkpoint: L + 1 layers, each row with its token and position."""
-    return (work.layers + 1) * (work.layer_mb + work.tokens * 16 / MB)
+    """Disk of the hidden states of one checkpoint: L + 1 layers, each row with what it is."""
+    return (work.layers + 1) * (work.layer_mb + work.tokens * 25 / MB)
 
 
 def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
     """Host memory of a forward pass.
 
     Weights are read from mapped files or, from pickled ones, into a second copy of two bytes or four each,
-    of which only the larger case is counted on: twice the weights. `threads` batches are computed at a time
-    and one waits to be written; of each there are its hidden states, the rows that are kept, and about
-    as much again within a block. Of a GPU's larger batches, all layers of two wait to be written and a third
-    is copied.
+    of which only the larger case is counted on: twice the weights. `threads` window batches are computed
+    at a time and one waits to be written; of each there are its hidden states, and about twice as much again
+    within a block. Of a GPU's larger ones, all layers of two wait to be written and a third is copied.
     """
     if on_gpu:
         waiting = 3 * TOKENS_ON_A_GPU * (work.layers + 1) * work.hidden_size * 4 / MB
         return TORCH_MB + CUDA_HOST_MB + 2 * work.weights_mb + waiting
-    return TORCH_MB + 2 * work.weights_mb + (threads + 1) * 3 * work.batch_mb
+    return TORCH_MB + 2 * work.weights_mb + (threads + 1) * 3 * work.window_batch_mb
 
 
 def gpu_memory_mb(work: Work) -> float:
     """Memory of a forward pass on GPUs, all of them together.
 
-    Weights once, hidden states of one batch and a copy as float32 on their way out, one block's inner
+    Weights once, hidden states of one window batch and a copy as float32 on their way out, one block's inner
     activations (four times the width in one layer, twice) and one block of logits (64 MiB).
     """
-    inner = 8 * work.batch_mb / (work.layers + 1)
+    inner = 8 * work.window_batch_mb / (work.layers + 1)
     copies = 1 + 4 / VALUE_BYTES[work.precision]
-    return CUDA_MB + work.weights_mb + copies * work.batch_mb + inner + 2**26 / MB
+    return CUDA_MB + work.weights_mb + copies * work.window_batch_mb + inner + 2**26 / MB
 
 
 def gpus(work: Work) -> int:
@@ -241,28 +240,16 @@ def measure_minutes(work: Work, kind: str) -> float:
     return (work.layers + 1) * layer
 
 
-def paused_mb(work: Work) -> float:
-    """Memory of all batches while they stand at a hidden state.
-
-    Of each token there are the hidden state that a block has been given and the one that it gives, its row of
-    the mask and, where the library forms them, its attention to the others of its window, in as many heads
-    as have 64 coordinates each.
-    """
-    length = work.tokens / work.windows
-    return (2 + length / 64 + length / work.hidden_size) * work.layer_mb
-
-
 def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
-    """Memory of a forward pass whose hidden states are measured layer by layer.
+    """Memory of a forward pass whose hidden states are all kept, and then measured.
 
-    `threads` layers are measured while another one is computed. On a GPU they stay there, but for the
-    one that is rounded to 16 bits, and again to 32.
+    They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a GPU
+    has no room for them, the host keeps them.
     """
-    if on_gpu:
-        return TORCH_MB + CUDA_HOST_MB + 2 * work.weights_mb + 3 * work.layer_mb
-    measured = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
-    forward = TORCH_MB + 2 * work.weights_mb + threads * work.batch_mb
-    return forward + paused_mb(work) + work.layer_mb + measured
+    states = (work.layers + 1) * work.layer_mb
+    running = forward_memory_mb(work, threads, on_gpu=on_gpu)
+    measuring = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    return states + (running if on_gpu else max(running, TORCH_MB + measuring))
 
 
 def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:
