@@ -21,6 +21,10 @@ def gathered_checkpoints(wildcards):
     return json.dumps([(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)])
 
 
+def model_role(wildcards):
+    return MODELS[wildcards.model].role
+
+
 def table_1_entries(wildcards):
     """Rows of Table 1, as JSON for write_table_1.py."""
     rows = []
