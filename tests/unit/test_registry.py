@@ -68,6 +68,9 @@ def test_a_measure_is_registered_with_a_kind_and_a_function():
         Measure("numpy:sum", "pairs", "", "")
     with pytest.raises(ValueError, match=r"must be 'module:function', but is 'numpy\.sum'"):
         Measure("numpy.sum", "vectors", "", "")
+    for words, options in (("{k}", {}), ("", {"neighbours": "k"})):
+        with pytest.raises(KeyError, match="k"):
+            Measure("numpy:sum", "vectors", words, "", **options)
 
 
 @pytest.mark.parametrize(

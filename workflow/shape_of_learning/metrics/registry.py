@@ -92,6 +92,9 @@ class Measure:
             raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
         if ":" not in self.function:
             raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
+        self.chosen(
+            "", {}
+        )  # which fails where words or `neighbours` name a parameter that there is not
 
     def chosen(self, name: str, settings: Mapping[str, Value]) -> "ChosenMeasure":
         """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
@@ -106,7 +109,7 @@ class Measure:
             function=self.function,
             of=self.of,
             parameters={**self.fixed, **parameters},
-            neighbours=parameters[needed] if isinstance(needed, str) else needed,
+            neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
             **words,
         )
@@ -258,13 +261,17 @@ def registered() -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
         if entry.name in MEASURES or entry.name in found:
-            other = found[entry.name].dist.name if entry.name in found else "shape-of-learning"
+            other = _package(found[entry.name]) if entry.name in found else "shape-of-learning"
             raise InputError(
-                f"package `{entry.dist.name}` registers the measure `{entry.name}`, which {other} has "
+                f"package `{_package(entry)}` registers the measure `{entry.name}`, which {other} has "
                 "already; rename its entry point, or uninstall it"
             )
         found[entry.name] = entry
     return found
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.module
 
 
 def find_measure(name: str) -> Measure:
@@ -287,6 +294,6 @@ def find_measure(name: str) -> Measure:
             return measure
         reason = f"is no Measure but {type(measure).__name__}"
     raise InputError(
-        f"package `{entry.dist.name}` registers the measure `{name}`, but {entry.value} {reason}; correct "
+        f"package `{_package(entry)}` registers the measure `{name}`, but {entry.value} {reason}; correct "
         "the package, or uninstall it"
     )

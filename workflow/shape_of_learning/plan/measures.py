@@ -85,7 +85,8 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
         if not measure.parameters:
             raise InputError(f"{where}`: it has no parameters; remove `{key}`")
         raise unknown_name(key, measure.parameters, "parameter", f"{where}`")
-    kind, allowed = type(measure.parameters[key]), measure.allowed.get(key)
+    kind = type(measure.parameters[key])
+    allowed: Any = measure.allowed.get(key)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is kind and (allowed is None or value in allowed):
