@@ -20,8 +20,9 @@ print("main process:", is_main_process(), file=sys.stderr)
 print("submits jobs:", submits_jobs(), file=sys.stderr)
 print("limits resources:", limits_resources(), file=sys.stderr)
 print("gpus:", set_by_profile("made", "gpu"), file=sys.stderr)
+print("results:", path_variable("results"), file=sys.stderr)
 print("path:", own_path("<results>/x"), file=sys.stderr)
-print("rules:", folder_of_rules(), file=sys.stderr)
+print("rules:", folder_that_asks(), file=sys.stderr)
 
 rule other:
     output: "other"
@@ -35,9 +36,14 @@ rule made:
 make_default("made")
 
 onstart:
+    print("this comes first", file=sys.stderr)
+
+def start():
     print("executor:", executor(), file=sys.stderr)
     print("limited:", workflow.scheduler.job_rate_limiter is not None, file=sys.stderr)
     let_the_scheduler_rest()
+
+at_start(start)
 """
 
 
@@ -57,12 +63,14 @@ def test_a_run_on_one_machine(folder):
         "submits jobs: False",
         "limits resources: False",
         "gpus: None",
+        "results: results",
         "path: results/x",
+        "this comes first",
         "executor: local",
         "limited: True",  # else there is nothing to take out any more
     ):
         assert f"{answer}\n" in said
-    assert f"rules: ('{INTERNALS.parent}', None, None)" in said
+    assert f"rules: ('{folder.folder}', None, None)" in said
 
 
 def test_resources_of_the_command_line_are_seen(folder):
