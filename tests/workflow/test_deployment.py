@@ -102,6 +102,12 @@ def test_a_module_runs_from_text_to_figure(repository, deployed):
     assert deployed.planned(*DRY) == {}
 
 
+def test_a_module_cannot_say_twice_where_results_go(repository, deployed):
+    module(deployed, sources(repository)["path"], "pathvars:", '    results="mine"')
+    said = deployed.snakemake(*DRY, "--dry-run", "--config", "run=other", succeeds=False)
+    assert "`run` puts results into results/other, but the path variable `results` is" in said
+
+
 def test_an_entry_of_ones_own_goes_before_one_that_the_workflow_brings(repository, deployed):
     deployed.write("config/models/own.yaml", {"demo-decoder": tiny_runs.MODEL})
     deployed.write("demo.yaml", {"models": ["demo-decoder"], "corpus": {"source": "python_topics"}})

@@ -55,12 +55,22 @@ def setting(section, key):
     return CONFIGURATION.settings[section][key]
 
 
+RESULTS = at_the_door(results_folder, CONFIGURATION.settings["run"])
+
+
 # Everything that is made lies under results/, or in a folder of the run there; benchmarks/ at the top is
 # another thing.
 pathvars:
-    results=at_the_door(results_folder, CONFIGURATION.settings["run"]),
+    results=RESULTS,
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
+
+
+if CONFIGURATION.settings["run"] and path_variable("results") != RESULTS:
+    raise WorkflowError(
+        f"configuration key `run` puts results into {RESULTS}, but the path variable `results` is set to "
+        f"{path_variable('results')}; remove one of them"
+    )
 
 
 wildcard_constraints:

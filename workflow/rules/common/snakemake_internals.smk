@@ -21,8 +21,8 @@ if Version(SNAKEMAKE_VERSION) >= Version(FIRST_UNTRIED_VERSION):
 _PATHVARS, _PATHS = workflow.pathvars, workflow.modifier.path_modifier
 
 
-def folder_of_rules():
-    """This file's folder, and the repository and revision that it is read from if it is no folder of this machine.
+def folder_that_asks():
+    """The folder of the file that asks, and the repository and revision that it is read from if it is not on disk.
 
     `workflow.source_path` would copy single files, but scripts need the whole library.
     """
@@ -45,6 +45,22 @@ def own_path(path):
     a job that fails and touches those of one that does not; small receipts in <results> stand for them.
     """
     return str(_PATHS.modify(_PATHVARS.apply(path)))
+
+
+def path_variable(name):
+    """What a path variable is set to, by this workflow or by who uses it."""
+    return _PATHVARS.get(name)
+
+
+def at_start(function):
+    """Call a function as a run starts, like `onstart`, which Snakemake leaves out of modules."""
+    earlier = workflow._onstart
+
+    def start(log):
+        earlier(log)
+        function()
+
+    workflow._onstart = start
 
 
 def is_main_process():

@@ -34,7 +34,7 @@ def unpacked(repository, revision):
 
 
 def workflow_folder():
-    rules, repository, revision = folder_of_rules()
+    rules, repository, revision = folder_that_asks()
     return Path("" if repository is None else unpacked(repository, revision), rules).parents[1]
 
 
