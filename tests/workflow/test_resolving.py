@@ -9,7 +9,7 @@ import yaml
 
 from checkouts import Checkout
 from hub_fetching import save_model
-from hub_server import Front, HubRepository, in_front, served
+from hub_server import HubRepository, Proxy, proxied, served
 from tiny_models import save_tokenizer
 
 LOCK = "config/locks/tiny.yaml"
@@ -73,10 +73,10 @@ def test_what_is_left_out_is_said_by_a_dry_run_once(checkout, endpoint):
 
 
 def test_resolve_pins_every_model_and_does_nothing_else(checkout, endpoint):
-    front = Front(endpoint)
-    with in_front(front) as address:
+    proxy = Proxy(endpoint)
+    with proxied(proxy) as address:
         said = run(checkout, address, "resolve")
-    assert not [name for name in front.asked if name.endswith((".bin", ".safetensors"))]
+    assert not [name for name in proxy.asked if name.endswith((".bin", ".safetensors"))]
     lock = yaml.safe_load((checkout.folder / LOCK).read_text())
     assert set(lock["revisions"]) == {"step0", "step1"}
     shape = {"role": "decoder", "layers": 2, "hidden_size": 32, "last_hidden_size": 32}
@@ -89,12 +89,12 @@ def test_resolve_pins_every_model_and_does_nothing_else(checkout, endpoint):
 def test_what_a_lock_answers_is_not_asked(checkout, endpoint):
     run(checkout, endpoint, "resolve")
     lock = (checkout.folder / LOCK).read_bytes()
-    front = Front(endpoint)
-    with in_front(front) as address:
+    proxy = Proxy(endpoint)
+    with proxied(proxy) as address:
         said = run(checkout, address, "--dry-run", "all")
         run(checkout, address, VERDICTS)
         run(checkout, address, "resolve")
-    assert front.asked == []
+    assert proxy.asked == []
     assert "asking" not in said
     assert "not pinned" not in said
     assert (checkout.folder / LOCK).read_bytes() == lock
@@ -104,12 +104,12 @@ def test_what_a_lock_answers_is_not_asked(checkout, endpoint):
 def test_a_job_of_a_cluster_asks_nobody(checkout, endpoint):
     """It reads the workflow in a Snakemake of its own."""
     run(checkout, endpoint, "resolve")
-    front = Front(endpoint)
-    with in_front(front) as address:
+    proxy = Proxy(endpoint)
+    with proxied(proxy) as address:
         said = run(checkout, address, VERDICTS, "--mode", "subprocess")
         (checkout.folder / LOCK).unlink()
         lost = run(checkout, address, VERDICTS, "--mode", "subprocess", "--force", succeeds=False)
-    assert front.asked == []
+    assert proxy.asked == []
     assert "asking" not in said
     assert "its lock is missing where a job runs" in lost
 
@@ -117,12 +117,12 @@ def test_a_job_of_a_cluster_asks_nobody(checkout, endpoint):
 def test_another_step_asks_for_that_step_alone(checkout, endpoint):
     run(checkout, endpoint, "resolve")
     pinned = yaml.safe_load((checkout.folder / LOCK).read_text())["revisions"]
-    front = Front(endpoint)
+    proxy = Proxy(endpoint)
     training = {"revision": "step{step}", "steps": [0, 1, 2]}
-    with in_front(front) as address:
+    with proxied(proxy) as address:
         run(checkout, address, "resolve", training=training)
     commits = {name: revision["commit"] for name, revision in pinned.items()}
-    assert not set(commits.values()) & set(front.asked), "a pinned revision was listed again"
+    assert not set(commits.values()) & set(proxy.asked), "a pinned revision was listed again"
     now = yaml.safe_load((checkout.folder / LOCK).read_text())["revisions"]
     assert {name: now[name] for name in pinned} == pinned
     assert set(now) == {"step0", "step1", "step2"}
@@ -149,8 +149,8 @@ def test_resolving_where_nobody_can_be_asked_fails_and_a_plan_that_needs_no_shap
 
 def test_waiting_for_the_hub_is_said(checkout, endpoint):
     """It answers 429 once, and wants to be asked again in twelve seconds."""
-    front = Front(endpoint, failing={"refs": 1}, status=429, retry_after="12")
-    with in_front(front) as address:
+    proxy = Proxy(endpoint, failing={"refs": 1}, status=429, retry_after="12")
+    with proxied(proxy) as address:
         said = run(checkout, address, "resolve")
     assert "model `tiny`: still asking, 10 s" in said
     assert "answered 429" in said
