@@ -116,7 +116,9 @@ def test_a_run_that_fails_takes_nothing_from_another(checkout, mirror, tmp_path)
         again = Running(checkout, folders[1], url)
         assert "100%" in again.end()
         assert mirror.asked == 1, "it was downloaded twice"
-        wrong = Running(checkout, folders[1], url, sha256="0" * 64)
+        (tmp_path / "third").mkdir()
+        (tmp_path / "third" / "resources").symlink_to(shared)
+        wrong = Running(checkout, tmp_path / "third", url, sha256="0" * 64)
         assert "SHA-256" in wrong.end()
         assert wrong.process.returncode == 1
         Running(checkout, folders[0], url).end()  # writes the right configuration again
