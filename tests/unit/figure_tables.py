@@ -9,7 +9,6 @@ from shape_of_learning.figures.output import Drawing, paper_function
 from shape_of_learning.figures.style import theme
 from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
 
-PAPER = Path(__file__).parents[2] / "workflow" / "papers" / "shape_of_learning"
 HEADER = list(MEASUREMENTS)
 VERDICT_HEADER = list(VERDICTS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
@@ -117,4 +116,4 @@ def inputs_of(folder: Path, models, *estimators, rows=None, verdicts=None) -> Fi
 def draw(name: str, inputs: FigureInputs, **options) -> Drawing:
     """Draw a figure of the paper."""
     with theme():
-        return paper_function(PAPER, name)(inputs, **options)
+        return paper_function(f"shape_of_learning:{name}")(inputs, **options)

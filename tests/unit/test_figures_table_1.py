@@ -1,4 +1,3 @@
-from figure_tables import PAPER
 from shape_of_learning.figures.output import paper_function
 
 BLOOM = {
@@ -11,7 +10,7 @@ BLOOM = {
     "learning_rate": 0.00016,
     "training_tokens": 341_000_000_000,
 }
-training_recipes = paper_function(PAPER, "training_recipes")
+training_recipes = paper_function("shape_of_learning:training_recipes")
 
 
 def test_the_table_holds_the_numbers_as_they_were_given():

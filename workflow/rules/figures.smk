@@ -19,10 +19,15 @@ rule draw_figure:
         png=report(
             "<results>/figures/{figure}.png",
             caption="../report/figure.rst",
-            category="Figures",
-            labels={"figure": "{figure}"},
+            category=paper_title,
+            labels={"name": "{figure}", "as": "figure"},
         ),
-        csv="<results>/figures/{figure}.csv",
+        csv=report(
+            "<results>/figures/{figure}.csv",
+            caption="../report/figure.rst",
+            category=paper_title,
+            labels={"name": "{figure}", "as": "numbers"},
+        ),
     log:
         "<logs>/figures/{figure}.log",
     benchmark:
@@ -51,8 +56,8 @@ rule write_table:
         csv=report(
             "<results>/tables/{table}.csv",
             caption="../report/figure.rst",
-            category="Tables",
-            labels={"table": "{table}"},
+            category=paper_title,
+            labels={"name": "{table}", "as": "numbers"},
         ),
         markdown="<results>/tables/{table}.md",
     log:

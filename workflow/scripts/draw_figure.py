@@ -10,7 +10,6 @@ from shape_of_learning.figures.style import theme
 from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
 from shape_of_learning.script_arguments.running import run
 
-PAPERS = Path(__file__).resolve().parents[1] / "papers"
 logger = logging.getLogger("shape_of_learning")
 
 
@@ -25,7 +24,6 @@ def main(
     csv: Path,
 ) -> None:
     """Read the tables, draw and save."""
-    paper, name = function.split(":")
     inputs, options = figure_inputs(
         figure,
         caption,
@@ -33,7 +31,7 @@ def main(
         read_table(verdicts, VERDICTS) if verdicts else None,
     )
     with theme():
-        drawing = paper_function(PAPERS / paper, name)(inputs, **options)
+        drawing = paper_function(function)(inputs, **options)
         save(drawing, pdf, png, csv)
     logger.info("%s", drawing.caption)
 

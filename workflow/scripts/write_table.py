@@ -8,13 +8,10 @@ from shape_of_learning.figures.output import paper_function
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.files import atomic_write
 
-PAPERS = Path(__file__).resolve().parents[1] / "papers"
-
 
 def main(function: str, entries: str, csv: Path, markdown: Path) -> None:
     """Write both files from a JSON list of entries."""
-    paper, name = function.split(":")
-    table, text = paper_function(PAPERS / paper, name)(json.loads(entries))
+    table, text = paper_function(function)(json.loads(entries))
     with atomic_write(csv) as partial:
         table.to_csv(partial, index=False, lineterminator="\n")
     with atomic_write(markdown) as partial:

@@ -4,6 +4,12 @@ from shape_of_learning.plan.papers import figures_of, tables_of
 
 FIGURES = figures_of(PAPERS)
 TABLES = tables_of(PAPERS)
+TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
+
+
+def paper_title(wildcards):
+    """The title under which a report shows a figure or a table."""
+    return TITLES[wildcards.get("figure") or wildcards.get("table")]
 
 
 def drawn_by(wildcards):

@@ -25,8 +25,8 @@ def drawn_measurements(inputs: FigureInputs) -> Table:
     ------
     InputError
         If a measured checkpoint has no verdict, if one that is to be shown, filled or hollow, lacks a
-        measure, if none is shown, if a batch is there twice, or if measures whose value depends on the size of
-        batches were taken of batches of several sizes.
+        measure, if none is shown, if a batch is there twice, or if measures whose value depends on the size
+        of batches were taken of batches of several sizes.
     """
     rows, source = inputs.measurements.rows, inputs.measurements.source
     names = [model.name for model in inputs.models]

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from shape_of_learning.storage.files import atomic_write
 
+PAPERS = Path(__file__).resolve().parents[2] / "papers"
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -29,12 +31,14 @@ class Drawing:
     caption: str
 
 
-def paper_function(folder: Path, name: str) -> Callable:
-    """Load a function of a paper's ``figures.py``, which nobody imports by a name of its own."""
-    specification = spec_from_file_location(f"figures_of_{folder.name}", folder / "figures.py")
+def paper_function(name: str) -> Callable:
+    """Load ``"PAPER:function"`` from the ``figures.py`` of a paper, a file that nobody imports."""
+    paper, function = name.split(":")
+    file = PAPERS / paper / "figures.py"
+    specification = spec_from_file_location(f"figures_of_{paper}", file)
     module = module_from_spec(specification)
     specification.loader.exec_module(module)
-    return getattr(module, name)
+    return getattr(module, function)
 
 
 def save(drawing: Drawing, pdf: Path, png: Path, csv: Path) -> None:

@@ -93,7 +93,7 @@ def _parsed(file: Path) -> ast.Module:
 
 
 def _chosen(module: str | Path) -> Path | None:
-    return module if isinstance(module, Path) else _file(f"{PACKAGE.name}.{module}")
+    return module.resolve() if isinstance(module, Path) else _file(f"{PACKAGE.name}.{module}")
 
 
 def _file(module: str) -> Path | None:
