@@ -80,6 +80,10 @@ def draw_curve(
     -------
     Line2D
         Without the hollow markers, which are a line of their own, labelled ``_hollow``.
+
+    Notes
+    -----
+    Not seaborn's lineplot: it drops undefined values and joins their neighbours.
     """
     places, values = (rows[name].to_numpy("float64") for name in (x, y))
     present = np.isfinite(values)

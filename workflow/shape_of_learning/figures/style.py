@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
-from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, to_hex
+import seaborn
+from matplotlib.colors import Colormap, ListedColormap
 
 from shape_of_learning.figures.inputs import DrawnModel
 
@@ -14,19 +15,11 @@ COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
 TEXT_WIDTH = 6.9  # inches, both columns
 PANEL_HEIGHT = 2.1  # inches
 
-# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper; neighbours in
-# the list also differ in lightness, for greyscale. Beside each colour, a light and a dark shade of it. They
-# are written out, since half of a figure's time would be the import of seaborn.
-COLOURS = {
-    "#0173b2": ("#60a5cc", "#124d6e"),
-    "#de8f05": ("#e6b662", "#845a13"),
-    "#029e73": ("#5fc0a4", "#12634c"),
-    "#cc78bc": ("#dba8d1", "#7b4e72"),
-    "#d55e00": ("#e19860", "#814111"),
-    "#56b4e9": ("#93cced", "#3d6d89"),
-    "#ca9161": ("#dab79a", "#795b42"),
-    "#949494": ("#b9b9b9", "#5d5d5d"),
-}
+# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper;
+# neighbours in the list also differ in lightness, for greyscale.
+COLOURS = [
+    seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
+]
 DASHES = [
     "-",
     (0, (4, 1.2)),
@@ -51,11 +44,6 @@ THEME = {
     "lines.markersize": 3,
     "lines.markeredgewidth": 0,
     "axes.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "lines.solid_capstyle": "round",
-    **dict.fromkeys(
-        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
-    ),
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": "0.9",
@@ -80,7 +68,7 @@ def theme() -> Iterator[None]:
     """Draw and save within this look, whatever the user's own matplotlib settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(THEME)
+        matplotlib.rcParams.update(seaborn.axes_style("ticks") | THEME)
         yield
 
 
@@ -106,7 +94,7 @@ def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     order = [model.name for model in models]
     styles = {}
     for number, members in enumerate(families.values()):
-        shades = _shades(list(COLOURS)[number % len(COLOURS)], len(members))
+        shades = _shades(COLOURS[number % len(COLOURS)], len(members))
         for place, (name, shade) in enumerate(zip(members, shades, strict=True)):
             place = order.index(name) if in_order else place + number // len(COLOURS)
             styles[name] = LineStyle(
@@ -128,6 +116,6 @@ def _shades(colour: str, members: int) -> list[str]:
     """One family's shades, the last member's darkest; a single member has the plain colour."""
     if members == 1:
         return [colour]
-    light, dark = COLOURS[colour]
-    blend = LinearSegmentedColormap.from_list("family", [light, colour, dark])
-    return [to_hex(shade) for shade in blend(np.linspace(0, 1, members))]
+    light = seaborn.light_palette(colour, 6).as_hex()[3]
+    dark = seaborn.dark_palette(colour, 5).as_hex()[2]
+    return seaborn.blend_palette([light, colour, dark], members).as_hex()
