@@ -19,8 +19,7 @@ def checkpoint_inputs(wildcards):
         folder = f"<results>/pretrained/{wildcards.model}"
         return [f"{folder}.json", ancient(folder)]
     files = (file for file in Path(model.path).iterdir() if file.is_file())
-    # The user's own files are where they are, also if this workflow is a module with a prefix.
-    return sorted(local(str(file)) for file in files if file.suffix in CHECKPOINT_SUFFIXES)
+    return files_of_the_user(file for file in files if file.suffix in CHECKPOINT_SUFFIXES)
 
 
 def checkpoint_folder(wildcards):
@@ -31,6 +30,10 @@ def checkpoint_folder(wildcards):
     if model.source == "pretraining":
         return own_path(f"<results>/pretrained/{wildcards.model}/{wildcards.revision}")
     return downloaded_folder(wildcards)
+
+
+def model_role(wildcards):
+    return MODELS[wildcards.model].role
 
 
 def sampling_protocol(wildcards):
