@@ -11,8 +11,8 @@ import transformers
 
 from dumps import WINDOWS, cross_entropy, dump, hidden_states, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
-from shape_of_learning.embeddings.layer_by_layer import measure_layer_by_layer
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
 from shape_of_learning.embeddings.window_batches import window_batches_of_equal_work
 from shape_of_learning.errors import InputError
@@ -70,21 +70,19 @@ def test_hidden_states_are_those_of_the_cpu(name, tmp_path):
         np.testing.assert_allclose(gpu, cpu, rtol=0, atol=1e-5 * np.abs(cpu).max())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_layers_are_given_out_on_the_gpu_and_are_those_of_the_dump(name, dtype, tmp_path):
+def test_layers_are_kept_on_the_gpu_and_are_those_of_the_dump(name, tmp_path):
     checkpoint = save_tiny_model(tmp_path / "model", name)
-    options = {"device": "cuda:0", "window_batch_size": 2, "dtype": dtype}
+    options = {"device": "cuda:0", "window_batch_size": 2}
     _, expected = dump(checkpoint, tmp_path / "dump", WIDTHS[name], **options)
-    layers = {}
-    loss = measure_layer_by_layer(
-        sample_of(checkpoint, WIDTHS[name], **options),
-        lambda layer, rows: rows.clone(),
-        layers.__setitem__,
-    )
-    assert all(rows.device == GPU for rows in layers.values())
-    for layer, dumped in enumerate(layers_of(tmp_path / "dump")):
-        np.testing.assert_array_equal(layers[layer].cpu().numpy(), dumped)
+    sample = sample_of(checkpoint, WIDTHS[name], **options)
+    states = HiddenStatesInMemory(sample)
+    loss = sample.into(states)
+    assert states.device == GPU
+    layers = list(states.measured(lambda layer, rows: rows, 1))
+    assert all(rows.device == GPU for rows in layers)
+    for rows, dumped in zip(layers, layers_of(tmp_path / "dump"), strict=True):
+        np.testing.assert_array_equal(rows.cpu().numpy(), dumped)
     np.testing.assert_equal(vars(loss), vars(expected))
 
 

@@ -11,7 +11,7 @@ import transformers
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
 from little_memory import said_with_little_memory
-from shape_of_learning.embeddings import loading
+from shape_of_learning.embeddings import loading, memory
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.memory import available_memory
 from shape_of_learning.errors import InputError
@@ -72,19 +72,15 @@ def test_of_a_broken_checkpoint_all_is_given_out_and_the_loss_is_infinite(tmp_pa
 def test_a_sample_that_memory_cannot_hold_is_refused_before_weights_are_loaded(
     tmp_path, monkeypatch
 ):
-    # Of 10^7 windows of up to 100 tokens, all layers take 100 GB for each of four layers' 32 numbers.
     checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    states = 4 * sample_of(checkpoint, [32] * 4).tokens * 4 * 32
     monkeypatch.setattr(loading, "_load", lambda *arguments: pytest.fail("weights are loaded"))
-    huge = [WINDOWS[1]]
-    tokens = len(transformers.AutoTokenizer.from_pretrained(checkpoint)(huge[0])["input_ids"])
-    monkeypatch.setattr(
-        "shape_of_learning.embeddings.memory.available_memory", lambda: 4 * tokens * 32 * 4
-    )
+    monkeypatch.setattr(memory, "available_memory", lambda: states)  # and none for the weights
     message = (
         r"hidden states of the sample take .* MB .* are available; lower `sampling.windows`, or"
     )
     with pytest.raises(InputError, match=message):
-        sample_of(checkpoint, [32] * 4, huge, in_memory=True)
+        sample_of(checkpoint, [32] * 4, in_memory=True)
 
 
 def test_a_control_group_limits_memory_that_the_machine_has(tmp_path):

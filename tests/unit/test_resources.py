@@ -1,5 +1,6 @@
 """What is asked of a scheduler covers what jobs take, and the page says what is asked."""
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import transformers
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan import resources as needs
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import save_stirred_model
 
 REPOSITORY = Path(__file__).parents[2]
@@ -71,14 +73,15 @@ def test_a_model_that_no_card_holds_asks_for_several():
     assert needs.gpus(replace(LLAMA_2_7B, layers=80, hidden_size=8192, precision="bfloat16")) > 1
 
 
-def test_without_a_dump_a_deeper_model_needs_no_more_memory_but_for_its_weights():
-    deeper = replace(LLAMA_2_7B, layers=64)
-    for memory in (
-        partial(needs.checkpoint_memory_mb, threads=2, on_gpu=True),
-        partial(needs.checkpoint_memory_mb, threads=2),
-    ):
-        more = memory(deeper) - memory(LLAMA_2_7B) - 2 * deeper.weights_mb
-        assert more < 2 * deeper.batch_mb
+def test_without_a_dump_memory_holds_all_layers_beside_the_weights():
+    states = (LLAMA_2_7B.layers + 1) * LLAMA_2_7B.layer_mb
+    for on_gpu in (False, True):
+        dumped = needs.forward_memory_mb(LLAMA_2_7B, 2, on_gpu=on_gpu)
+        assert needs.checkpoint_memory_mb(LLAMA_2_7B, 2, on_gpu=on_gpu) == dumped + states
+    # Many threads measure more at a time than the weights of a small model take.
+    small = replace(LLAMA_2_7B, layers=2, hidden_size=512)
+    measuring = 16 * needs.neighbours_memory_mb(small)
+    assert needs.checkpoint_memory_mb(small, 16) > measuring > needs.forward_memory_mb(small, 16)
 
 
 def peak_megabytes(*command: object) -> float:
@@ -139,7 +142,7 @@ def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hi
     assert peak_of_measure("mle", tmp_path / "neighbours") < asked * needs.MARGIN
 
 
-def test_measuring_within_the_pass_takes_no_more_memory_than_it_asks_for(tmp_path):
+def test_measuring_in_memory_takes_no_more_memory_than_it_asks_for(tmp_path):
     work = needs.Work(
         layers=20, hidden_size=128, windows=120, window_characters=512, vocabulary=300,
         batch_vectors=500,
@@ -151,15 +154,20 @@ def test_measuring_within_the_pass_takes_no_more_memory_than_it_asks_for(tmp_pat
     checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox", configuration)
     text = tmp_path / "text.txt"
     text.write_text("the shape of what a model learns; layers, tokens, windows. " * 2000)
+    shape = {"role": "decoder", "layers": 20, "hidden_size": 128, "last_hidden_size": 128}
+    measurement = {
+        "measures": [MEASURES[name].chosen(name, {}).to_json() for name in ("anisotropy", "mle")],
+        "selection": Selection().to_json(),
+        "batch_vectors": work.batch_vectors,
+        "neighbours": 100,
+    }
     measured = peak_megabytes(
         SCRIPTS / "measure_checkpoint.py", "--checkpoint", checkpoint, "--text", text,
-        "--model", "m", "--revision", "main", "--role", "decoder", "--widths", *[128] * 21,
-        "--windows", work.windows, "--window-characters", work.window_characters, "--seed", 0,
-        "--special-tokens", "keep", "--first-token", "keep", "--precision", "float32",
-        "--last-layer", "after_final_norm", "--batch-size", "auto", "--dtype", "float32",
-        "--threads", 2, "--batch-vectors", work.batch_vectors,
-        "--output", tmp_path / "measurements", "--loss", tmp_path / "loss.csv",
-        "--log", tmp_path / "log",
+        "--model", "m", "--revision", "main", "--shape", json.dumps(shape), "--protocol",
+        SamplingProtocol(work.windows, work.window_characters, 0).to_json(), "--threads", 2,
+        "--measurement", json.dumps(measurement), "--output", tmp_path / "anisotropy.csv",
+        tmp_path / "mle.csv", "--loss", tmp_path / "loss.csv", "--log", tmp_path / "log",
     )  # fmt: skip
     # Half of it is PyTorch: that the rest is right is seen in the large.
     assert measured < needs.checkpoint_memory_mb(work, 2) * needs.MARGIN
+    assert len((tmp_path / "mle.csv").read_text().splitlines()) > 21

@@ -115,7 +115,7 @@ def test_every_rule_runs_with_the_packages_of_its_environment_alone(checkout, co
     )
     in_memory = {"embeddings": {"dump": False}}
     changes = CHANGES | {"corpus": corpus} | in_memory
-    loss = "results/within_the_pass/losses/pretrained/step0.csv"
+    loss = "results/losses/pretrained/step0.csv"
     said += run(checkout, conda, loss, changes=changes)
     rules, planned = workflow_rules(), re.findall(r"^(\w+) +\d+$", said, re.MULTILINE)
     assert {rule.name for rule in rules} <= set(planned)

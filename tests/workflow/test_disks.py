@@ -1,5 +1,6 @@
 """Disks that are full or read-only, and files on them that cannot be read: one clear sentence."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,11 @@ import pytest
 from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
-from shape_of_learning.metrics.neighbour_files import write_neighbours
+from shape_of_learning.metrics.batch_files import write_batches
+from shape_of_learning.metrics.batches import Batch
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import TEXT, save_tiny_model
 
 SCRIPTS = REPOSITORY / "workflow" / "scripts"
@@ -58,13 +63,19 @@ def dump_options(folder: Path, output: Path) -> dict[str, object]:
     checkpoint = save_tiny_model(folder / "model", "gpt_neox")
     text = folder / "text.txt"
     text.write_text(" ".join(TEXT * 40))
+    shape = {"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32}
     return {
-        "checkpoint": checkpoint, "text": text, "model": "m", "revision": "main", "role": "decoder",
-        "widths": [32] * 4, "windows": 40, "window_characters": 60, "seed": 0, "special_tokens": "keep",
-        "first_token": "keep", "precision": "float32", "last_layer": "after_final_norm",
-        "batch_size": 4, "dtype": "float32", "threads": 1, "output": output / "dump",
-        "loss": output / "loss.csv", "log": output / "dump.log",
+        "checkpoint": checkpoint, "text": text, "model": "m", "revision": "main",
+        "shape": json.dumps(shape), "protocol": SamplingProtocol(40, 60, 0).to_json(), "threads": 1,
+        "output": output / "dump", "loss": output / "loss.csv", "log": output / "dump.log",
     }  # fmt: skip
+
+
+def rows_of(tokens: int) -> dict[str, np.ndarray]:
+    """What each row is, of one long window."""
+    numbers = np.arange(tokens)
+    columns = {name: numbers for name in ("token_ids", "positions", "windows")}
+    return {**columns, "special": np.zeros(tokens, bool)}
 
 
 def test_a_dump_onto_a_disk_that_is_too_small_is_one_sentence(checkout, tmp_path):
@@ -78,11 +89,11 @@ def test_a_dump_onto_a_disk_that_is_too_small_is_one_sentence(checkout, tmp_path
 def test_a_disk_that_others_fill_while_a_dump_is_written_does_it_no_harm(tmp_path):
     """HDF5 crashes where a write fails, so all space is taken before the first."""
     tokens, widths = 3000, [64, 64]
-    numbers, order = np.arange(tokens), np.random.default_rng(0).permutation(tokens // 10)
+    order = np.random.default_rng(0).permutation(tokens // 10)
     values = np.random.default_rng(1).normal(size=(tokens, 64)).astype(np.float32)
     with small_disk(tmp_path / "disk", "4m") as disk:
         (disk / "dump").mkdir()
-        writer = HiddenStateWriter(disk / "dump", widths, numbers, numbers, {"model": "m"})
+        writer = HiddenStateWriter(disk / "dump", widths, rows_of(tokens), {"model": "m"})
         fill(disk)
         for layer in range(len(widths)):
             for start in 10 * order:
@@ -93,7 +104,7 @@ def test_a_disk_that_others_fill_while_a_dump_is_written_does_it_no_harm(tmp_pat
         for layer in range(len(widths)):
             with h5py.File(disk / "dump" / f"layer_{layer}.h5") as file:
                 np.testing.assert_array_equal(file["embeddings"], values)
-                np.testing.assert_array_equal(file["token_ids"], numbers)
+                np.testing.assert_array_equal(file["token_ids"], np.arange(tokens))
 
 
 def test_a_disk_that_is_full_at_the_last_moment_ends_before_hdf5_writes(tmp_path):
@@ -101,19 +112,18 @@ def test_a_disk_that_is_full_at_the_last_moment_ends_before_hdf5_writes(tmp_path
         (disk / "dump").mkdir()
         fill(disk)
         with pytest.raises(OSError, match=r"No space left on device: '.*layer_0\.h5'"):
-            HiddenStateWriter(disk / "dump", [64], np.arange(3000), np.arange(3000), {})
+            HiddenStateWriter(disk / "dump", [64], rows_of(3000), {})
 
 
 @pytest.mark.parametrize(("tokens", "width"), [(1, 8), (7, 3), (999, 64), (4000, 4096)])
 def test_no_file_is_larger_than_what_was_reserved_for_it(tmp_path, tokens, width, monkeypatch):
     monkeypatch.setattr("shape_of_learning.embeddings.hidden_state_files.CHUNK_BYTES", 4 * width)
-    numbers = np.arange(tokens)
-    writer = HiddenStateWriter(tmp_path, [width], numbers, numbers, {})
+    writer = HiddenStateWriter(tmp_path, [width], rows_of(tokens), {})
     for row in np.random.default_rng(0).permutation(tokens):  # each in a chunk of its own
         writer.write(0, slice(row, row + 1), np.zeros((1, width), np.float32))
     writer.close()
     written = (tmp_path / "layer_0.h5").stat().st_size
-    assert written <= file_bytes(tokens, width, np.dtype("float32"))
+    assert written <= file_bytes(tokens, width)
 
 
 def test_a_table_on_a_full_disk_is_one_sentence(checkout, tmp_path):
@@ -148,26 +158,29 @@ def spoil(file: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["missing", "truncated", "no HDF5", "a folder", "an I/O error"])
 @pytest.mark.parametrize(
-    "script", ["measure_isotropy", "find_neighbours", "measure_intrinsic_dimension"]
+    ("script", "measure"),
+    [("find_neighbours", ""), ("find_spectra", ""), ("measure", "anisotropy"), ("measure", "mle")],
 )
-def test_an_hdf5_file_that_cannot_be_read_is_one_sentence(checkout, tmp_path, script, how):
-    if script == "measure_intrinsic_dimension":
-        file = tmp_path / "neighbours.h5"
-        write_neighbours(file, [(600, np.random.default_rng(0).random((600, 20)))], 0)
-        options = {"neighbours": file, "estimator": "mle"}
+def test_an_hdf5_file_that_cannot_be_read_is_one_sentence(checkout, tmp_path, script, measure, how):
+    file = tmp_path / "layer_0.h5"
+    options = {"selection": Selection().to_json(), "batch_vectors": 600}
+    if measure == "mle":
+        distances = np.sort(np.random.default_rng(0).random((600, 20)))
+        write_batches(file, [Batch(600, 600, distances)])
     else:
-        file = tmp_path / "layer_0.h5"
-        writer = HiddenStateWriter(tmp_path, [8], np.arange(600), np.arange(600), {})
+        writer = HiddenStateWriter(tmp_path, [8], rows_of(600), {})
         writer.write(0, slice(0, 600), np.random.default_rng(0).random((600, 8), np.float32))
         writer.close()
-        options = {"embeddings": tmp_path, "layer": 0, "batch_vectors": 600}
-        if script == "find_neighbours":
-            options |= {"model": "m", "revision": "main", "neighbours": 20, "seed": 0}
-        else:
-            options |= {"estimator": "anisotropy"}
+    if script == "measure":
+        chosen = MEASURES[measure].chosen(measure, {}).to_json()
+        options |= {"folder": tmp_path, "layers": 0, "measure": chosen}
+    else:
+        options |= {"embeddings": file}
+    if script == "find_neighbours":
+        options |= {"owner": ["m", "main", 0], "neighbours": 20, "seed": 0}
     spoil(file, how)
     said = refusal(checkout, script, **options, output=tmp_path / "out" / "result")
-    assert f"{file} {'is missing' if how == 'missing' else 'cannot be read ('}" in said
+    assert str(file) in said
     assert "run again" in said
     assert not (tmp_path / "out" / "result").exists()
 

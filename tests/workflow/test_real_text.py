@@ -109,7 +109,7 @@ def test_without_a_dump_the_numbers_are_the_same_and_nothing_else_is_written(two
         assert path.read_bytes() == within[table].read_bytes(), table
     assert not (in_memory.folder / "results/embeddings").exists()
     assert not (in_memory.folder / "results/neighbours").exists()
-    written = (in_memory.folder / "results/within_the_pass").rglob("*")
+    written = (in_memory.folder / "results/measurements").rglob("*")
     size = sum(path.stat().st_size for path in written)
     # The hidden states of five checkpoints take 200 MB.
     assert size < 2e6
@@ -117,17 +117,13 @@ def test_without_a_dump_the_numbers_are_the_same_and_nothing_else_is_written(two
 
 
 def tables_of(checkout: Checkout) -> dict[Path, Path]:
-    """All tables by their names; what lies in a folder of its own without a dump has the name of a dump's."""
+    """All tables by their names."""
     results = checkout.folder / "results"
-    return {
-        Path(*(part for part in path.relative_to(results).parts if part != "within_the_pass")): path
-        for path in results.rglob("*.csv")
-        if "logs" not in path.parts
-    }
+    return {path.relative_to(results): path for path in results.rglob("*.csv")}
 
 
 def test_with_and_without_a_dump_nothing_is_taken_from_the_other(two_cores, in_memory):
-    """It could be of another protocol; Snakemake does not compare what another rule has made."""
+    """It could be of another protocol."""
     for checkout, dump, rule in (
         (two_cores, False, "measure_checkpoint"),
         (in_memory, True, "dump_embeddings"),

@@ -32,6 +32,10 @@ def checkpoint_folder(wildcards):
     return downloaded_folder(wildcards)
 
 
+def model_role(wildcards):
+    return MODELS[wildcards.model].role
+
+
 def sampling_protocol(wildcards):
     """How the windows are drawn and run through the model."""
     return SamplingProtocol(
