@@ -45,16 +45,18 @@ def fill(disk: Path) -> None:
                 return
 
 
-def test_what_is_complete_when_a_run_is_killed_is_not_downloaded_again(hub, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_is_complete_when_a_run_is_ended_is_not_downloaded_again(hub, tmp_path, number):
     last = shards(hub)[-1]
     proxy = Proxy(hub.endpoint, stalled=last)
     output = tmp_path / "out" / "main"
     wide = {"hidden_size": LARGE_WIDTH, "log": tmp_path / "log"}
     with proxied(proxy) as endpoint:
         arguments = command(hub, output, "org/large", "main", **wide)
-        with subprocess.Popen(arguments, env=environment(endpoint, tmp_path)) as killed:
+        with subprocess.Popen(arguments, env=environment(endpoint, tmp_path)) as ended:
             assert proxy.reached.wait(60)
-            killed.send_signal(signal.SIGKILL)
+            ended.send_signal(number)
+            assert ended.wait(30) in (-number, 128 + number), "the download is not waited for"
         assert not output.exists()
         proxy.stalled = ""
         proxy.requests.clear()
