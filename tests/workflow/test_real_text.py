@@ -200,8 +200,7 @@ def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
     assert planned["measure_isotropy"] == 2 * (2 * len(STEPS) * 3 + 7)
     assert "dump_embeddings" not in planned
     assert "measure_intrinsic_dimension" not in planned
-    assert "plot_figure_1" not in planned
-    assert planned["plot_anisotropy_measures"] == 1
+    assert planned["draw_figure"] == 1  # anisotropy_measures
 
 
 def test_an_edited_script_runs_again(one_core):
