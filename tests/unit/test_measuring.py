@@ -1,11 +1,13 @@
 import h5py
 import numpy as np
 import pytest
+import torch
 
 import find_neighbours
 import find_spectra
 import measure
 from clouds import hidden_states
+from pretended_cuda import pretended_cuda
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.neighbours import nearest_distances
@@ -105,6 +107,21 @@ def test_in_memory_all_values_are_those_of_the_separate_jobs(tmp_path):
             tmp_path / "memory.csv", {layer: v[name] for layer, v in enumerate(values)}
         )
         assert read_rows(tmp_path / "memory.csv", LAYER_COLUMNS) == measured(folder, name)
+
+
+def test_on_a_gpu_values_are_those_of_the_cpu():
+    X, _ = clouds()
+
+    def values(vectors):
+        stream = random_stream(0, "batches")
+        return measure_layer(vectors, ALL, BATCH_VECTORS, NEIGHBOURS, stream)
+
+    with pretended_cuda():
+        on_gpu = values(torch.from_numpy(X).to("cuda"))
+    for name, expected in values(X).items():
+        for there, here in zip(on_gpu[name], expected, strict=True):
+            assert (there.batch, there.n, there.n_unique) == (here.batch, here.n, here.n_unique)
+            assert there.value == pytest.approx(here.value, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_matrix, centred, is_on_gpu
+from shape_of_learning.estimators.arrays import as_matrix, as_numpy, centred, namespace
 
 
 def spectrum(X: ArrayLike) -> np.ndarray:
@@ -16,7 +16,7 @@ def spectrum(X: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     X : array_like or torch.Tensor, shape (n, d)
-        At least two vectors of any real dtype; computed in float64.
+        At least two vectors of any real dtype; computed in float64, on a GPU where they are there.
 
     Returns
     -------
@@ -38,16 +38,11 @@ def spectrum(X: ArrayLike) -> np.ndarray:
     >>> spectrum([[2, 0], [-2, 0], [0, 1], [0, -1]])
     array([2.66666667, 0.66666667])
     """
-    X = as_matrix(X)
+    X = as_matrix(X, stay=True)
     n, d = X.shape
     if n < 2:
         raise ValueError(f"X has {n} row, but variance takes at least 2")
     X = centred(X)
     gram = X.T @ X if d <= n else X @ X.T
-    if is_on_gpu(X):
-        import torch
-
-        ascending = torch.linalg.eigvalsh(gram).cpu().numpy()
-    else:
-        ascending = np.linalg.eigvalsh(gram)
+    ascending = as_numpy(namespace(X).linalg.eigvalsh(gram))
     return np.maximum(ascending[::-1], 0) / (n - 1)
