@@ -39,6 +39,10 @@ def workflow_folder():
 
 
 WORKFLOW = workflow_folder()
+if os.pathsep in str(WORKFLOW):
+    raise WorkflowError(
+        f"{WORKFLOW}: Python imports nothing from a folder whose path holds a `{os.pathsep}`; move it"
+    )
 if str(WORKFLOW) not in sys.path:
     sys.path.insert(0, str(WORKFLOW))
 
