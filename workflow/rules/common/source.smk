@@ -47,6 +47,6 @@ if str(WORKFLOW) not in sys.path:
     sys.path.insert(0, str(WORKFLOW))
 
 # Jobs take over this process's variables. So no rule says where scripts lie, and no result depends on it.
-os.environ["SCRIPTS"] = str(WORKFLOW / "scripts")
+os.environ.update(SCRIPTS=str(WORKFLOW / "scripts"))
 # A conda environment drops PYTHONPATH, and Python may see the user's own packages.
 shell.prefix('set -euo pipefail; export PYTHONPATH="${{SCRIPTS%/*}}" PYTHONNOUSERSITE=1; ')
