@@ -13,4 +13,8 @@ def stop_unless_writable(folder):
         raise SystemExit(f"ERROR: {error}") from None
 
 
+def stop_unless_results_are_writable():
+    stop_unless_writable(own_path("<results>"))
+
+
 stop_unless_writable(".snakemake")

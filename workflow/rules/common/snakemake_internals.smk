@@ -52,13 +52,14 @@ def path_variable(name):
     return _PATHVARS.get(name)
 
 
-def at_start(function):
-    """Call a function as a run starts, like `onstart`, which Snakemake leaves out of modules."""
+def at_start(*functions):
+    """Call functions as a run starts, like `onstart`, which Snakemake leaves out of modules."""
     earlier = workflow._onstart
 
     def start(log):
         earlier(log)
-        function()
+        for function in functions:
+            function()
 
     workflow._onstart = start
 

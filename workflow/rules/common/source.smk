@@ -39,10 +39,14 @@ def workflow_folder():
 
 
 WORKFLOW = workflow_folder()
+if os.pathsep in str(WORKFLOW):
+    raise WorkflowError(
+        f"{WORKFLOW}: Python imports nothing from a folder whose path holds a `{os.pathsep}`; move it"
+    )
 if str(WORKFLOW) not in sys.path:
     sys.path.insert(0, str(WORKFLOW))
 
 # Jobs take over this process's variables. So no rule says where scripts lie, and no result depends on it.
-os.environ["SCRIPTS"] = str(WORKFLOW / "scripts")
+os.environ.update(SCRIPTS=str(WORKFLOW / "scripts"))
 # A conda environment drops PYTHONPATH, and Python may see the user's own packages.
 shell.prefix('set -euo pipefail; export PYTHONPATH="${{SCRIPTS%/*}}" PYTHONNOUSERSITE=1; ')

@@ -65,8 +65,10 @@ def plumbing_settings() -> dict[str, Any]:
 
 
 def with_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo :func:`without_plumbing` in a job, by :func:`plumbing_settings`."""
+    """Undo :func:`without_plumbing` in a job, by :func:`plumbing_settings`, where there are any."""
     plumbing = plumbing_settings()
+    if not plumbing:
+        return dict(settings)
     corpus = {**settings["corpus"], "sources": plumbing["corpus_sources"]}
     forward = {
         **settings["forward"],
