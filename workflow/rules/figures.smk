@@ -46,7 +46,7 @@ rule draw_figure:
         "Drawing {output.pdf}"
     shell:
         'python "$SCRIPTS/draw_figure.py" --function {params.function:q} --figure {params.figure:q}'
-        " --caption {params.caption:q} --measurements {input.measurements:q} --verdicts {input.verdicts:q}"
+        " --caption={params.caption:q} --measurements {input.measurements:q} --verdicts {input.verdicts:q}"
         " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
 
 
