@@ -274,6 +274,11 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist else entry.module
 
 
+def measure_names() -> list[str]:
+    """List ours and the registered ones; raises as :func:`registered`."""
+    return [*MEASURES, *registered()]
+
+
 def find_measure(name: str) -> Measure:
     """Look a measure up among ours and the registered ones; KeyError if there is none.
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import ChosenMeasure
-from shape_of_learning.plan.measures import chosen_measures, known_measures
+from shape_of_learning.metrics.registry import ChosenMeasure, measure_names
+from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
     check_estimators,
@@ -85,7 +85,7 @@ def read_configuration(
     for folder in model_folders:
         entries |= read_entries(folder)
     drawn, written = figures_of(papers), tables_of(papers)
-    check_estimators(drawn, known_measures())
+    check_estimators(drawn, measure_names())
     check_targets(settings["figures"], (*drawn, *written), entries)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])

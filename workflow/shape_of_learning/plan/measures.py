@@ -7,13 +7,12 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import (
-    MEASURES,
     ChosenMeasure,
     Interval,
     Measure,
     Value,
     find_measure,
-    registered,
+    measure_names,
 )
 from shape_of_learning.plan.schema import unknown_name
 from shape_of_learning.plan.science import PACKAGE, digest_of, science
@@ -37,7 +36,7 @@ def chosen_measures(
     ------
     InputError
         One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
-        than are searched or than a batch has, or as :func:`registered` and :func:`find_measure`.
+        than are searched or than a batch has, or as :func:`measure_names` and :func:`find_measure`.
     """
     vectors, searched = measurement["batch_vectors"], measurement["neighbours"]
     if vectors <= searched:
@@ -45,7 +44,7 @@ def chosen_measures(
             f"configuration key `measurement.batch_vectors` is {vectors}, but the neighbour search looks for "
             f"{searched} others (`measurement.neighbours`); set it to {searched + 1} or more"
         )
-    known, settings = known_measures(), measurement["parameters"]
+    known, settings = measure_names(), measurement["parameters"]
     for name in settings:
         if name not in known:
             raise unknown_name(name, known, "estimator", "key `measurement.parameters`")
@@ -58,11 +57,6 @@ def chosen_measures(
         chosen[name] = measure.chosen(name, checked)
         _require_neighbours(chosen[name], measure, searched)
     return {name: chosen[name] for name in names}
-
-
-def known_measures() -> set[str]:
-    """Names of our measures and of those that packages register; InputError as :func:`registered`."""
-    return {*MEASURES, *registered()}
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:
