@@ -1,5 +1,7 @@
 """Measures of tensors on a GPU, here a pretended one, are those of the same numbers in NumPy's arrays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -134,6 +136,16 @@ def test_vectors_do_not_leave_the_gpu_for_isotropy(center, gpu):
     # Some dozen vectors of Lanczos iteration, not one of the thousand of a Gram matrix.
     assert gpu.to_host < 100 * 8 * 1100
     assert gpu.allocated == X.nbytes
+
+
+def test_a_vector_that_is_forgotten_on_the_host_is_found(monkeypatch):
+    careless = SimpleNamespace(
+        einsum=torch.einsum, asarray=lambda v, *, device: torch.asarray(v, device="cpu")
+    )
+    monkeypatch.setattr(anisotropy_module, "namespace", lambda X: careless)
+    X = torch.from_numpy(hidden_states(n=400, d=300)).float()
+    with pytest.raises(RuntimeError, match="found at least two devices, cuda:0 and cpu"):
+        anisotropy(X.to(ON_GPU))
 
 
 def test_nan_and_infinity_are_told():

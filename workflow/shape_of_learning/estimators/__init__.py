@@ -1,6 +1,6 @@
 """The measures of shape, each a function on arrays: NumPy arrays and torch tensors alike.
 
-`anisotropy`, `average_cosine`
+`anisotropy`, `average_cosine`, `spectrum`
     Measures of a cloud of vectors, one formula in each file.
 `two_nn`, `mada`, `mom`, `mle`
     Intrinsic dimension from distances to nearest neighbours, one estimator in each file;
