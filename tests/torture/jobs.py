@@ -12,6 +12,7 @@ from pathlib import Path
 
 from checkouts import Checkout
 
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 # Imported once for all jobs, which are forked from the process that has.
 SHARED = ("torch", "transformers", "h5py", "pandas", "scipy.spatial", "matplotlib.figure")
 AS_IT_BEGINS = ("open", "os.mkdir", "os.rename")
@@ -33,12 +34,13 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
     outputs: dict[str, list[Path]] = {}
     for row in table.splitlines():
         cells = row.split("\t")
-        if len(cells) > 6 and "scripts/" in cells[5]:
+        if len(cells) > 6 and "$SCRIPTS/" in cells[5]:
             outputs.setdefault(cells[5], []).append(Path(cells[0]))
     jobs: dict[str, Job] = {}
     for command, made in outputs.items():
         _, script, *rest = shlex.split(command)
-        jobs.setdefault(Path(script).stem, Job(script, rest, made))
+        name = Path(script).name  # after $SCRIPTS, which the shell of a job knows
+        jobs.setdefault(Path(name).stem, Job(str(SCRIPTS / name), rest, made))
     return jobs
 
 

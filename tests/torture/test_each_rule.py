@@ -1,12 +1,14 @@
 """Every kind of rule, ended at its worst moments."""
 
 import filecmp
+import functools
 import os
 import shutil
 import signal
 from pathlib import Path
 
 import pytest
+import yaml
 
 from jobs import (
     AS_ALL_IS_WRITTEN,
@@ -18,6 +20,8 @@ from jobs import (
     without_a_dump,
 )
 from runs import Undisturbed
+from shape_of_learning.plan.merging import with_defaults
+from shape_of_learning.script_arguments.settings import VARIABLE, export_plumbing_settings
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 KINDS = sorted(path.stem for path in SCRIPTS.glob("*.py"))
@@ -50,6 +54,13 @@ def environment(reference: Undisturbed, monkeypatch: pytest.MonkeyPatch) -> None
     for name, value in reference.checkout.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(SCRIPTS.parent))
+    # As the workflow exports them, from the three files that a run of the small chain reads.
+    monkeypatch.setenv(VARIABLE, "")
+    defaults = [
+        reference.checkout.folder / "config" / name for name in ("demo.yaml", "config.yaml")
+    ]
+    small = yaml.safe_load((reference.checkout.folder / "small.yaml").read_text())
+    export_plumbing_settings(functools.reduce(with_defaults, defaults, small))
 
 
 def files(path: Path) -> list[Path]:
