@@ -14,7 +14,7 @@ one checkpoint travels as one group.
 rule find_neighbours:
     """Search nearest neighbours in shuffled batches of one size."""
     input:
-        embeddings="<results>/embeddings/{model}/{revision}",
+        **DUMP,
     output:
         distances="<results>/neighbours/{model}/{revision}/layer_{layer}.h5",
         digest="<results>/neighbours/{model}/{revision}/layer_{layer}.h5.sha256",
@@ -43,7 +43,7 @@ rule find_neighbours:
 rule find_spectra:
     """Find the eigenvalues of the covariance of contiguous batches."""
     input:
-        embeddings="<results>/embeddings/{model}/{revision}",
+        **DUMP,
     output:
         spectra="<results>/spectra/{model}/{revision}/layer_{layer}.h5",
         digest="<results>/spectra/{model}/{revision}/layer_{layer}.h5.sha256",
@@ -70,8 +70,7 @@ rule measure:
     """Measure all layers of a checkpoint with one estimator."""
     input:
         measured=what_is_measured,
-        # Which say whether it is another; its time does not.
-        digests=digests_of_what_is_measured,
+        receipts=receipts_of_what_is_measured,
     output:
         "<results>/measurements/{model}/{revision}/{estimator}.csv",
     log:

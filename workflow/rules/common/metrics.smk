@@ -3,9 +3,14 @@
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import science_of_measure
 
-# Where what an estimator is taken of lies, by its kind: a dump, or one file per layer.
+# Folders and large files count as ever old, since a copy of the checkout may set their times anew. Small files that
+# are written beside them say whether they are others: the losses for a dump, and digests.
+DUMP = {
+    "embeddings": ancient("<results>/embeddings/{model}/{revision}"),
+    "losses": "<results>/losses/{model}/{revision}.csv",
+}
+# Where what an estimator is taken of lies, by its kind: one file per layer, but for hidden states.
 MEASURED_FOLDERS = {
-    "vectors": "<results>/embeddings/{model}/{revision}",
     "neighbours": "<results>/neighbours/{model}/{revision}",
     "spectrum": "<results>/spectra/{model}/{revision}",
 }
@@ -21,17 +26,17 @@ MEASUREMENT = {
 def what_is_measured(wildcards):
     """The folder or the files that an estimator reads."""
     kind = CONFIGURATION.measures[wildcards.estimator].of
-    folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
     if kind == "vectors":
-        return folder
+        return DUMP["embeddings"]
+    folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
     layers = range(MODELS[wildcards.model].layers + 1)
     return [ancient(f"{folder}/layer_{layer}.h5") for layer in layers]
 
 
-def digests_of_what_is_measured(wildcards):
-    """Small files beside those that an estimator reads; a dump has none."""
+def receipts_of_what_is_measured(wildcards):
+    """Small files beside those that an estimator reads, which say whether they are others."""
     files = what_is_measured(wildcards)
-    return [f"{file}.sha256" for file in files] if isinstance(files, list) else []
+    return [f"{file}.sha256" for file in files] if isinstance(files, list) else DUMP["losses"]
 
 
 def measured_folder(wildcards, input):
