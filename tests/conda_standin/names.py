@@ -14,7 +14,6 @@ class Names:
 # Only what is written here can be listed in an environment file: an unknown name is never guessed.
 NAMES = {
     "accelerate": Names("accelerate", "accelerate"),
-    "greenlet": Names("greenlet", "greenlet"),
     "h5py": Names("h5py", "h5py"),
     "httpx2": Names("httpx2", "httpx2"),
     "huggingface_hub": Names("huggingface-hub", "huggingface_hub"),
