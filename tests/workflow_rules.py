@@ -13,7 +13,7 @@ from pathlib import Path
 
 SNAKEFILE = Path(__file__).parents[1] / "workflow" / "Snakefile"
 SCRIPTS = SNAKEFILE.parent / "scripts"
-SCRIPT = re.compile(r'python "\$SCRIPTS/(\w+|\{rule\})\.py" ')
+SCRIPT = re.compile(r'python "\$SCRIPTS/(\w+\.py)" ')
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class Rule:
     @property
     def script(self) -> Path:
         """The file that its command runs."""
-        name = SCRIPT.search(self.command)[1].format(rule=self.name)
-        return SCRIPTS / f"{name}.py"
+        return SCRIPTS / SCRIPT.search(self.command)[1]
 
 
 def workflow_rules() -> list[Rule]:
