@@ -15,7 +15,6 @@ class Names:
 NAMES = {
     "accelerate": Names("accelerate", "accelerate"),
     "filelock": Names("filelock", "filelock"),
-    "greenlet": Names("greenlet", "greenlet"),
     "h5py": Names("h5py", "h5py"),
     "httpx2": Names("httpx2", "httpx2"),
     "huggingface_hub": Names("huggingface-hub", "huggingface_hub"),

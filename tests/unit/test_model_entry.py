@@ -109,5 +109,7 @@ def test_a_shape_need_not_be_typed(name):
 @pytest.mark.parametrize("config", [{"model_type": "novel"}, {"is_encoder_decoder": True}])
 def test_a_role_that_cannot_be_told_is_asked_for(config):
     own = shape_of({"num_hidden_layers": 3, "hidden_size": 32, **config}, "model `tiny`")
-    with pytest.raises(InputError, match=r"model `tiny`: .* add `role: encoder` or `role: decoder`"):
+    with pytest.raises(
+        InputError, match=r"model `tiny`: .* add `role: encoder` or `role: decoder`"
+    ):
         completed(Shape(), own, "model `tiny`")

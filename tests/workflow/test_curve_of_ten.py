@@ -15,7 +15,7 @@ import yaml
 
 from checkouts import Checkout
 from hub_fetching import save_model
-from hub_server import Proxy, HubRepository, proxied, served
+from hub_server import HubRepository, Proxy, proxied, served
 from tiny_models import save_tokenizer
 
 STEPS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from checkouts import Checkout
-from hub_server import Proxy, HubRepository, proxied, served
+from hub_server import HubRepository, Proxy, proxied, served
 from tiny_models import save_tiny_model, save_tokenizer
 
 STEPS = (0, 1000)

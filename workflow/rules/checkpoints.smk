@@ -113,7 +113,7 @@ rule pretrain_model:
     message:
         "Pretraining {wildcards.model}"
     shell:
-        'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model} {params.recipe:q}'
+        'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model:q} {params.recipe:q}'
         " --seed {params.seed} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
 
 

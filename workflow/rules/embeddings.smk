@@ -37,4 +37,6 @@ rule dump_embeddings:
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
     shell:
-        SAMPLE_COMMAND + " --output {output.embeddings:q} --loss {output.loss:q} --log {log:q}"
+        'python "$SCRIPTS/dump_embeddings.py"'
+        + SAMPLE_ARGUMENTS
+        + " --output {output.embeddings:q} --loss {output.loss:q} --log {log:q}"

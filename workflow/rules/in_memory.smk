@@ -44,6 +44,7 @@ rule measure_checkpoint:
     shell:
         # Each layer is measured by one thread, which must not start others.
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        + SAMPLE_COMMAND
+        + 'python "$SCRIPTS/measure_checkpoint.py"'
+        + SAMPLE_ARGUMENTS
         + " --measurement {params.measurement:q} --output {output.measurements:q}"
         " --loss {output.loss:q} --log {log:q}"

@@ -8,11 +8,9 @@ MODELS_BY_SOURCE = {
 WEIGHTS_WORTH_THREADS = 50_000_000
 # Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all
 # locks in place: it never asks.
-UNREACHABLE = [] if workflow.is_main_process else ["its lock is missing where a job runs"]
+UNREACHABLE = [] if is_main_process() else ["its lock is missing where a job runs"]
 # What has been resolved since the workflow was read, by model: written as the run starts.
 NEW_LOCKS = {}
-# Of a module Snakemake runs no `onstart`: then locks are written where a job that reads them is planned.
-RUNS_HOOKS = workflow.modifier.is_main_snakefile()
 
 
 def say(line):
@@ -53,19 +51,11 @@ def write_new_locks():
         say(f"{lock_file(name)} is written: commit it with your results")
 
 
-def write_new_locks_of_module():
-    """Pin it here where no hook will, unless this is a dry run."""
-    is_run = workflow.executor_plugin is not None and not workflow.dryrun
-    if is_run and not RUNS_HOOKS:
-        write_new_locks()
-
-
 def all_pins(wildcards):
     """Resolve all models of the configuration; nothing has to be made for it."""
     for name in MODELS_BY_SOURCE["hub"]:
         if curve(name).unresolved:
             fail(curve(name).unresolved)
-    write_new_locks_of_module()
     return []
 
 
@@ -125,7 +115,6 @@ def losses_folder(wildcards, input):
 
 def lock_of(wildcards):
     curve(wildcards.model)
-    write_new_locks_of_module()
     return lock_file(wildcards.model)
 
 

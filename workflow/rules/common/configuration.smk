@@ -95,8 +95,6 @@ at_the_door(
 )
 
 
-
-
 def files_of_the_user(paths):
     """Input files that no rule makes; they are where they are, also if this workflow is a module with a prefix.
 

@@ -71,8 +71,8 @@ SAMPLE_PARAMETERS = {
     "protocol": sampling_protocol,
     "shape": model_shape,
 }
-SAMPLE_COMMAND = (
-    'python "$SCRIPTS/{rule}.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
+SAMPLE_ARGUMENTS = (
+    " --checkpoint {params.checkpoint:q} --text {input.text:q}"
     " --model {wildcards.model:q} --revision {wildcards.revision:q}"
     " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
 )

@@ -243,8 +243,8 @@ def measure_minutes(work: Work, kind: str) -> float:
 def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
     """Memory of a forward pass whose hidden states are all kept, and then measured.
 
-    They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a GPU
-    has no room for them, the host keeps them.
+    They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a
+    GPU has no room for them, the host keeps them.
     """
     states = (work.layers + 1) * work.layer_mb
     running = forward_memory_mb(work, threads, on_gpu=on_gpu)

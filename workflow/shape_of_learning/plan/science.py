@@ -24,8 +24,8 @@ def science(script: str, *modules: str | Path) -> str:
     Parameters
     ----------
     script : str
-        Name of a file in ``workflow/scripts``, without its suffix. Its own code adapts a command line and does
-        not count; what it imports does, also inside functions.
+        Name of a file in ``workflow/scripts``, without its suffix. Its own code adapts a command line and
+        does not count; what it imports does, also inside functions.
     *modules : str or Path
         What is chosen at run time: modules of this package, such as ``"estimators.mada"``, or a file.
 
