@@ -37,6 +37,7 @@ rule dump_embeddings:
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
     shell:
-        'python "$SCRIPTS/dump_embeddings.py"'
-        + SAMPLE_ARGUMENTS
-        + " --output {output.embeddings:q} --loss {output.loss:q} --log {log:q}"
+        'python "$SCRIPTS/dump_embeddings.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
+        " --model {wildcards.model:q} --revision {wildcards.revision:q}"
+        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
+        " --output {output.embeddings:q} --loss {output.loss:q} --log {log:q}"

@@ -44,7 +44,8 @@ rule measure_checkpoint:
     shell:
         # Each layer is measured by one thread, which must not start others.
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        + 'python "$SCRIPTS/measure_checkpoint.py"'
-        + SAMPLE_ARGUMENTS
-        + " --measurement {params.measurement:q} --output {output.measurements:q}"
+        'python "$SCRIPTS/measure_checkpoint.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
+        " --model {wildcards.model:q} --revision {wildcards.revision:q}"
+        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
+        " --measurement {params.measurement:q} --output {output.measurements:q}"
         " --loss {output.loss:q} --log {log:q}"

@@ -71,8 +71,3 @@ SAMPLE_PARAMETERS = {
     "protocol": sampling_protocol,
     "shape": model_shape,
 }
-SAMPLE_ARGUMENTS = (
-    " --checkpoint {params.checkpoint:q} --text {input.text:q}"
-    " --model {wildcards.model:q} --revision {wildcards.revision:q}"
-    " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
-)

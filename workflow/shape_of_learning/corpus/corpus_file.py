@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.digests import BLOCK, git_blob_name
@@ -63,7 +63,7 @@ class Found:
     distinct_bytes: int
 
 
-def copy_verified(stream: BinaryIO, copy: Path, expected: Expected) -> Found:
+def copy_verified(stream: IO[bytes], copy: Path, expected: Expected) -> Found:
     """Copy a stream to a file and check the content on its way.
 
     Parameters
@@ -130,7 +130,7 @@ def verified(path: Path, expected: Expected) -> Found:
 
 
 def _read(
-    stream: BinaryIO, expected: Expected, target: BinaryIO | None = None
+    stream: IO[bytes], expected: Expected, target: IO[bytes] | None = None
 ) -> tuple[str, int, int]:
     """SHA-256, bytes and number of distinct byte values of a stream, written to `target`."""
     sha256 = hashlib.sha256()

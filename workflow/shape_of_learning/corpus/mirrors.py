@@ -150,6 +150,7 @@ def _download(url: str, packed: BinaryIO) -> None:
         get(url, packed, None)
     except requests.HTTPError as error:
         answer = error.response
+        assert answer is not None  # it is an answer that is an error
         passing = answer.status_code in PASSING_STATUSES
         said = f"HTTP {answer.status_code} {answer.reason}"
         raise Unavailable(said, for_good=not passing) from error

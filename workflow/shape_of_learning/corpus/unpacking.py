@@ -7,11 +7,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 from shape_of_learning.corpus.corpus_file import Unusable
 
-_OPENERS: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
+_OPENERS: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ\0": lzma.open,
     b"BZh": bz2.open,
@@ -20,7 +20,7 @@ _ZIP = b"PK\x03\x04"
 
 
 @contextmanager
-def unpacked(packed: BinaryIO, member: str | None = None) -> Iterator[BinaryIO]:
+def unpacked(packed: BinaryIO, member: str | None = None) -> Iterator[IO[bytes]]:
     """Open a zip, gzip, xz or bzip2 file, or a plain one, as the bytes inside.
 
     Parameters

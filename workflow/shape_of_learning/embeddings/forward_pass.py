@@ -243,14 +243,16 @@ class ForwardPass:
     ) -> "torch.Tensor":
         import torch
 
-        logits = partial(self.head.logits, kind=kind)
+        assert self.head is not None  # else nothing is predicted
+        head = self.head
+        logits = partial(head.logits, kind=kind)
         return torch.stack(
             [
                 negative_log_likelihood(
                     logits,
                     state[torch.from_numpy(tokens.positions).to(state.device, non_blocking=True)],
                     tokens.targets,
-                    self.head.vocabulary,
+                    head.vocabulary,
                 )
                 for state, tokens in zip(last, predicted, strict=False)  # the rest fills up
             ]

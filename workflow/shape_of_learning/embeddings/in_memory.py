@@ -48,7 +48,9 @@ class HiddenStatesInMemory:
             self.device = device
         self._measured_on = device
         shapes = [(tokens, width) for width in sample.widths]
-        self._layers = [torch.empty(shape, device=self.device) for shape in shapes]
+        self._layers = {
+            layer: torch.empty(shape, device=self.device) for layer, shape in enumerate(shapes)
+        }
 
     def write(self, layer: int, rows: slice, values: "np.ndarray | torch.Tensor") -> None:
         """Keep `values`, float32 of shape (rows, width)."""
@@ -86,8 +88,7 @@ class HiddenStatesInMemory:
         workers = threads if self._measured_on.type == "cpu" else 1
 
         def measure_one(layer: int) -> Measured:
-            rows = self._layers[layer].to(self._measured_on)
-            self._layers[layer] = None
+            rows = self._layers.pop(layer).to(self._measured_on)
             try:
                 return measure(layer, rows.numpy() if rows.device.type == "cpu" else rows)
             except Exception as error:

@@ -134,7 +134,7 @@ def _moved(model: "PreTrainedModel", folder: Path, device: "torch.device") -> "P
         ) from error
 
 
-def _read(kind: type, folder: Path, **options: Any) -> Any:
+def _read(kind: Any, folder: Path, **options: Any) -> Any:
     """Call ``kind.from_pretrained`` on files alone, and explain what it cannot read."""
     import safetensors
 

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -51,9 +51,11 @@ class HiddenStateStore(Protocol):
         Where it takes them from: a GPU only if it keeps them there.
     """
 
-    device: "str | torch.device"
+    @property
+    def device(self) -> "str | torch.device":
+        """As above."""
 
-    def write(self, layer: int, rows: slice, values: "np.ndarray | torch.Tensor") -> None:
+    def write(self, layer: int, rows: slice, values: Any) -> None:
         """Store `values`, float32 of shape (rows, width); where memory was exhausted, once more."""
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
@@ -247,7 +249,7 @@ class SampleRun:
 
     def _in_flight(
         self, batches: list[WindowBatch], destination: "str | torch.device"
-    ) -> Iterator[tuple[WindowBatch, ComputedWindowBatch]]:
+    ) -> Generator[tuple[WindowBatch, ComputedWindowBatch], None, None]:
         """Yield what each window batch gives, in order, while the next ones are computed."""
         # On a GPU one thread queues the work, so that it is done in order.
         workers = self.threads if self.forward.device.type == "cpu" else 1
@@ -313,6 +315,7 @@ class SampleRun:
             count = sum(len(tokens.targets) for tokens in self.predicted)
             if count == 0:
                 logger.info("the loss is undefined: no window has a token to predict")
+            assert self.forward.head is not None  # else nothing is predicted
             loss = mean_over_windows(likelihoods, count, self.forward.head.vocabulary)
         # Whatever the head makes of what overflowed.
         return replace(loss, loss=math.inf) if self.overflowed else loss

@@ -43,7 +43,7 @@ def as_numpy(X: Any) -> np.ndarray:
     return X if isinstance(X, np.ndarray) else X.cpu().numpy()
 
 
-def as_matrix(X: ArrayLike, name: str = "X", *, finite: bool = True, stay: bool = False) -> Any:
+def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = False) -> Any:
     """Read a two-dimensional array of real numbers as float64.
 
     Parameters

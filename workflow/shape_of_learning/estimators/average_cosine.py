@@ -83,7 +83,8 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
 
 def _from_directions(blocks: Iterable[Any], noise: float = 0.0) -> float:
     """Mean cosine of rows that come in blocks; those whose norm is not above `noise` have no direction."""
-    total, directed = 0.0, 0
+    total: Any = 0.0
+    directed = 0
     for rows in blocks:
         xp = namespace(rows)
         with np.errstate(over="ignore"):

@@ -125,7 +125,7 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
         half = OUTLYING / 2
         incomplete |= (halves > half**2 / 2) | (np.ldexp(distances[:, -1], -exponent) > half)
     everyone = np.arange(m)
-    for row in np.flatnonzero(incomplete):
+    for row in np.flatnonzero(incomplete).tolist():
         distances[row] = _by_differences(X, row, np.delete(everyone, row), room)[:k]
     return distances
 

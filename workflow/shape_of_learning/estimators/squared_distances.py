@@ -1,7 +1,9 @@
 """Squared distances by a matrix product, |x|^2 + |y|^2 - 2 x.y: from which origin, and how wrong they are."""
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
 from shape_of_learning.estimators.arrays import as_matrix
 
@@ -16,7 +18,7 @@ GOLDEN_RATIO = (5**0.5 - 1) / 2
 UNDERFLOWS = 8
 
 
-def median_point(X: ArrayLike) -> np.ndarray:
+def median_point(X: Any) -> np.ndarray:
     """Return a point near most of the vectors, from which their norms are small; shape (d,).
 
     The median, unlike the mean, stays with most rows when a few have a massive coordinate. Any point

@@ -28,6 +28,7 @@ def drawn_measurements(inputs: FigureInputs) -> Table:
         measure, if none is shown, if a batch is there twice, or if measures whose value depends on the size
         of batches were taken of batches of several sizes.
     """
+    assert inputs.measurements is not None
     rows, source = inputs.measurements.rows, inputs.measurements.source
     names = [model.name for model in inputs.models]
     of_models = rows[rows["model"].isin(names)]
@@ -102,6 +103,8 @@ def with_verdicts(table: pd.DataFrame, verdicts: Table | None) -> pd.DataFrame:
 
 def _shown(measured: pd.DataFrame, names: list[str], inputs: FigureInputs) -> pd.DataFrame:
     """Checkpoints of these models that the verdicts show; every measured one must have a verdict."""
+    assert inputs.verdicts is not None
+    assert inputs.measurements is not None
     judged = inputs.verdicts.rows[inputs.verdicts.rows["model"].isin(names)]
     if (without := _beyond(measured, judged)) is not None:
         raise InputError(

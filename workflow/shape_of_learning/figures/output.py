@@ -36,6 +36,8 @@ def paper_function(name: str) -> Callable:
     paper, function = name.split(":")
     file = PAPERS / paper / "figures.py"
     specification = spec_from_file_location(f"figures_of_{paper}", file)
+    assert specification is not None
+    assert specification.loader is not None
     module = module_from_spec(specification)
     specification.loader.exec_module(module)
     return getattr(module, function)

@@ -20,7 +20,7 @@ PANEL_HEIGHT = 2.1  # inches
 COLOURS = [
     seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
 ]
-DASHES = [
+DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     "-",
     (0, (4, 1.2)),
     (0, (1, 1)),

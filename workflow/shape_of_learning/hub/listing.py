@@ -51,7 +51,7 @@ def resolve_and_list(
 
     def ask() -> str:
         info = HfApi().model_info(repository, revision=revision, timeout=ANSWER_SECONDS)
-        return info.sha
+        return str(info.sha)
 
     commit = _answer(ask, repository, revision, where, key)
     return list_files(repository, revision, commit, where=where, key=key)

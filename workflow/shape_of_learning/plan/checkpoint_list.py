@@ -65,7 +65,7 @@ class OfferedSteps:
 
     def choose(self, branches: Iterable[str]) -> list[str]:
         """Choose branches, by step; a step that is asked for and not offered is left out."""
-        offered = {}
+        offered: dict[int, str] = {}
         for name in sorted(branches):
             if (read := self.template.read(name)) is not None:
                 offered.setdefault(read[0], name)

@@ -108,7 +108,7 @@ def disk_is_full_or_read_only(error: OSError, path: Path | str) -> str | None:
     return None
 
 
-def _not_writable(path: Path | str, reason: str) -> str:
+def _not_writable(path: Path | str, reason: str | None) -> str:
     return (
         f"{path} cannot be written to ({reason}); make its folder writable, or run in another with "
         "`--directory`"
