@@ -1,5 +1,6 @@
 """Running fetch_checkpoint.py against a Hub on loopback, and what it is to fetch there."""
 
+import json
 import os
 import subprocess
 import sys
@@ -134,6 +135,8 @@ def command(
     commit: str = "",
     subfolder: str = "",
     tokenizer: LockedRevision | None = None,
+    layers: int = LAYERS,
+    hidden_size: int = WIDTH,
     **options: object,
 ) -> list[str]:
     """The command for a revision, which is pinned to where it is now or to another `commit`."""
@@ -145,12 +148,17 @@ def command(
         "model": "tiny",
         "name": NAME,
         "lock": lock,
-        "layers": LAYERS,
-        "hidden-size": WIDTH,
-        "role": "decoder",
+        "shape": json.dumps(
+            {
+                "role": "decoder",
+                "layers": layers,
+                "hidden_size": hidden_size,
+                "last_hidden_size": hidden_size,
+            }
+        ),
         "output": output,
         "log": output.parent / "log",
-    } | {name.replace("_", "-"): value for name, value in options.items()}
+    } | options
     given = (f"--{key}={value}" for key, value in arguments.items())
     return [sys.executable, "-c", HURRIED, str(SCRIPT), *given]
 

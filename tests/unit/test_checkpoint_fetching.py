@@ -2,7 +2,6 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,6 @@ from hub_fetching import (
     TOKENIZER,
     Hub,
     assert_same_files,
-    command,
-    environment,
     fetch,
     names,
     refusal,
@@ -176,14 +173,6 @@ def test_a_revision_that_the_lock_does_not_have_is_refused(hub, tmp_path):
     assert "`step8` cannot be fetched" in message
     assert "lock.yaml does not have it" in message
     assert "`snakemake resolve`" in message
-
-
-def test_what_the_entry_does_not_type_is_not_compared(hub, tmp_path):
-    typed = ("--layers", "--hidden-size", "--role")
-    whole = command(hub, tmp_path / "m", "org/tiny", "main")
-    bare = [argument for argument in whole if not argument.startswith(typed)]
-    subprocess.run(bare, env=environment(hub.endpoint, tmp_path), check=True)
-    assert (tmp_path / "m" / "model.safetensors").exists()
 
 
 def test_bytes_that_a_mirror_serves_under_the_same_commit_are_refused(hub, tmp_path):

@@ -74,14 +74,14 @@ rule fetch_checkpoint:
     params:
         lock=lock_of,
         pinned=pinned_bytes,
-        shape=shape_options,
+        shape=model_shape,
         folder=downloaded_folder,
         receipt=receipt_option,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     shell:
         'python "$SCRIPTS/fetch_checkpoint.py" --model {wildcards.model:q} --name {wildcards.revision:q}'
-        " --lock {params.lock:q} {params.shape:q} --output {params.folder:q} {params.receipt:q} --log {log:q}"
+        " --lock {params.lock:q} --shape {params.shape:q} --output {params.folder:q} {params.receipt:q} --log {log:q}"
 
 
 rule pretrain_model:

@@ -143,12 +143,9 @@ def pin(lock, name):
     return " ".join([revision.listed.commit, revision.subfolder, *hashes])
 
 
-def shape_options(wildcards):
-    """The options by which fetch_checkpoint.py knows the right model by its config.json."""
-    return [
-        f"--{name.replace('_', '-')}={value}"
-        for name, value in vars(MODELS[wildcards.model].shape).items()
-    ]
+def model_shape(wildcards):
+    """What a checkpoint is checked against before it is downloaded, and before it is run."""
+    return json.dumps(vars(MODELS[wildcards.model].shape))
 
 
 all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=MODELS_BY_SOURCE["hub"])

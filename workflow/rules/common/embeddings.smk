@@ -32,10 +32,6 @@ def checkpoint_folder(wildcards):
     return downloaded_folder(wildcards)
 
 
-def model_role(wildcards):
-    return MODELS[wildcards.model].role
-
-
 def sampling_protocol(wildcards):
     """How the windows are drawn and run through the model."""
     return SamplingProtocol(
@@ -44,13 +40,6 @@ def sampling_protocol(wildcards):
         precision=MODELS[wildcards.model].precision or setting("forward", "precision"),
         last_layer=setting("forward", "last_layer"),
     ).to_json()
-
-
-def model_shape(wildcards):
-    """What the checkpoint is checked against before it is run."""
-    model = MODELS[wildcards.model]
-    keys = ("role", "layers", "hidden_size", "last_hidden_size")
-    return json.dumps({key: getattr(model, key) for key in keys})
 
 
 def measurement_at_once(wildcards):

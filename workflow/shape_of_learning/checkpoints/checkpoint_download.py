@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,12 @@ from huggingface_hub import constants
 from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, index_of, tokenizer_files
 from shape_of_learning.checkpoints.checkpoint_record import is_recorded, write_record
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock
-from shape_of_learning.checkpoints.model_entry import read_configuration_file
+from shape_of_learning.checkpoints.model_entry import (
+    Shape,
+    read_configuration_file,
+    refuse_contradiction,
+    shape_of,
+)
 from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.errors import InputError
 from shape_of_learning.hub.hub_cache import cached_revision
@@ -86,9 +90,7 @@ class PinnedCheckpoint:
         }
 
 
-def fetch(
-    pinned: PinnedCheckpoint, destination: Path, check: Callable[[Mapping[str, Any]], None]
-) -> None:
+def fetch(pinned: PinnedCheckpoint, destination: Path, entry: Shape) -> None:
     """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
 
     Parameters
@@ -100,9 +102,8 @@ def fetch(
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. Until then
         complete files are kept in ``.{name}.download`` for a run after this one. Where another process
         fetches the same, this one waits for it and takes what it has made.
-    check : callable
-        Takes the content of ``config.json`` and raises where it contradicts the model's entry, before any
-        weights are downloaded.
+    entry : Shape
+        What the model's entry says, which ``config.json`` is compared with before any weights are downloaded.
 
     Raises
     ------
@@ -111,29 +112,30 @@ def fetch(
     """
     with made_by_one_process(destination):
         if is_recorded(destination, pinned.provenance()):
-            check(read_configuration_file(destination))
+            _check(destination, pinned, entry)
             logger.info("%s: another run has fetched %s", pinned.where, destination)
             return
         kept = destination.with_name(f".{destination.name}.download")
         with atomic_write(destination) as folder:
             folder.mkdir()
-            _fill(folder, kept, pinned, check)
+            _fill(folder, kept, pinned, entry)
         # Without locks another process may be at it, too; then the last one leaves nothing.
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def _fill(
-    folder: Path,
-    kept: Path,
-    pinned: PinnedCheckpoint,
-    check: Callable[[Mapping[str, Any]], None],
-) -> None:
+def _check(folder: Path, pinned: PinnedCheckpoint, entry: Shape) -> None:
+    refuse_contradiction(
+        entry, shape_of(read_configuration_file(folder), pinned.where), pinned.where
+    )
+
+
+def _fill(folder: Path, kept: Path, pinned: PinnedCheckpoint, entry: Shape) -> None:
     source = _listed(pinned.weights, pinned)
     words = source if pinned.tokenizer is pinned.weights else _listed(pinned.tokenizer, pinned)
     take = partial(_take, folder=folder, kept=kept, where=pinned.where)
     configuration = _of_folder(source, pinned, CONFIGURATION)
     take([configuration])
-    check(read_configuration_file(folder))
+    _check(folder, pinned, entry)
     others = [*_tokenizer(words, pinned), *_weights(source, pinned)]
     take(others)
     files = {

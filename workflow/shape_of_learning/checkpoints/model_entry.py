@@ -78,7 +78,7 @@ def completed(entry: Shape, own: Shape, where: str) -> Shape:
     InputError
         If both say something else of the same, or if neither tells the role.
     """
-    _refuse_contradiction(entry, own, where)
+    refuse_contradiction(entry, own, where)
     whole = Shape(**{key: said or getattr(own, key) for key, said in asdict(entry).items()})
     if whole.role not in ("encoder", "decoder"):
         raise InputError(
@@ -88,33 +88,16 @@ def completed(entry: Shape, own: Shape, where: str) -> Shape:
     return whole
 
 
-def check_against_entry(
-    config: Mapping[str, Any],
-    *,
-    where: str,
-    layers: int | None = None,
-    hidden_size: int | None = None,
-    role: str | None = None,
-    last_hidden_size: int | None = None,
-) -> None:
-    """Refuse a checkpoint whose ``config.json`` contradicts its entry in the model list.
-
-    Parameters
-    ----------
-    config, where
-        As :func:`shape_of` takes them.
-    layers, hidden_size, role, last_hidden_size : optional
-        What the entry says, as in :class:`Shape`; None is not compared. Without a `last_hidden_size` it is
-        `hidden_size`. The role is compared only where the architecture is a known one.
-
-    Raises
-    ------
-    InputError
-        On the first contradiction, or as :func:`shape_of`.
-    """
-    last = last_hidden_size or hidden_size or 0
-    entry = Shape(role or "", layers or 0, hidden_size or 0, last)
-    _refuse_contradiction(entry, shape_of(config, where), where)
+def refuse_contradiction(entry: Shape, own: Shape, where: str) -> None:
+    """Raise InputError if an entry of the model list and a checkpoint say something else of the same."""
+    for key in ("layers", "hidden_size", "last_hidden_size", "role"):
+        said, stated = getattr(entry, key), getattr(own, key)
+        if said and stated and said != stated:
+            raise InputError(
+                f"{where}: for `{key}` config.json of the checkpoint says {stated} where the entry says "
+                f"{said}; correct `{key}` in the entry, or its repository or revision if this is another "
+                "model than meant"
+            )
 
 
 def read_configuration_file(folder: Path) -> dict[str, Any]:
@@ -152,17 +135,6 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names):
         return "decoder"
     return None
-
-
-def _refuse_contradiction(entry: Shape, own: Shape, where: str) -> None:
-    for key in ("layers", "hidden_size", "last_hidden_size", "role"):
-        said, stated = getattr(entry, key), getattr(own, key)
-        if said and stated and said != stated:
-            raise InputError(
-                f"{where}: for `{key}` config.json of the checkpoint says {stated} where the entry says "
-                f"{said}; correct `{key}` in the entry, or its repository or revision if this is another "
-                "model than meant"
-            )
 
 
 def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:

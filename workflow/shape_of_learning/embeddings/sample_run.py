@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.checkpoints.model_entry import check_against_entry, read_configuration_file
+from shape_of_learning.checkpoints.model_entry import (
+    Shape,
+    read_configuration_file,
+    refuse_contradiction,
+    shape_of,
+)
 from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.embeddings.cross_entropy import (
     PredictedTokens,
@@ -125,7 +130,7 @@ class SampleRun:
         protocol : SamplingProtocol
             How they are run.
         shape : mapping
-            What the checkpoint must be: `role`, `layers`, `hidden_size` and `last_hidden_size`.
+            What the checkpoint must be: fields of :class:`.Shape`.
         threads, window_batch_size
             As above.
         device : torch.device, optional
@@ -139,14 +144,15 @@ class SampleRun:
             If the checkpoint is not of that shape, the windows are longer than the model's context, memory
             is too small, or the checkpoint cannot be loaded.
         """
-        check_against_entry(read_configuration_file(checkpoint), where=str(checkpoint), **shape)
-        widths = [shape["hidden_size"]] * shape["layers"] + [shape["last_hidden_size"]]
+        name, entry = str(checkpoint), Shape(**shape)
+        refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
+        widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
         tokenizer = load_tokenizer(checkpoint)
         tokenised = tokenise(tokenizer, windows)
         tokens = sum(len(window.ids) for window in tokenised)
         forward = ForwardPass.load(
             checkpoint,
-            role=shape["role"],
+            role=entry.role,
             precision=protocol.precision,
             last_layer=protocol.last_layer,
             device=device,
@@ -160,9 +166,9 @@ class SampleRun:
             )
         return cls(
             forward,
-            str(checkpoint),
+            name,
             tokenised,
-            _predicted(forward, shape["role"], tokenised, tokenizer.mask_token_id, protocol.seed),
+            _predicted(forward, entry.role, tokenised, tokenizer.mask_token_id, protocol.seed),
             tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0,
             widths,
             threads,
