@@ -18,15 +18,9 @@ from shape_of_learning.checkpoints.weight_listing import (
     WeightListing,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.hub.hub_errors import invisible
-from shape_of_learning.hub.listing import (
-    commit_of,
-    commits_of,
-    inside,
-    list_files,
-    read_json,
-    resolve_and_list,
-)
+from shape_of_learning.hub.hub_cache import cached_revision
+from shape_of_learning.hub.hub_errors import invisible, lacking
+from shape_of_learning.hub.listing import commit_of, commits_of, inside, list_files, read_json
 from shape_of_learning.hub.remote_revision import RemoteRevision
 
 # A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
@@ -106,7 +100,9 @@ def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
 
 
 def _in_cache(wanted: LockedRevision, where: str) -> LockedRevision:
-    source = resolve_and_list(wanted.repository, wanted.revision, where=where)
+    source = cached_revision(wanted.repository, wanted.revision)
+    if source is None:
+        raise lacking(wanted.repository, wanted.revision, "nothing", where=where)
     return replace(wanted, listed=list_weights(source, wanted.subfolder, where=where))
 
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
-from huggingface_hub import HfApi, constants, hf_hub_url, try_to_load_from_cache
+from huggingface_hub import HfApi, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -17,44 +17,12 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.hub.hub_cache import cached_revision
 from shape_of_learning.hub.hub_errors import explained
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 from shape_of_learning.hub.retries import with_retries
 
 Result = TypeVar("Result")
 ANSWER_SECONDS = 30  # the client would wait for ever
-
-
-def resolve_and_list(
-    repository: str, revision: str, *, where: str, key: str = "revision"
-) -> RemoteRevision:
-    """Resolve a branch, tag or commit and list its files with sizes and hashes; downloads nothing.
-
-    Parameters
-    ----------
-    repository : str
-        ``organisation/name``.
-    revision : str
-        What to resolve.
-    where, key : str
-        How an error names the model's entry and the key to correct.
-
-    Raises
-    ------
-    InputError
-        If the Hub cannot be reached, does not have it, or wants a licence accepted first.
-    """
-    offline = constants.is_offline_mode()
-    if offline and (cached := cached_revision(repository, revision)) is not None:
-        return cached
-
-    def ask() -> str:
-        info = HfApi().model_info(repository, revision=revision, timeout=ANSWER_SECONDS)
-        return str(info.sha)
-
-    commit = _answer(ask, repository, revision, where, key)
-    return list_files(repository, revision, commit, where=where, key=key)
 
 
 def commits_of(repository: str, *, where: str) -> dict[str, str] | None:
