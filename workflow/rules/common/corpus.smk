@@ -16,13 +16,9 @@ def source_member(wildcards):
     return [f"--member={entry['member']}"] if "member" in entry else []
 
 
-def source_urls(wildcards):
-    return source_entry(wildcards)["urls"]
-
-
 def source_files(wildcards):
     """Sources that are files of this machine; a change of one is a change of the corpus."""
-    paths = [url.removeprefix("file://") for url in source_urls(wildcards)]
+    paths = [url.removeprefix("file://") for url in source_entry(wildcards)["urls"]]
     return files_of_the_user(path for path in paths if Path(path).is_file())
 
 

@@ -1,12 +1,16 @@
 """The rows of one layer that are measured, read from a dump."""
 
+import os
 from pathlib import Path
 
 import h5py
 import numpy as np
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.storage.hdf5_files import UNREADABLE, unreadable
+
+# What h5py raises for a file that is missing, truncated, damaged or something else.
+UNREADABLE = (OSError, KeyError, RuntimeError, ValueError)
 
 
 def read_selected(path: Path, selection: Selection) -> np.ndarray:
@@ -34,5 +38,13 @@ def read_selected(path: Path, selection: Selection) -> np.ndarray:
             vectors = file["embeddings"][()]
     except UNREADABLE as error:
         remedy = f"delete {path.parent} and run again to dump it anew"
-        raise unreadable(path, error, remedy) from error
+        raise InputError(f"{path} {_reason(path, error)}; {remedy}") from error
     return vectors if len(rows) == len(vectors) else vectors[rows]
+
+
+def _reason(path: Path, error: Exception) -> str:
+    if not path.exists():
+        return "is missing"
+    if isinstance(error, OSError) and error.errno:
+        return f"cannot be read ({os.strerror(error.errno)})"
+    return "cannot be read (truncated?)"

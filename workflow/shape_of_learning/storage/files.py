@@ -115,23 +115,11 @@ def _not_writable(path: Path | str, reason: str | None) -> str:
     )
 
 
-def require_writable(*folders: Path) -> None:
-    """Refuse to start where nothing could be written.
-
-    Parameters
-    ----------
-    *folders : Path
-        Need not exist yet.
-
-    Raises
-    ------
-    InputError
-        If something may not be written into one of them, or the folder that it would be made in.
-    """
-    for folder in folders:
-        existing = _existing(folder)
-        if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
-            raise InputError(_not_writable(existing.absolute(), "read-only, or no folder"))
+def require_writable(folder: Path) -> None:
+    """Raise InputError if nothing may be written into a folder, or the one that it would be made in."""
+    existing = _existing(folder)
+    if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+        raise InputError(_not_writable(existing.absolute(), "read-only, or no folder"))
 
 
 def _existing(folder: Path) -> Path:
