@@ -1,42 +1,20 @@
 """Dumps and hidden states in memory on a GPU, on a device that pretends to be one."""
 
-import contextlib
 import logging
-import threading
-from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
 from dumps import WINDOWS, cross_entropy, dump, hidden_states, sample_of
-from pretended_cuda import Dispatch, pretended_cuda
+from pretended_cuda import pretended_cuda
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_on_gpu
-from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.registry import MEASURES
 from tiny_models import CONFIGURATIONS, WIDTHS, save_stirred_model
 
 GPU = torch.device("cuda", 0)
-
-
-@contextlib.contextmanager
-def pretended_gpu(**options):
-    """A device that threads see, too, which are started meanwhile."""
-    run = threading.Thread.run
-
-    def run_on_it(thread):
-        with Dispatch():
-            torch._C._set_only_lift_cpu_tensors(True)  # of this thread; see pretended_cuda
-            run(thread)
-
-    with (
-        pretended_cuda(**options) as gpu,
-        mock.patch.object(threading.Thread, "run", run_on_it),
-    ):
-        yield gpu
 
 
 def assert_close(found, expected):
@@ -60,7 +38,7 @@ def test_dump_and_memory_are_those_of_the_cpu(name, last_layer, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
     options = {"last_layer": last_layer, "window_batch_size": 2}
     _, expected = dump(checkpoint, tmp_path / "cpu", WIDTHS[name], **options)
-    with pretended_gpu():
+    with pretended_cuda():
         options |= {"device": GPU}
         _, dumped = dump(checkpoint, tmp_path / "gpu", WIDTHS[name], **options)
         device, rows, kept = layers_in_memory(sample_of(checkpoint, WIDTHS[name], **options))
@@ -80,7 +58,7 @@ def test_dump_and_memory_are_those_of_the_cpu(name, last_layer, tmp_path):
 def test_in_half_precision_too(name, precision, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
     options = {"window_batch_size": 2, "precision": precision, "device": GPU}
-    with pretended_gpu():
+    with pretended_cuda():
         _, dumped = dump(checkpoint, tmp_path / "gpu", WIDTHS[name], **options)
         _, rows, kept = layers_in_memory(sample_of(checkpoint, WIDTHS[name], **options))
     for layer in range(4):
@@ -88,35 +66,10 @@ def test_in_half_precision_too(name, precision, tmp_path):
     assert kept == dumped
 
 
-def test_layers_are_measured_on_the_gpu_as_on_the_cpu(tmp_path):
-    measures = {name: entry.chosen(name, {}) for name, entry in MEASURES.items()}
-    checkpoint = save_stirred_model(tmp_path / "model", "bert")  # whose tokens differ in layer 0
-
-    def measured(device):
-        def measure(layer, rows):
-            return measure_layer(rows, measures, 400, 100, np.random.default_rng(layer))
-
-        windows = [f"{n} {window} {n}" for n in range(20) for window in WINDOWS[:3]]
-        sample = sample_of(checkpoint, [32] * 4, windows, device=device)
-        states = HiddenStatesInMemory(sample)
-        sample.into(states)
-        return list(states.measured(measure, 1))
-
-    expected = measured("cpu")
-    with pretended_gpu():
-        found = measured(GPU)
-    for one, other in zip(found, expected, strict=True):
-        for name in measures:
-            for value, same in zip(one[name], other[name], strict=True):
-                assert (value.batch, value.n) == (same.batch, same.n)
-                # Hidden states differ by roundings of float32, which a ratio of near distances enlarges.
-                assert value.value == pytest.approx(same.value, rel=1e-2), name
-
-
 def test_hidden_states_that_the_gpu_cannot_keep_are_kept_by_the_host(tmp_path):
     checkpoint, windows = save_stirred_model(tmp_path / "model", "gpt_neox"), WINDOWS * 40
     options = {"device": GPU, "window_batch_size": 1}
-    with pretended_gpu() as gpu:
+    with pretended_cuda() as gpu:
         dump(checkpoint, tmp_path / "dump", [32] * 4, windows, **options)
         sample = sample_of(checkpoint, [32] * 4, windows, **options)
         gpu.total = gpu.limit = gpu.allocated + 4 * sample.tokens * 32 * 4
@@ -130,7 +83,7 @@ def test_hidden_states_that_the_gpu_cannot_keep_are_kept_by_the_host(tmp_path):
 def test_exhausted_memory_halves_the_window_batch_until_it_fits(in_memory, tmp_path, caplog):
     checkpoint, windows = save_stirred_model(tmp_path / "model", "bloom"), ["; " * 100] * 16
     dump(checkpoint, tmp_path / "cpu", [32] * 4, windows, window_batch_size=1)
-    with pretended_gpu() as gpu, caplog.at_level(logging.INFO, "shape_of_learning"):
+    with pretended_cuda() as gpu, caplog.at_level(logging.INFO, "shape_of_learning"):
         sample = sample_of(checkpoint, [32] * 4, windows, window_batch_size=16, device=GPU)
         # Attention scores of one window and head take 160 kB, in several copies.
         gpu.limit = gpu.allocated + 2 * 4 * sample.tokens * 32 * 4 + 2 * 2**20
@@ -154,7 +107,7 @@ def test_exhausted_memory_halves_the_window_batch_until_it_fits(in_memory, tmp_p
 
 def test_memory_too_small_for_one_window_is_one_sentence(tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", "bloom")
-    with pretended_gpu() as gpu:
+    with pretended_cuda() as gpu:
         sample = sample_of(checkpoint, [32] * 4, ["; " * 100] * 2, device=GPU)
         states = HiddenStatesInMemory(sample)
         gpu.limit = gpu.allocated + 10_000
@@ -164,7 +117,7 @@ def test_memory_too_small_for_one_window_is_one_sentence(tmp_path):
 
 def test_a_model_for_which_others_have_left_no_memory_is_told_apart_from_a_broken_one(tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", "llama")
-    with pretended_gpu() as gpu:
+    with pretended_cuda() as gpu:
         gpu.limit = 0  # the GPU says that memory is free, but this process may not have it
         with pytest.raises(InputError, match="--resources gpu=1"):
             sample_of(checkpoint, [32] * 4, device=GPU)
@@ -173,7 +126,7 @@ def test_a_model_for_which_others_have_left_no_memory_is_told_apart_from_a_broke
 def test_a_model_without_room_on_the_gpu_computes_where_there_is(tmp_path, caplog):
     checkpoint = save_stirred_model(tmp_path / "model", "llama")
     _, expected = dump(checkpoint, tmp_path / "cpu", [32] * 4)
-    with pretended_gpu() as gpu, caplog.at_level(logging.INFO, "shape_of_learning"):
+    with pretended_cuda() as gpu, caplog.at_level(logging.INFO, "shape_of_learning"):
         gpu.total = gpu.limit = 1000
         _, loss = dump(checkpoint, tmp_path / "elsewhere", [32] * 4, device=GPU)
     assert "found room on cpu alone" in caplog.text
@@ -186,7 +139,7 @@ def test_a_model_without_room_on_the_gpu_computes_where_there_is(tmp_path, caplo
 def test_the_states_of_a_window_batch_have_left_the_gpu_once_they_are_read(tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", "llama")
     windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
-    with pretended_gpu() as gpu:
+    with pretended_cuda() as gpu:
         forward = sample_of(checkpoint, [32] * 4, device=GPU).forward
         forward.hidden_states(windows[:1], 0)  # makes what the library keeps
         before = gpu.allocated
@@ -199,7 +152,7 @@ def test_a_copy_that_is_not_waited_for_is_seen(tmp_path):
     """The device tells whether our code waits: else the tests above would show nothing of it."""
     checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
     windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
-    with pretended_gpu():
+    with pretended_cuda():
         forward = sample_of(checkpoint, [32] * 4, device=GPU).forward
         copy = forward.hidden_states(windows, 0).states[1]
         assert np.isnan(copy._tensor.numpy()).all()
@@ -208,7 +161,7 @@ def test_a_copy_that_is_not_waited_for_is_seen(tmp_path):
 
 def test_a_planted_mixing_of_devices_is_found(tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
-    with pretended_gpu():
+    with pretended_cuda():
         sample = sample_of(checkpoint, [32] * 4, device=GPU)
         bias = torch.ones(32)  # not moved
         sample.forward.model.layers[1].register_forward_hook(lambda m, i, output: output + bias)
@@ -219,7 +172,7 @@ def test_a_planted_mixing_of_devices_is_found(tmp_path):
 @pytest.mark.parametrize("name", ["gpt_neox", "bert"])
 def test_the_loss_of_window_batches_of_equal_work_is_that_of_single_windows(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path / "model", name)
-    with pretended_gpu():
+    with pretended_cuda():
         losses = [
             cross_entropy(
                 checkpoint, tmp_path / str(n), name, WINDOWS * 4, device=GPU, window_batch_size=n

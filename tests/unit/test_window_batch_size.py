@@ -1,4 +1,6 @@
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,7 +8,6 @@ import torch
 import transformers
 
 from dumps import WINDOWS, dump, hidden_states
-from little_memory import said_with_little_memory
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.memory import memory_is_exhausted
 from shape_of_learning.embeddings.window_batch_size import (
@@ -24,17 +25,36 @@ LLAMA_2_7B = transformers.LlamaConfig(
 )
 
 
+TESTS = Path(__file__).parents[1]
+# What it has beside its weights is limited.
+LIMITED = """
+import logging, resource, sys
+from pathlib import Path
+sys.path[:0] = {paths!r}
+from dumps import dump
+from shape_of_learning.errors import InputError
+logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
+checkpoint, widths = Path({checkpoint!r}), [32] * 4
+folder = checkpoint.parent
+dump(checkpoint, folder / "small", widths, ["tokens"])  # loads the libraries
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + {spare}, taken + {spare}))
+try:
+    dump(checkpoint, folder / "dump", widths, [{text!r}] * 8, window_batch_size=8)
+except InputError as error:
+    print("REFUSED:", error)
+"""
+
+
 def dump_with_little_memory(tmp_path, text, spare):
     """Dump eight windows through BLOOM, whose two heads take 4 T^2 bytes each for their scores."""
     checkpoint = save_tiny_model(tmp_path / "model", "bloom", head=True)
-    said = said_with_little_memory(
-        "from dumps import dump; "
-        'dump(checkpoint, folder / "dump", widths, windows, window_batch_size=8)',
-        checkpoint,
-        [text] * 8,
-        spare,
+    program = LIMITED.format(
+        paths=[str(TESTS), *sys.path], checkpoint=str(checkpoint), text=text, spare=spare
     )
-    return checkpoint, said
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return checkpoint, done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
