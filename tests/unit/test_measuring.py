@@ -42,18 +42,19 @@ def dump(folder, *layers):
     return folder
 
 
-def measured(folder, name, selection=Selection(), batch_vectors=BATCH_VECTORS):  # noqa: B008
+def measured(folder, name, selection=Selection(), layers=None):  # noqa: B008
     """The table of one estimator, by the jobs that make it."""
-    layers, output = len(list(folder.iterdir())) - 1, folder.parent / f"{name}.csv"
+    output = folder.parent / f"{name}.csv"
+    layers = len(list(folder.iterdir())) - 1 if layers is None else layers
     taken = {"vectors": folder}.get(ALL[name].of, folder.parent / ALL[name].of)
     for layer in range(layers + 1):
         embeddings, found = folder / f"layer_{layer}.h5", taken / f"layer_{layer}.h5"
         if ALL[name].of == "neighbours":
             owner = ("m", "r", layer)
-            find_neighbours.main(embeddings, owner, selection, NEIGHBOURS, batch_vectors, 0, found)
+            find_neighbours.main(embeddings, owner, selection, NEIGHBOURS, BATCH_VECTORS, 0, found)
         elif ALL[name].of == "spectrum":
-            find_spectra.main(embeddings, selection, batch_vectors, found)
-    measure.main(taken, layers, ALL[name], selection, batch_vectors, output)
+            find_spectra.main(embeddings, selection, BATCH_VECTORS, found)
+    measure.main(taken, layers, ALL[name], selection, BATCH_VECTORS, output)
     return read_rows(output, LAYER_COLUMNS)
 
 
@@ -146,15 +147,32 @@ def test_a_batch_that_is_not_finite_is_undefined_and_the_others_are_not(tmp_path
     assert sorted(row[3:] == ["1", ""] for row in rows) == [False, False, True]
 
 
-def test_a_missing_or_truncated_layer_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("missing", "is missing"),
+        ("truncated", r"cannot be read \(.*"),
+        ("no HDF5", r"cannot be read \(truncated\?\)"),
+        ("a folder", r"cannot be read \(Is a directory\)"),
+        ("an I/O error", r"cannot be read \(Input/output error\)"),
+    ],
+)
+@pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
+def test_hidden_states_that_cannot_be_read_are_one_sentence(tmp_path, name, how, said):
     folder = dump(tmp_path / "dump", hidden_states(5000))
     file = folder / "layer_0.h5"
-    file.write_bytes(file.read_bytes()[:300_000])
-    with pytest.raises(InputError, match=r"layer_0\.h5 cannot be read .*delete"):
-        measured(folder, "anisotropy", batch_vectors=1000)
+    content = file.read_bytes()
     file.unlink()
-    with pytest.raises(InputError, match=r"layer_0\.h5 is missing; delete"):
-        measure.main(folder, 0, ALL["anisotropy"], Selection(), 1000, tmp_path / "a.csv")
+    if how == "truncated":
+        file.write_bytes(content[:300_000])
+    elif how == "no HDF5":
+        file.write_text("some words\n")
+    elif how == "a folder":
+        file.mkdir()
+    elif how == "an I/O error":
+        file.symlink_to("/proc/self/mem")  # whose first bytes nobody can read
+    with pytest.raises(InputError, match=rf"layer_0\.h5 {said}; delete .* and run again"):
+        measured(folder, name, layers=0)
     assert not list(tmp_path.glob("*.csv"))
 
 

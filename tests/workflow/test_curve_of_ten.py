@@ -256,12 +256,6 @@ def test_shards_of_another_step_or_of_none_are_mixed_shards(checkout, tmp_path, 
     assert found == {"1": "ok", "2": "mixed shards", "4": "mixed shards", "8": "ok"}
 
 
-def test_a_plan_survives_a_hub_that_fails_for_a_moment(checkout, hub):
-    with proxied(Proxy(hub.endpoint, failing={"refs": 1, "step1": 1})) as endpoint:
-        run(checkout, endpoint, "results/checkpoints/tiny.csv", steps=[0, 1])
-    assert len(rows(checkout, "checkpoints/tiny.csv")) == 2
-
-
 def test_nothing_unchecked_is_fetched_when_the_lock_is_gone_and_the_hub_is_down(checkout, hub):
     run(checkout, hub.endpoint, "figure_2", steps=[0, 1])
     (checkout.folder / "config/locks/tiny.yaml").unlink()

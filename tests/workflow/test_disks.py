@@ -14,10 +14,6 @@ import pytest
 from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
-from shape_of_learning.metrics.batch_files import write_batches
-from shape_of_learning.metrics.batches import Batch
-from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import TEXT, save_tiny_model
 
@@ -141,48 +137,6 @@ def test_a_table_on_a_full_disk_is_one_sentence(checkout, tmp_path):
         )
         assert f"the disk is full: {disk}/out.csv could not be written; free some space" in said
         assert {path.name for path in disk.iterdir()} <= {"filler", "log"}
-
-
-def spoil(file: Path, how: str) -> None:
-    content = file.read_bytes()
-    file.unlink()
-    if how == "truncated":
-        file.write_bytes(content[: len(content) // 2])
-    elif how == "no HDF5":
-        file.write_text("some words\n")
-    elif how == "a folder":
-        file.mkdir()
-    elif how == "an I/O error":
-        file.symlink_to("/proc/self/mem")  # whose first bytes nobody can read
-
-
-@pytest.mark.parametrize("how", ["missing", "truncated", "no HDF5", "a folder", "an I/O error"])
-@pytest.mark.parametrize(
-    ("script", "measure"),
-    [("find_neighbours", ""), ("find_spectra", ""), ("measure", "anisotropy"), ("measure", "mle")],
-)
-def test_an_hdf5_file_that_cannot_be_read_is_one_sentence(checkout, tmp_path, script, measure, how):
-    file = tmp_path / "layer_0.h5"
-    options = {"selection": Selection().to_json(), "batch_vectors": 600}
-    if measure == "mle":
-        distances = np.sort(np.random.default_rng(0).random((600, 20)))
-        write_batches(file, [Batch(600, 600, distances)])
-    else:
-        writer = HiddenStateWriter(tmp_path, [8], rows_of(600), {})
-        writer.write(0, slice(0, 600), np.random.default_rng(0).random((600, 8), np.float32))
-        writer.close()
-    if script == "measure":
-        chosen = MEASURES[measure].chosen(measure, {}).to_json()
-        options |= {"folder": tmp_path, "layers": 0, "measure": chosen}
-    else:
-        options |= {"embeddings": file}
-    if script == "find_neighbours":
-        options |= {"owner": ["m", "main", 0], "neighbours": 20, "seed": 0}
-    spoil(file, how)
-    said = refusal(checkout, script, **options, output=tmp_path / "out" / "result")
-    assert str(file) in said
-    assert "run again" in said
-    assert not (tmp_path / "out" / "result").exists()
 
 
 @contextmanager

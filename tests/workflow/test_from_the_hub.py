@@ -130,12 +130,6 @@ def test_a_gated_repository_without_a_token_is_one_sentence(checkout, endpoint):
     assert not list((checkout.folder / "resources/checkpoints").glob("*/step*"))
 
 
-def test_layers_that_are_not_those_of_the_entry_stop_before_the_weights(checkout, endpoint):
-    said = run(checkout, endpoint, "figure_2", succeeds=False, layers=12)
-    assert "says 2 where the entry says 12" in said
-    assert not list((checkout.folder / "resources").rglob("pytorch_model.bin"))
-
-
 def test_each_step_may_have_a_repository_of_its_own(checkout, tmp_path, hub_program):
     """As the MultiBERTs have; and TinyLlama's later milestones, or steps in subfolders."""
     root = tmp_path / "hub"

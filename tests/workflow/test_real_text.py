@@ -184,31 +184,6 @@ def test_one_figure_is_redrawn_alone(two_cores):
     two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
 
 
-def planned_after_an_edit(checkout: Checkout, file: str) -> dict[str, int]:
-    path = checkout.folder / "workflow" / file
-    original = path.read_text()
-    path.write_text(original + "\n# edited\n")
-    try:
-        return checkout.planned("--configfile", "real.yaml")
-    finally:
-        path.write_text(original)
-
-
-def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
-    planned = planned_after_an_edit(one_core, "shape_of_learning/cosine.py")
-    # Two cosines of the 3 layers of two models, at each step, and of the 7 layers of the third.
-    assert planned["measure_isotropy"] == 2 * (2 * len(STEPS) * 3 + 7)
-    assert "dump_embeddings" not in planned
-    assert "measure_intrinsic_dimension" not in planned
-    assert planned["draw_figure"] == 1  # anisotropy_measures
-
-
-def test_an_edited_script_runs_again(one_core):
-    planned = planned_after_an_edit(one_core, "scripts/find_neighbours.py")
-    assert planned["find_neighbours"] == 2 * len(STEPS) * 3 + 7
-    assert "measure_isotropy" not in planned
-
-
 def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
     """Hidden states of the protocol's windows, one window at a time, as the authors compute them."""
     import torch
