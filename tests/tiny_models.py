@@ -1,5 +1,6 @@
 """Small models of the paper's architectures with random weights, saved as any checkpoint is."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -10,19 +11,25 @@ VOCABULARY = 300
 TEXT = ["the shape of what a model learns", "Layers, tokens; windows of text.", "a b c " * 20]
 
 
-def save_tokenizer(folder: Path, *, special: bool = False) -> None:
-    """Byte-level BPE; with `special`, [CLS] x [SEP], padding and mask as encoders have them."""
+def save_tokenizer(
+    folder: Path,
+    *,
+    special: bool = False,
+    text: Sequence[str] = TEXT * 10,
+    vocabulary: int = VOCABULARY,
+) -> None:
+    """Byte-level BPE of a text; with `special`, [CLS] x [SEP], padding and mask as encoders have them."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokens = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"] if special else ["<|endoftext|>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         special_tokens=tokens,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(TEXT * 10, trainer)
+    tokenizer.train_from_iterator(text, trainer)
     names = {}
     if special:
         tokenizer.post_processor = processors.TemplateProcessing(

@@ -10,24 +10,15 @@ import pytest
 from checkouts import REPOSITORY, Checkout, check_out
 from on_slurm import SlurmCheckout
 from one_host_slurm import OneHostSlurm, UnavailableError
+from tiny_runs import RECIPE
 
-# As small as a model can be, with two steps each: what is tested is how jobs travel.
-RECIPE = {
-    "attention_heads": 2,
-    "vocabulary": 512,
-    "context": 400,
-    "batch_size": 4,
-    "learning_rate": 0.003,
-    "warmup_steps": 0,
-    "last_step": 1,
-    "threads": 1,
-}
+# What is tested is how jobs travel.
 ENTRIES = {
     f"small-{role}": {
         "role": role,
         "layers": 1,
         "hidden_size": 32,
-        "pretraining": {"architecture": architecture, **RECIPE},
+        "pretraining": {**RECIPE, "architecture": architecture, "vocabulary": 512, "context": 400},
     }
     for role, architecture in (("decoder", "gpt_neox"), ("encoder", "bert"))
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from checkouts import Checkout
 from shape_of_learning.corpus.python_topics import pages, write_export
 from tiny_models import save_tiny_model
+from tiny_runs import RECIPE
 
 # Of the demo's own corpus, which the small chain does not need, so that this rule is there, too.
 WRAPPED = "results/corpus/python_topics/source.json"
@@ -31,17 +32,7 @@ def small(checkout: Checkout) -> list[str]:
             "role": "encoder",
             "layers": 2,
             "hidden_size": 16,
-            "pretraining": {
-                "architecture": "bert",
-                "attention_heads": 2,
-                "vocabulary": 300,
-                "context": 96,
-                "batch_size": 2,
-                "learning_rate": 0.003,
-                "warmup_steps": 0,
-                "last_step": 1,
-                "threads": 1,
-            },
+            "pretraining": {**RECIPE, "architecture": "bert", "context": 96},
         },
         "fetched": {
             "role": "decoder",

@@ -17,9 +17,10 @@ REPOSITORY = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Checkout:
-    """A folder that holds the copy."""
+    """A folder that holds the copy, and the Python that runs Snakemake and the jobs there."""
 
     folder: Path
+    python: Path = Path(sys.executable)
 
     def write(self, name: str, content: object) -> Path:
         """Write a YAML file."""
@@ -32,7 +33,7 @@ class Checkout:
     ) -> str:
         """Run Snakemake and return all that it prints."""
         run = subprocess.run(
-            [sys.executable, "-m", "snakemake", *arguments],
+            [self.python, "-m", "snakemake", *arguments],
             cwd=self.folder,
             env=self.environment(**environment),
             stdout=subprocess.PIPE,
@@ -55,7 +56,7 @@ class Checkout:
         }
         variables = {**inherited, **own, **more}
         # Jobs call `python`; it must be the one that has the dependencies.
-        variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+        variables["PATH"] = f"{self.python.parent}{os.pathsep}{variables['PATH']}"
         return variables
 
     def planned(self, *arguments: str) -> dict[str, int]:

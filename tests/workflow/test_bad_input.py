@@ -2,6 +2,8 @@
 
 import pytest
 
+import tiny_runs
+
 
 def refused(checkout, changes: dict, *arguments: str) -> str:
     checkout.write("changes.yaml", changes)
@@ -38,12 +40,7 @@ def test_a_corpus_too_small_for_the_windows_is_refused(checkout):
     text = checkout.folder / "mine.txt"
     text.write_text("some words\n" * 1000)
     source = {"urls": [str(text)], "format": "text"}
-    path = checkout.folder / "config/models/mine.yaml"
-    path.write_text(
-        "mine: {role: decoder, layers: 2, hidden_size: 16, pretraining: {architecture: gpt_neox, "
-        "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
-        "warmup_steps: 0, last_step: 1, threads: 1}}\n"
-    )
+    checkout.write("config/models/mine.yaml", {"mine": tiny_runs.MODEL})
     changes = {
         "models": ["mine"],
         "corpus": {"source": "mine", "sources": {"mine": source}},

@@ -8,42 +8,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
-import transformers
 import yaml
 
 from checkouts import Checkout
 from conda_standin.base import lay_out
+from hub_fetching import LAYERS, save_model
 from hub_server import HubRepository, served
 from tiny_models import save_tokenizer
+from tiny_runs import RECIPE
 from workflow_rules import workflow_rules
 
-LAYERS, WIDTH = 1, 32
 STEPS = [0, 1000]
 FETCHED = {
     "role": "decoder",
     "layers": LAYERS,
-    "hidden_size": WIDTH,
+    "hidden_size": 32,
     "repository": "org/fetched",
     "training": {"revision": "step{step}", "tokens_per_step": 100, "steps": STEPS},
 }
 PRETRAINED = {
     "role": "decoder",
-    "layers": LAYERS,
-    "hidden_size": WIDTH,
-    "pretraining": {
-        "architecture": "gpt_neox",
-        "attention_heads": 2,
-        "vocabulary": 300,
-        "context": 512,
-        "batch_size": 2,
-        "learning_rate": 0.001,
-        "warmup_steps": 0,
-        "last_step": 1,
-        "threads": 1,
-    },
+    "layers": 1,
+    "hidden_size": 32,
+    "pretraining": {**RECIPE, "context": 512},
 }
-# As small as every rule allows: each figure shows two steps of two layers.
+# As small as every rule allows: each figure shows two steps.
 CHANGES = {
     "models": ["fetched", "pretrained"],
     "sampling": {"windows": 8, "window_characters": 512},
@@ -60,16 +49,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Ite
     root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
     repository = HubRepository(root, FETCHED["repository"])
     for step in STEPS:
-        torch.manual_seed(step)
-        config = transformers.GPTNeoXConfig(
-            vocab_size=300,
-            hidden_size=WIDTH,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=2,
-            intermediate_size=64,
-        )
-        folder = sources / f"step{step}"
-        transformers.GPTNeoXForCausalLM(config).save_pretrained(folder)
+        folder = save_model(sources / f"step{step}", seed=step, form="safetensors", hidden_size=32)
         save_tokenizer(folder)
         repository.commit(f"step{step}", folder, large=("model.safetensors",))
     with served(root, hub_program) as address:

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
-import transformers
 
 from checkouts import Checkout
+from hub_fetching import save_model
 from hub_server import HubRepository, Proxy, proxied, served
 from tiny_models import save_tiny_model, save_tokenizer
 
@@ -29,19 +28,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Ite
     root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
     model = HubRepository(root, "org/model")
     for step in STEPS:
-        torch.manual_seed(step)
-        weights = transformers.GPTNeoXForCausalLM(
-            transformers.GPTNeoXConfig(
-                vocab_size=300,
-                hidden_size=32,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=64,
-            )
-        )
-        folder = sources / f"step{step}"
-        weights.config.save_pretrained(folder)
-        torch.save(weights.state_dict(), folder / "pytorch_model.bin")
+        folder = save_model(sources / f"step{step}", seed=step, form="bin", hidden_size=32)
         model.commit(f"step{step}", folder, large=("pytorch_model.bin",))
     save_tokenizer(sources / "words")
     HubRepository(root, "org/words").commit("main", sources / "words")

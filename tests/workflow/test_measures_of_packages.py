@@ -1,7 +1,6 @@
 """A package that a user installs brings measures of its own, without a change of this repository."""
 
 import csv
-import os
 import subprocess
 import sys
 import sysconfig
@@ -54,13 +53,13 @@ GAP = Measure(
 )
 """,
 }
-TABLE = "results/tables/measurements.csv"
+RUN = ("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2")
 MEASURES = ("largest_norm", "participation", "gap")
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Path:
-    """The interpreter of an environment that has ours and the package."""
+def checkout(checkout: Checkout, tmp_path: Path) -> Checkout:
+    """A checkout in an environment that has ours and the package."""
     environment, source = tmp_path / "environment", tmp_path / "more-shapes"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     paths = {"base": str(environment), "platbase": str(environment)}
@@ -72,22 +71,7 @@ def python(tmp_path: Path) -> Path:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
     options = ("--no-build-isolation", "--no-deps", "--no-index", "--target", own)
     subprocess.run([*pip, *options, source], check=True)
-    return environment / "bin/python"
-
-
-def run(checkout: Checkout, python: Path, *arguments: str) -> str:
-    variables = checkout.environment()
-    variables["PATH"] = f"{python.parent}{os.pathsep}{variables['PATH']}"
-    run = subprocess.run(
-        [python, "-m", "snakemake", "--configfile", "tiny.yaml", "--cores", "2", *arguments],
-        cwd=checkout.folder,
-        env=variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout[-5000:]
-    return run.stdout
+    return Checkout(checkout.folder, environment / "bin/python")
 
 
 def values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], float]:
@@ -99,18 +83,11 @@ def values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], flo
         }
 
 
-def planned(checkout: Checkout, python: Path) -> dict[str, int]:
-    """Jobs that a dry-run plans, by rule."""
-    said = run(checkout, python, TABLE, "--dry-run", "--quiet", "rules")
-    words = [line.split() for line in said.splitlines()]
-    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
-
-
-def test_measures_of_a_package_are_in_the_table(checkout: Checkout, python: Path):
+def test_measures_of_a_package_are_in_the_table(checkout: Checkout):
     settings = tiny_runs.set_up(checkout)
     settings["measurement"]["estimators"] = ["anisotropy", *MEASURES]
     checkout.write("tiny.yaml", settings)
-    run(checkout, python, TABLE)
+    checkout.snakemake(*RUN)
 
     found = values(checkout, "gap")
     assert found.keys() == values(checkout, "anisotropy").keys()
@@ -133,20 +110,20 @@ def test_measures_of_a_package_are_in_the_table(checkout: Checkout, python: Path
         "tiny.yaml",
         settings | {"measurement": settings["measurement"] | {"parameters": {"gap": {"k": 5}}}},
     )
-    assert planned(checkout, python) == small
+    assert checkout.planned(*RUN) == small
     checkout.write("tiny.yaml", settings)
-    (module,) = python.parents[1].rglob("gap_of_shapes.py")
+    (module,) = checkout.python.parents[1].rglob("gap_of_shapes.py")
     module.write_text(module.read_text() + "# A comment.\n")
-    assert planned(checkout, python) == {}
+    assert checkout.planned(*RUN) == {}
     module.write_text(module.read_text() + "OTHER = 1\n")
-    assert planned(checkout, python) == small
+    assert checkout.planned(*RUN) == small
 
 
-def test_without_a_dump_they_are_measured_in_memory(checkout: Checkout, python: Path):
+def test_without_a_dump_they_are_measured_in_memory(checkout: Checkout):
     settings = tiny_runs.set_up(checkout)
     settings["embeddings"] = {"dump": False}
     settings["measurement"]["estimators"] = ["anisotropy", *MEASURES]
     checkout.write("tiny.yaml", settings)
-    run(checkout, python, TABLE)
+    checkout.snakemake(*RUN)
     for name in MEASURES:
         assert values(checkout, name).keys() == values(checkout, "anisotropy").keys()

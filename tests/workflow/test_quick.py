@@ -9,40 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as hf
-from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
 from checkouts import Checkout
 from hub_server import HubRepository, served
 from shape_of_learning.plan.step_rules import StepRule
+from tiny_models import save_tokenizer
 
 PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
 REVISIONS = StepRule("log", 8).choose(PYTHIA_OFFERS)
 BIN = "pytorch_model.bin"
-
-
-def save_tokenizer(folder: Path, text: str, *, encoder: bool) -> None:
-    """A byte-level BPE, about as many characters to a token as the real ones."""
-    special = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"] if encoder else ["<|endoftext|>"]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(
-        [text],
-        trainers.BpeTrainer(
-            vocab_size=12_000,
-            special_tokens=special,
-            initial_alphabet=alphabet,
-            show_progress=False,
-        ),
-    )
-    names = {"eos_token": special[0]}
-    if encoder:
-        ends = [("[CLS]", 1), ("[SEP]", 2)]
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", special_tokens=ends
-        )
-        names = {f"{token[1:-1].lower()}_token": token for token in special}
-    hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
 def save_pythia(folder: Path, step: int) -> None:
@@ -66,7 +41,8 @@ def endpoint(
     words = {}
     for kind in ("decoder", "encoder"):
         words[kind] = sources / kind
-        save_tokenizer(words[kind], text, encoder=kind == "encoder")
+        # About as many characters to a token as the real ones.
+        save_tokenizer(words[kind], special=kind == "encoder", text=[text], vocabulary=12_000)
 
     pythia = HubRepository(root, "EleutherAI/pythia-14m")
     for step in REVISIONS:

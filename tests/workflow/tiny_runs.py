@@ -5,22 +5,19 @@ from itertools import islice
 from checkouts import Checkout
 from shape_of_learning.corpus.python_topics import pages, write_export
 
-MODEL = {
-    "role": "decoder",
-    "layers": 1,
-    "hidden_size": 16,
-    "pretraining": {
-        "architecture": "gpt_neox",
-        "attention_heads": 2,
-        "vocabulary": 300,
-        "context": 128,
-        "batch_size": 2,
-        "learning_rate": 0.003,
-        "warmup_steps": 0,
-        "last_step": 1,
-        "threads": 1,
-    },
+# As little as a pretraining can do: two steps are saved, 0 and 1.
+RECIPE = {
+    "architecture": "gpt_neox",
+    "attention_heads": 2,
+    "vocabulary": 300,
+    "context": 128,
+    "batch_size": 2,
+    "learning_rate": 0.003,
+    "warmup_steps": 0,
+    "last_step": 1,
+    "threads": 1,
 }
+MODEL = {"role": "decoder", "layers": 1, "hidden_size": 16, "pretraining": RECIPE}
 FIGURES = {
     "figure_1": "all",
     **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
