@@ -117,3 +117,20 @@ def draw(name: str, inputs: FigureInputs, **options) -> Drawing:
     """Draw a figure of the paper."""
     with theme():
         return paper_function(f"shape_of_learning:{name}")(inputs, **options)
+
+
+def named_lines(drawing: Drawing, panel=0):
+    """The lines of a panel by their labels, without those that are no curves."""
+    lines = drawing.figure.axes[panel].get_lines()
+    return {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
+
+
+def lines_labelled(drawing: Drawing, label, panel=0):
+    """Those that are no curves: ``_hollow`` points and ``_crosses``."""
+    return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]
+
+
+def footnote(drawing: Drawing) -> str:
+    """The words under the panels."""
+    notes = drawing.figure.findobj(lambda artist: artist.get_gid() == "footnote")
+    return " ".join(word for note in notes for word in note.get_text().split())

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from figure_tables import draw, inputs_of, models_named, rows_of_model, verdicts_on
+from figure_tables import (
+    draw,
+    footnote,
+    inputs_of,
+    lines_labelled,
+    models_named,
+    named_lines,
+    rows_of_model,
+    verdicts_on,
+)
 from shape_of_learning.errors import InputError
 
 DOTTED = (0, (1, 1.2))
@@ -24,21 +33,6 @@ def drawn(folder, name, models, flagged, *, rows=TRAINED, verdicts=None, estimat
     return draw(name, inputs_of(folder, labelled, *estimators, rows=rows, verdicts=verdicts))
 
 
-def named_lines(drawing, panel=0):
-    lines = drawing.figure.axes[panel].get_lines()
-    return {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
-
-
-def hollow_markers(drawing, panel=0):
-    lines = drawing.figure.axes[panel].get_lines()
-    return [line for line in lines if line.get_label() == "_hollow"]
-
-
-def footnote(drawing):
-    notes = drawing.figure.findobj(lambda artist: artist.get_gid() == "footnote")
-    return [" ".join(note.get_text().split()) for note in notes]
-
-
 @pytest.mark.parametrize(("name", "models"), FIGURES)
 def test_what_is_left_out_is_not_drawn_but_named(tmp_path, name, models):
     drawing = drawn(tmp_path, name, models, LEFT_OUT)
@@ -49,14 +43,14 @@ def test_what_is_left_out_is_not_drawn_but_named(tmp_path, name, models):
         *(str(int(x)) for line in named_lines(drawing).values() for x in line.get_xdata()),
     }
     assert "8" not in drawn_steps
-    assert footnote(drawing) == ["Left out: Model a step 8 (same weights as step 1)."]
+    assert footnote(drawing) == "Left out: Model a step 8 (same weights as step 1)."
     assert f"Left out: Model a step 8 ({LEFT_OUT[8][0]})." in drawing.caption
 
 
 @pytest.mark.parametrize(("name", "models"), FIGURES)
 def test_there_is_no_footnote_where_nothing_is_flagged(tmp_path, name, models):
     drawing = drawn(tmp_path, name, models, {})
-    assert footnote(drawing) == []
+    assert footnote(drawing) == ""
     assert "Left out" not in drawing.caption
     assert "Hollow" not in drawing.caption
 
@@ -80,7 +74,7 @@ def test_verdicts_are_empty_in_the_csv_where_none_are_given(tmp_path):
 def test_the_line_of_a_curve_passes_through_a_hollow_point(tmp_path):
     drawing = drawn(tmp_path, "dimension_by_step", ["a", "b"], HOLLOW)
     line = named_lines(drawing)["a"]
-    (markers,) = hollow_markers(drawing)
+    (markers,) = lines_labelled(drawing, "_hollow")
     place = STEPS.index(64)
     assert list(line.get_xdata()) == STEPS
     assert list(line.get_markevery()) == [step != 64 for step in STEPS]
@@ -91,21 +85,21 @@ def test_the_line_of_a_curve_passes_through_a_hollow_point(tmp_path):
         [64],
         [line.get_ydata()[place]],
     )
-    assert footnote(drawing) == ["Hollow: Model a step 64 (mixed shards)."]
+    assert footnote(drawing) == "Hollow: Model a step 64 (mixed shards)."
 
 
 def test_a_hollow_point_is_hollow_in_every_panel(tmp_path):
     estimators = ["two_nn", "mada", "mom"]
     drawing = drawn(tmp_path, "dimension_by_step", ["a", "b"], HOLLOW, estimators=estimators)
-    assert [len(hollow_markers(drawing, panel)) for panel in range(3)] == [1, 1, 1]
-    assert len(footnote(drawing)) == 1
+    assert [len(lines_labelled(drawing, "_hollow", panel)) for panel in range(3)] == [1, 1, 1]
+    assert footnote(drawing) == "Hollow: Model a step 64 (mixed shards)."
 
 
 @pytest.mark.parametrize("step", [0, 64])
 def test_a_hollow_step_of_a_profile_is_dotted_with_hollow_markers(tmp_path, step):
     drawing = drawn(tmp_path, "training_profile", ["a"], {step: ("odd", "hollow")})
     lines = named_lines(drawing)
-    (markers,) = hollow_markers(drawing)
+    (markers,) = lines_labelled(drawing, "_hollow")
     assert _dashes(lines[str(step)]) == DOTTED
     assert all(_dashes(line) != DOTTED for name, line in lines.items() if name != str(step))
     assert markers.get_markerfacecolor() == "white"
@@ -121,7 +115,7 @@ def test_a_model_of_which_nothing_is_shown_is_named_and_not_drawn(tmp_path):
     for rows in (TRAINED, unmeasured):
         drawing = drawn(tmp_path, "dimension_by_step", ["a", "b"], {}, rows=rows, verdicts=verdicts)
         assert set(named_lines(drawing)) == {"a"}
-        assert footnote(drawing) == ["Left out: Model b steps 2 and 100 (missing)."]
+        assert footnote(drawing) == "Left out: Model b steps 2 and 100 (missing)."
 
 
 def test_what_is_left_out_may_have_another_batch_size(tmp_path):
