@@ -10,7 +10,6 @@ from dumps import WINDOWS
 from shape_of_learning.embeddings.cross_entropy import next_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
-from shape_of_learning.embeddings.loading import load_model
 from shape_of_learning.embeddings.placement import spreading, weight_bytes
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
 from tiny_models import CONFIGURATIONS, save_stirred_model, with_head
@@ -31,19 +30,6 @@ def test_a_model_that_fits_is_not_spread():
 
 def test_a_model_that_does_not_fit_is_spread():
     assert spreading(52 * 10**9, 24 * 10**9) == {"device_map": "auto"}
-
-
-def test_a_model_that_finds_room_in_one_other_place_stays_there(tmp_path, caplog, monkeypatch):
-    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
-    # A GPU that is full, and that the library does not see.
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 0))
-    with caplog.at_level(logging.INFO):
-        base, head, device = load_model(
-            checkpoint, role="decoder", precision="float32", device=torch.device("cuda", 7)
-        )
-    assert device == base.device != torch.device("cuda", 7)
-    assert f"found room on {device} alone" in caplog.text
-    assert head is not None
 
 
 @pytest.mark.parametrize("last_layer", ["after_final_norm", "before_final_norm"])

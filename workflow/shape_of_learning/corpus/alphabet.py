@@ -37,18 +37,7 @@ def most_frequent(counts: Mapping[str, int], size: int) -> Alphabet:
         How often each character occurs.
     size : int
         Number of characters to keep; all of them if there are not that many.
-
-    Returns
-    -------
-    Alphabet
-
-    Raises
-    ------
-    ValueError
-        If `size` is not positive.
     """
-    if size < 1:
-        raise ValueError(f"size: an alphabet has at least one character, not {size}")
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Alphabet(dict(ranked[:size]), dict(ranked[size:]))
 

@@ -23,7 +23,7 @@ def read_text(path: Path) -> str:
 
 def sample_windows(
     text: str, count: int, length: int, rng: np.random.Generator, *, corpus: str | Path = "corpus"
-) -> tuple[list[str], np.ndarray]:
+) -> list[str]:
     """Draw windows that do not overlap, without replacement.
 
     The text is laid out in windows of `length` characters from its beginning; what is left at its
@@ -44,10 +44,8 @@ def sample_windows(
 
     Returns
     -------
-    windows : list of str
+    list of str
         In the order drawn, which is not that of the text.
-    starts : ndarray of int64, shape (count,)
-        Position in `text` of the first character of each.
 
     Raises
     ------
@@ -67,5 +65,5 @@ def sample_windows(
             "a larger corpus in corpus.sources"
         )
     # A permutation, not `choice`, whose first numbers depend on how many are drawn.
-    starts = rng.permutation(available)[:count].astype(np.int64) * length
-    return [text[start : start + length] for start in starts.tolist()], starts
+    starts = rng.permutation(available)[:count] * length
+    return [text[start : start + length] for start in starts.tolist()]

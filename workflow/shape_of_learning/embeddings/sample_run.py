@@ -336,10 +336,9 @@ def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
         If the text is too short, or none.
     """
     stream = random_stream(protocol.seed, "windows")
-    windows, _ = sample_windows(
+    return sample_windows(
         read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
     )
-    return windows
 
 
 def _predicted(

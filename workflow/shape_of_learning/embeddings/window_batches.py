@@ -71,21 +71,10 @@ def window_batches_of_equal_work(
     and with it the rounding, is chosen by the number of rows. With one number of rows for all, equal
     vectors of different window batches (the first tokens of all windows, say, which in a decoder depend on
     nothing else) stay equal bit for bit, so that duplicates are recognised. The memory that
-    they take is the same for all, too.
+    they take is the same for all, too. The shapes differ, their products do not.
 
-    Parameters
-    ----------
-    windows : list of TokenisedWindow
-        All windows.
-    size : int
-        How many of the longest windows one of them holds; of shorter ones it holds more.
-    context : int or None
-        Most tokens that the model takes, padding included; None for any number.
-
-    Returns
-    -------
-    list of WindowBatch
-        Longest windows first. The shapes differ, their products do not.
+    Parameters and result are those of :func:`window_batches_by_length`; but `size` is how many of the
+    longest windows one of them holds, and of shorter ones it holds more.
     """
     order, lengths = _longest_first(windows)
     longest = int(lengths[order[0]])

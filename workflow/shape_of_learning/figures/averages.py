@@ -22,10 +22,6 @@ AVERAGED_LAYERS_IN_WORDS = {
 def by_layer(measurements: Table) -> pd.DataFrame:
     """Mean and standard deviation over batches, layer by layer.
 
-    Parameters
-    ----------
-    measurements : Table
-
     Returns
     -------
     pandas.DataFrame
@@ -54,7 +50,6 @@ def over_layers(measurements: Table, average_over: str = "block_outputs") -> pd.
 
     Parameters
     ----------
-    measurements : Table
     average_over : {"block_outputs", "all_layers"}
         Layers 1 to L, or 0 to L. Layer 0 is a function of the token alone in models that do not
         add positions to the embeddings.

@@ -81,8 +81,8 @@ def figure_inputs(
     ----------
     specification : str
         JSON with the keys ``models`` and ``measures``, lists of what the classes above hold, and ``options``.
-    caption : str
-    measurements, verdicts : Table or None
+    caption, measurements, verdicts
+        As in :class:`FigureInputs`.
     """
     given = json.loads(specification)
     inputs = FigureInputs(

@@ -40,7 +40,6 @@ def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
     ----------
     axes : Axes
         At least :func:`height_for_labels` tall.
-    lines : sequence of LabelledLine
     """
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
     axes.figure.draw_without_rendering()  # fixes the panel's height
@@ -83,18 +82,10 @@ def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
 
 
 def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
-    """Places in [0, 1] that are nearest to the wanted ones and at least `pitch` apart.
+    """Places in [0, 1] that are nearest to the `wanted` ones, in their order, and at least `pitch` apart.
 
-    Parameters
-    ----------
-    wanted : ndarray of float64, shape (labels,)
-    pitch : float
-
-    Returns
-    -------
-    ndarray of float64, shape (labels,)
-        In the order of `wanted`. Least squares under the constraint: isotonic regression of the
-        sorted places less ``i * pitch``, by pooling neighbours that are out of order.
+    Least squares under the constraint: isotonic regression of the sorted places less ``i * pitch``, by
+    pooling neighbours that are out of order.
     """
     order = np.argsort(wanted, kind="stable")
     pools: list[tuple[float, int]] = []

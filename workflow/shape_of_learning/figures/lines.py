@@ -24,23 +24,7 @@ def draw_line(
 ) -> Line2D:
     """Draw a mean and its band of one standard deviation to either side.
 
-    Parameters
-    ----------
-    axes : Axes
-    rows : pandas.DataFrame
-        Points in order, columns `x`, ``mean`` and ``sd``, and ``hollow`` where some points are. The
-        line and the band have a gap where the mean is NaN, the band also where the standard
-        deviation is.
-    x : str
-    style : LineStyle
-    name : str
-        Kept on the line as its label.
-    markers : bool
-        See :func:`draw_curve`.
-
-    Returns
-    -------
-    Line2D
+    As :func:`draw_curve` of the column ``mean``; the band also has a gap where ``sd`` is NaN.
     """
     line = draw_curve(axes, rows, x, "mean", style, name=name, markers=markers)
     places, mean, sd = (rows[name].to_numpy("float64") for name in (x, "mean", "sd"))
@@ -64,12 +48,9 @@ def draw_curve(
 
     Parameters
     ----------
-    axes : Axes
     rows : pandas.DataFrame
         Points in order, columns `x` and `y`, and ``hollow`` where some points are. The line has a
         gap where `y` is NaN.
-    x, y : str
-    style : LineStyle
     name : str
         Kept on the line as its label.
     markers : bool

@@ -20,7 +20,6 @@ def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
 
     Parameters
     ----------
-    axes : Axes
     values : sequence of float
         Steps or tokens that are drawn; none negative.
     """

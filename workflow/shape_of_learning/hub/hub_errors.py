@@ -115,7 +115,8 @@ def _explanation(
     ):
         existing = _revisions(repository)
         if existing is None:
-            return invisible(repository, where=where, key=_repository_key(key))
+            wrong = "tokenizer" if key == "tokenizer" else "repository"
+            return invisible(repository, where=where, key=wrong)
     if lost:
         near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)
         return RevisionMissingError(
@@ -152,10 +153,6 @@ def _revisions(repository: str) -> list[str] | None:
     except (OSError, httpx2.HTTPError):
         return None
     return [ref.name for ref in [*refs.branches, *refs.tags]]
-
-
-def _repository_key(key: str) -> str:
-    return "tokenizer" if key == "tokenizer" else "repository"
 
 
 def _first_line(error: Exception) -> str:
