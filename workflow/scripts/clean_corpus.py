@@ -47,8 +47,7 @@ def at_least_one(value: str) -> int:
     return number
 
 
-def parser() -> argparse.ArgumentParser:
-    """Arguments of :func:`main`."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", type=Path, required=True, help="unpacked corpus file")
     parser.add_argument("--receipt", type=Path, help="what the file was when it was fetched")
@@ -58,8 +57,4 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=at_least_one, default=1)
     parser.add_argument("--text", type=Path, required=True, help="written: UTF-8 text")
     parser.add_argument("--alphabet", type=Path, required=True, help="written: JSON")
-    return parser
-
-
-if __name__ == "__main__":
-    run(main, parser())
+    run(main, parser)

@@ -25,15 +25,10 @@ def main(source: str, output: Path, member: str | None, receipt: Path | None) ->
         write_receipt(receipt, found)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Arguments of :func:`main`."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", required=True, help="key in corpus.sources")
     parser.add_argument("--member", help="file to take from a zip archive")
     parser.add_argument("--output", type=Path, required=True, help="unpacked file")
     parser.add_argument("--receipt", type=Path, help="written last: its size and digests")
-    return parser
-
-
-if __name__ == "__main__":
-    run(main, parser())
+    run(main, parser)

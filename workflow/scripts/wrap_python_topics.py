@@ -20,13 +20,8 @@ def main(output: Path, receipt: Path | None = None) -> None:
         write_receipt(receipt, verified(output, Expected()))
 
 
-def parser() -> argparse.ArgumentParser:
-    """Arguments of :func:`main`."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="written: MediaWiki XML export")
     parser.add_argument("--receipt", type=Path, help="written last: its size and digests")
-    return parser
-
-
-if __name__ == "__main__":
-    run(main, parser())
+    run(main, parser)

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.schema import read_yaml
 
 # What rules write into results/, so that no run may be called so.
 FOLDERS = (
@@ -24,7 +23,6 @@ FOLDERS = (
     "spectra",
     "tables",
 )
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
     dict
         Sections are merged key by key; lists are replaced.
     """
-    return _merged(yaml.load(defaults.read_text(encoding="utf-8"), _Loader), given)
+    return _merged(read_yaml(defaults), given)
 
 
 def results_folder(run: Any) -> str:

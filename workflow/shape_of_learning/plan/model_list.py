@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
 from shape_of_learning.checkpoints.integrity import KnownBad
 from shape_of_learning.checkpoints.model_entry import (
@@ -26,13 +24,11 @@ from shape_of_learning.plan.checkpoint_list import (
     offered_steps,
 )
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
-from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.schema import read_yaml, unknown_name, validate
 from shape_of_learning.pretraining.recipe import Recipe
 
 # The key of an entry that says where its checkpoints come from -> that source.
 SOURCES = {"repository": "hub", "path": "path", "pretraining": "pretraining"}
-# The C parser reads the whole list in milliseconds; the Python one would be felt at every start.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -113,10 +109,7 @@ def read_entries(folder: Path) -> Entries:
     """
     entries: Entries = {}
     for file in sorted(folder.glob("*.yaml")):
-        try:
-            content = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
+        content = read_yaml(file) or {}
         if not isinstance(content, dict):
             raise InputError(f"{file} must map model names to entries; see config/README.md")
         for name, entry in content.items():

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.schema import read_yaml, unknown_name, validate
 
 CAPTION_FIELDS = ("measures", "models")
 
@@ -100,12 +98,7 @@ def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
 
 
 def _read_paper(file: Path) -> Paper:
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{file} is no YAML: {' '.join(str(error).split())}; correct it"
-        ) from error
+    content = read_yaml(file)
     validate(content, "paper", str(file))
     functions = _functions(file.with_name("figures.py"))
     figures, tables = {}, {}

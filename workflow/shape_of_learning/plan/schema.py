@@ -18,7 +18,18 @@ _Validator = extend(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
+# The C parser reads the whole list of models in milliseconds; the Python one would be felt at every start.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+
+
+def read_yaml(file: Path) -> Any:
+    """Read a file; raises InputError if it is no YAML."""
+    try:
+        return yaml.load(file.read_text(encoding="utf-8"), _Loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{file} is not valid YAML: {reason}; correct it") from error
 
 
 def validate(value: Any, schema: str, where: str) -> None:
@@ -38,8 +49,7 @@ def validate(value: Any, schema: str, where: str) -> None:
     InputError
         One sentence that names the offending key.
     """
-    rules = yaml.safe_load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"))
-    errors = _Validator(rules).iter_errors(value)
+    errors = _Validator(read_yaml(SCHEMAS / f"{schema}.schema.yaml")).iter_errors(value)
     first = next(iter(sorted(errors, key=lambda error: list(map(str, error.absolute_path)))), None)
     if first is not None:
         raise InputError(f"{where}: {_sentence(first)}")
