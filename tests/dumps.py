@@ -5,8 +5,7 @@ import json
 import torch
 
 from shape_of_learning.checkpoints.model_entry import role_of
-from shape_of_learning.embeddings.dump import dump_embeddings
-from shape_of_learning.embeddings.hidden_state_files import layer_file
+from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, layer_file
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.metrics.selections import Selection

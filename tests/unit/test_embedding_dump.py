@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
-from shape_of_learning.embeddings.dump import dump_embeddings
+from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection

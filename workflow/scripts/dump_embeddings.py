@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.checkpoints.losses import write_loss
-from shape_of_learning.embeddings.dump import dump_embeddings
+from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run

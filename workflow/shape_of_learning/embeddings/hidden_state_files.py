@@ -1,12 +1,18 @@
-"""HDF5 files of hidden states: one per layer, ``layer_{layer}.h5``."""
+"""Hidden states of all layers of one checkpoint as HDF5 files, ``layer_{layer}.h5``."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+
+from shape_of_learning.checkpoints.losses import CrossEntropy
+from shape_of_learning.storage.files import atomic_write, require_space
+
+if TYPE_CHECKING:
+    from shape_of_learning.embeddings.sample_run import SampleRun
 
 # A chunk is the unit of reading: 256 kB are large against a seek, and smaller than the rows of a
 # window. Else most chunks are written in parts, of which HDF5 reads and writes each chunk as a whole.
@@ -127,3 +133,37 @@ class HiddenStateWriter:
         """Flush and close all files."""
         for file in self._files:
             file.close()
+
+
+def dump_embeddings(
+    sample: "SampleRun", destination: Path, attributes: Mapping[str, Any]
+) -> CrossEntropy:
+    """Run the windows through the checkpoint and write one file per layer.
+
+    Parameters
+    ----------
+    sample : SampleRun
+        Both.
+    destination : Path
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``.
+    attributes : mapping
+        Where the data come from, stored in every file beside the `loss`.
+
+    Returns
+    -------
+    CrossEntropy
+        Of the checkpoint on all windows.
+
+    Raises
+    ------
+    InputError
+        If the disk is too small, and as :meth:`SampleRun.into`.
+    """
+    require_space(destination, sum(file_bytes(sample.tokens, width) for width in sample.widths))
+    with atomic_write(destination) as folder:
+        folder.mkdir()
+        writer = HiddenStateWriter(folder, sample.widths, sample.rows, attributes)
+        try:
+            return sample.into(writer)
+        finally:
+            writer.close()
