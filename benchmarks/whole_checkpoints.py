@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.dumping import sample_run
 from benchmarks.ours import NEIGHBOURS, Work
-from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
-from shape_of_learning.embeddings.hidden_state_files import file_bytes, layer_file
+from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, file_bytes, layer_file
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.embeddings.selected_rows import read_selected
