@@ -144,7 +144,7 @@ def test_what_the_entry_says_is_checked_against_the_lock(tmp_path):
 
 def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
     lock = replace(without_tokenizer(LOCK), shape=replace(SHAPE, role=""))
-    assert planned(tmp_path, "[0]", lock, typed="  role: encoder\n").model.role == "encoder"
+    assert planned(tmp_path, "[0]", lock, typed="  role: encoder\n").model.shape.role == "encoder"
     with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
         planned(tmp_path, "[0]", lock, typed="")
 

@@ -168,15 +168,16 @@ def receipt_option(wildcards, output):
 
 def forward_threads(wildcards):
     """Cores for a forward pass; the numbers do not depend on it."""
-    model = MODELS[wildcards.model]
-    weights = 12 * model.layers * model.hidden_size**2
+    shape = MODELS[wildcards.model].shape
+    weights = 12 * shape.layers * shape.hidden_size**2
     return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
 
 
 def pretraining_arguments(wildcards):
     """The recipe that pretrain_model.py follows."""
     model = MODELS[wildcards.model]
-    recipe = {"layers": model.layers, "hidden_size": model.hidden_size, **model.pretraining}
+    size = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
+    recipe = {**size, **model.pretraining}
     return [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
 
 

@@ -53,7 +53,7 @@ def figure_inputs(wildcards):
     return json.dumps(
         {
             "models": [
-                {"name": m.name, "label": m.label, "family": m.family, "role": m.role}
+                {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
                 for m in (MODELS[name] for name in models)
             ],
             "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
@@ -120,8 +120,8 @@ def table_entries(wildcards):
     entries = []
     for name in CONFIGURATION.tables[wildcards.table]:
         model = MODELS[name]
-        shape = {"model": model.label, "layers": model.layers, "hidden_size": model.hidden_size}
-        entries.append({**shape, **model.table_1})
+        shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
+        entries.append({"model": model.label, **shape, **model.table_1})
     return json.dumps(entries)
 
 

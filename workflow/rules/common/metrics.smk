@@ -29,7 +29,7 @@ def what_is_measured(wildcards):
     if kind == "vectors":
         return DUMP["embeddings"]
     folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
-    layers = range(MODELS[wildcards.model].layers + 1)
+    layers = range(MODELS[wildcards.model].shape.layers + 1)
     return [ancient(f"{folder}/layer_{layer}.h5") for layer in layers]
 
 
@@ -61,4 +61,4 @@ def science_of_estimator(wildcards):
 
 
 def model_layers(wildcards):
-    return MODELS[wildcards.model].layers
+    return MODELS[wildcards.model].shape.layers

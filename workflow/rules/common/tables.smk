@@ -22,4 +22,4 @@ def gathered_checkpoints(wildcards):
 
 
 def model_role(wildcards):
-    return MODELS[wildcards.model].role
+    return MODELS[wildcards.model].shape.role

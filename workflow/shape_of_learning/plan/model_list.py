@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,9 @@ class Model:
     ----------
     source : str
         ``"hub"``, ``"path"`` (a local folder in Hugging Face format) or ``"pretraining"``.
-    role : str
-    layers : int
-        Transformer blocks; there is one hidden state more, the embedding output.
-    hidden_size, last_hidden_size : int
-        Width of the hidden states, and of the last one where it differs (opt-350m). Like `role` and
-        `layers` they are empty or 0 where only ``config.json`` on the Hub says them.
+    shape : Shape
+        Role, layers and widths, as far as they are known: where only ``config.json`` on the Hub says them,
+        they are not.
     checkpoints : tuple of Checkpoint
         Those that the entry names by itself.
     offered : OfferedSteps or None
@@ -60,11 +57,8 @@ class Model:
     name: str
     label: str
     family: str
-    role: str
     source: str
-    layers: int
-    hidden_size: int
-    last_hidden_size: int
+    shape: Shape
     checkpoints: tuple[Checkpoint, ...]
     offered: OfferedSteps | None = None
     known_bad: tuple[KnownBad, ...] = ()
@@ -75,11 +69,6 @@ class Model:
     pretraining: Mapping[str, Any] | None = None
     table_1: Mapping[str, Any] | None = None
 
-    @property
-    def shape(self) -> Shape:
-        """Role, layers and widths, as far as they are known."""
-        return Shape(self.role, self.layers, self.hidden_size, self.last_hidden_size)
-
     def with_shape(self, own: Shape) -> "Model":
         """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it.
 
@@ -88,7 +77,7 @@ class Model:
         InputError
             As :func:`.completed`.
         """
-        return replace(self, **asdict(completed(self.shape, own, f"model `{self.name}`")))
+        return replace(self, shape=completed(self.shape, own, f"model `{self.name}`"))
 
     @property
     def has_training_steps(self) -> bool:
@@ -159,13 +148,12 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     for step, times in Counter(c.step for c in checkpoints).items():
         if times > 1:
             raise InputError(f"{where}: two checkpoints are at step {step}; remove one")
-    shape = _shape(entry, where)
     return Model(
         name=name,
         label=entry.get("label", name),
         family=entry.get("family", name),
-        **asdict(shape),
         source=next(source for key, source in SOURCES.items() if key in entry),
+        shape=_shape(entry, where),
         checkpoints=checkpoints,
         offered=offered_steps(entry),
         known_bad=known_mistakes(entry),

@@ -78,8 +78,8 @@ class Work:
         known = model.pretraining or model.table_1 or {}
         batch_size = settings["forward"]["batch_size"]
         return cls(
-            layers=model.layers,
-            hidden_size=model.hidden_size,
+            layers=model.shape.layers,
+            hidden_size=model.shape.hidden_size,
             windows=settings["sampling"]["windows"],
             window_characters=settings["sampling"]["window_characters"],
             window_batch_size=cls.window_batch_size if batch_size == "auto" else batch_size,
