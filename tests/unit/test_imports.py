@@ -43,9 +43,3 @@ def test_what_is_loaded_is_found_by_reading(script):
         if not any(name == plumbing or name.startswith(f"{plumbing}.") for plumbing in PLUMBING)
     }
     assert counted <= set(science_modules(script))
-
-
-@pytest.mark.parametrize("script", ["measure", "find_neighbours", "find_spectra"])
-def test_a_metric_job_starts_without_a_deep_learning_library(script):
-    heavy = {"torch", "transformers", "pandas", "matplotlib"}
-    assert heavy & set(loaded_by(PACKAGE.parent / "scripts" / f"{script}.py")) == set()

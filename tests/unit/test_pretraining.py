@@ -66,14 +66,6 @@ def test_steps_are_the_powers_of_two_below_the_last_and_the_last(last, steps):
     assert pretraining_steps(last) == steps
 
 
-def test_the_list_of_steps_costs_no_import_of_numpy_or_torch():
-    code = "import sys, shape_of_learning.pretraining.steps; print(sys.modules.keys() & {'numpy', 'torch'})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=WORKFLOW, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "set()"
-
-
 def test_each_step_is_saved_and_says_how_far_it_is(trained):
     assert {path.name for path in trained.iterdir()} == {f"step{step}" for step in STEPS}
     for step in STEPS:
