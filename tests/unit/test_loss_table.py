@@ -7,8 +7,10 @@ import pytest
 import transformers
 
 import dump_embeddings as script
+from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.embeddings.cross_entropy import masked_tokens
-from tiny_models import ENCODERS, VOCABULARY, WIDTHS, save_stirred_model, save_tiny_model
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from tiny_models import ENCODERS, VOCABULARY, save_stirred_model, save_tiny_model
 
 
 def save_with_scaled_head(folder, factor):
@@ -22,24 +24,15 @@ def run_script(tmp_path, name, revision="main", destination="dump"):
     text = tmp_path / "text.txt"
     text.write_text("the shape of what a model learns, " * 60)
     script.main(
-        checkpoint=tmp_path / "model",
-        text=text,
-        model="tiny",
-        revision=revision,
-        role="encoder" if name in ENCODERS else "decoder",
-        widths=WIDTHS[name],
-        windows=12,
-        window_characters=100,
-        seed=0,
-        special_tokens="keep",
-        first_token="keep",
-        precision="float32",
-        last_layer="after_final_norm",
-        batch_size=4,
-        dtype="float32",
-        threads=1,
+        "tiny",
+        revision,
+        text,
+        SamplingProtocol(windows=12, window_characters=100, seed=0),
         output=tmp_path / destination,
         loss=tmp_path / f"{destination}.csv",
+        checkpoint=tmp_path / "model",
+        shape=vars(Shape("encoder" if name in ENCODERS else "decoder", 3, 32, 32)),
+        window_batch_size=4,
     )
     with (tmp_path / f"{destination}.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
