@@ -118,16 +118,9 @@ def test_comments_and_docstrings_are_no_reason(copy):
     assert copy.planned(*TINY) == {}
 
 
-@pytest.mark.parametrize(
-    "plumbing", ["errors.py", "storage/*.py", "script_arguments/*.py", "hub/*.py", "plan/*.py"]
-)
-def test_plumbing_is_no_reason(copy, plumbing):
-    edit(copy, with_a_statement, plumbing)
-    assert copy.planned(*TINY) == {}
-
-
-def test_the_code_of_scripts_is_no_reason(copy):
-    edit(copy, with_a_statement, "../scripts/*.py")
+def test_plumbing_and_the_code_of_scripts_are_no_reason(copy):
+    plumbing = ("errors.py", "storage/*.py", "script_arguments/*.py", "hub/*.py", "plan/*.py")
+    edit(copy, with_a_statement, *plumbing, "../scripts/*.py")
     assert copy.planned(*TINY) == {}
 
 
