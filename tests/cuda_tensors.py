@@ -27,15 +27,15 @@ class PretendedGpu:
         Bytes of memory that it says it has.
     limit : int
         Bytes of memory that tensors may take together; beyond, torch.OutOfMemoryError is raised.
-    allocated, peak : int
-        Bytes that tensors take now, and the most that they have taken.
+    allocated : int
+        Bytes that tensors take now.
     to_host, to_device : int
         Bytes that have been copied.
     """
 
     def __init__(self, memory: int):
         self.total = self.limit = memory
-        self.allocated = self.peak = self.to_host = self.to_device = 0
+        self.allocated = self.to_host = self.to_device = 0
 
 
 class Allocation:
@@ -50,7 +50,6 @@ class Allocation:
             )
         self.size = size
         gpu.allocated += size
-        gpu.peak = max(gpu.peak, gpu.allocated)
 
     def __del__(self) -> None:
         self.gpu.allocated -= self.size

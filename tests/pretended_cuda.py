@@ -137,12 +137,6 @@ def _replacements() -> dict[str, Any]:
         finally:
             Stream.current = outer
 
-    def limit(fraction: float, device: Any = None) -> None:
-        gpu(device).limit = int(fraction * gpu(device).total)
-
-    def reset_peak(device: Any = None) -> None:
-        gpu(device).peak = gpu(device).allocated
-
     return {
         "is_available": lambda: True,
         "_lazy_init": lambda: None,
@@ -155,17 +149,12 @@ def _replacements() -> dict[str, Any]:
         "get_device_properties": lambda device=None: SimpleNamespace(
             name="pretended CUDA device", total_memory=gpu(device).total, is_integrated=False
         ),
-        "get_device_capability": lambda device=None: (9, 0),
-        "is_bf16_supported": lambda *args, **options: True,
         "mem_get_info": lambda device=None: (
             gpu(device).total - gpu(device).allocated,
             gpu(device).total,
         ),
         "memory_allocated": lambda device=None: gpu(device).allocated,
         "memory_reserved": lambda device=None: gpu(device).allocated,
-        "max_memory_allocated": lambda device=None: gpu(device).peak,
-        "reset_peak_memory_stats": reset_peak,
-        "set_per_process_memory_fraction": limit,
         "empty_cache": lambda: None,
         "synchronize": lambda device=None: Stream.current.synchronize(),
         "Stream": Stream,
