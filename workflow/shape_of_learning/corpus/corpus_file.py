@@ -10,6 +10,14 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.storage.digests import BLOCK, git_blob_name
 from shape_of_learning.storage.files import atomic_write
 
+# What a file is judged by, as in `Expected`: in words, and the key of the configuration.
+QUALITIES = {
+    "size": ("its size in bytes", "bytes"),
+    "sha256": ("its SHA-256", "sha256"),
+    "git_blob": ("its git blob", "git_blob"),
+    "distinct_bytes": ("its number of distinct byte values", "distinct_bytes"),
+}
+
 
 class Unusable(Exception):
     """A file that is all there, but not the one expected.
@@ -148,17 +156,8 @@ def _read(
 
 
 def _judged(found: Found, expected: Expected) -> Found:
-    for quality, entry, has, wanted in (
-        ("its size in bytes", "bytes", found.size, expected.size),
-        ("its SHA-256", "sha256", found.sha256, expected.sha256),
-        ("its git blob", "git_blob", found.git_blob, expected.git_blob),
-        (
-            "its number of distinct byte values",
-            "distinct_bytes",
-            found.distinct_bytes,
-            expected.distinct_bytes,
-        ),
-    ):
+    for name, (quality, entry) in QUALITIES.items():
+        has, wanted = getattr(found, name), getattr(expected, name)
         if wanted is not None and has != wanted:
             raise Unusable(f"{quality} is {has} where {wanted} is expected", entry)
     return found

@@ -5,15 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.corpus.corpus_file import QUALITIES
 from shape_of_learning.errors import InputError
-
-# Keys of the configuration and of the receipt.
-FACTS = {
-    "bytes": "size",
-    "sha256": "sha256",
-    "git_blob": "git_blob",
-    "distinct_bytes": "distinct_bytes",
-}
 
 
 def check_receipt(source: str, entry: Mapping[str, Any], receipt: Path) -> None:
@@ -43,7 +36,7 @@ def check_receipt(source: str, entry: Mapping[str, Any], receipt: Path) -> None:
         raise InputError(
             f"{receipt} is damaged; delete it, and the corpus is fetched anew"
         ) from None
-    for key, fact in FACTS.items():
+    for fact, (_, key) in QUALITIES.items():
         if key in entry and entry[key] != found[fact]:
             raise InputError(
                 f"configuration key `corpus.sources.{source}.{key}` is {entry[key]}, but the corpus of "

@@ -10,18 +10,8 @@ from shape_of_learning.plan.schema import read_yaml
 
 # What rules write into results/, so that no run may be called so.
 FOLDERS = (
-    "benchmarks",
-    "checkpoints",
-    "corpus",
-    "embeddings",
-    "figures",
-    "logs",
-    "losses",
-    "measurements",
-    "neighbours",
-    "pretrained",
-    "spectra",
-    "tables",
+    *("benchmarks", "checkpoints", "corpus", "embeddings", "figures", "logs", "losses"),
+    *("measurements", "neighbours", "pretrained", "spectra", "tables"),
 )
 
 
