@@ -49,7 +49,6 @@ LOCK = Lock(
         "step8": locked(8, WeightListing(problem="missing")),
     },
     mains={"org/model": weights("f")},
-    tokenizer=LockedRevision("org/words", "main", listed=WeightListing("c" * 40)),
     shape=SHAPE,
 )
 
@@ -71,15 +70,13 @@ def planned(tmp_path: Path, steps: str, lock: Lock, typed: str = TYPED):
     return curve
 
 
-def without_tokenizer(lock: Lock) -> Lock:
-    return replace(lock, tokenizer=None)
-
-
 def test_a_lock_that_is_written_is_read_again(tmp_path):
-    write_lock(tmp_path / "lock.yaml", LOCK)
-    assert read_lock(tmp_path / "lock.yaml") == LOCK
+    words = LockedRevision("org/words", "main", listed=WeightListing("c" * 40))
+    lock = replace(LOCK, tokenizer=words)
+    write_lock(tmp_path / "lock.yaml", lock)
+    assert read_lock(tmp_path / "lock.yaml") == lock
     before = (tmp_path / "lock.yaml").read_bytes()
-    write_lock(tmp_path / "lock.yaml", LOCK)
+    write_lock(tmp_path / "lock.yaml", lock)
     assert (tmp_path / "lock.yaml").read_bytes() == before
 
 
@@ -123,7 +120,7 @@ def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
-    curve = planned(tmp_path, "[0, 1, 8]", without_tokenizer(LOCK))
+    curve = planned(tmp_path, "[0, 1, 8]", LOCK)
     assert curve.unresolved == ""
     assert not curve.is_new
     verdicts = {"step0": "ok", "step1": "same weights as step 0", "step8": "missing"}
@@ -133,48 +130,48 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
 
 
 def test_a_lock_says_what_the_entry_does_not(tmp_path):
-    curve = planned(tmp_path, "[0, 1]", without_tokenizer(LOCK), typed="")
+    curve = planned(tmp_path, "[0, 1]", LOCK, typed="")
     assert curve.model.shape == SHAPE
 
 
 def test_what_the_entry_says_is_checked_against_the_lock(tmp_path):
     with pytest.raises(InputError, match=r"`layers` config\.json .* says 2 where the entry says 3"):
-        planned(tmp_path, "[0, 1]", without_tokenizer(LOCK), typed="  layers: 3\n")
+        planned(tmp_path, "[0, 1]", LOCK, typed="  layers: 3\n")
 
 
 def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
-    lock = replace(without_tokenizer(LOCK), shape=replace(SHAPE, role=""))
+    lock = replace(LOCK, shape=replace(SHAPE, role=""))
     assert planned(tmp_path, "[0]", lock, typed="  role: encoder\n").model.shape.role == "encoder"
     with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
         planned(tmp_path, "[0]", lock, typed="")
 
 
 def test_a_lock_without_a_shape_does_for_a_typed_entry_and_no_other(tmp_path):
-    lock = replace(without_tokenizer(LOCK), shape=Shape())
+    lock = replace(LOCK, shape=Shape())
     assert planned(tmp_path, "[0]", lock).model.shape == SHAPE
     with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state `role`"):
         planned(tmp_path, "[0]", lock, typed="")
 
 
 def test_steps_by_rule_stay_those_that_were_chosen(tmp_path):
-    curve = planned(tmp_path, "log", without_tokenizer(LOCK))
+    curve = planned(tmp_path, "log", LOCK)
     assert [each.step for each in curve.checkpoints] == [0, 1, 8]
     assert [each.tokens for each in curve.checkpoints] == [0, 100, 800]
 
 
 def test_another_rule_has_to_ask_and_says_what_to_do_if_it_cannot(tmp_path):
     with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or list the steps"):
-        planned(tmp_path, "{linear: 3}", without_tokenizer(LOCK))
+        planned(tmp_path, "{linear: 3}", LOCK)
 
 
 def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
-    curve = planned(tmp_path, "[1, 8]", without_tokenizer(LOCK))
+    curve = planned(tmp_path, "[1, 8]", LOCK)
     assert curve.verdicts == {"step1": "ok", "step8": "missing"}
     assert set(curve.lock.revisions) == set(LOCK.revisions)
 
 
 def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_asked(tmp_path):
-    curve = planned(tmp_path, "[0, 99]", without_tokenizer(LOCK))
+    curve = planned(tmp_path, "[0, 99]", LOCK)
     assert curve.unresolved == "no network"
     assert set(curve.verdicts.values()) == {"ok"}
 
