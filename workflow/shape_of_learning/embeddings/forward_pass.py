@@ -105,22 +105,9 @@ class ForwardPass:
         device: "torch.device | None" = None,
         beside: int = 0,
     ) -> "ForwardPass":
-        """Load a checkpoint.
+        """Load a checkpoint; parameters are those of :func:`.load_model`, and `last_layer` as above.
 
-        Parameters
-        ----------
-        folder : Path
-            In Hugging Face format. Code in it is never run.
-        role : {"decoder", "encoder"}
-            Which head belongs to it, if any: one for the next token, or one for masked tokens.
-        precision : str
-            ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations.
-        last_layer : str
-            As above.
-        device : torch.device, optional
-            By default the first GPU, or the CPU where there is none.
-        beside : int
-            As in :func:`~shape_of_learning.embeddings.loading.load_model`.
+        Without a `device` it is the first GPU, or the CPU where there is none.
         """
         import transformers
 
