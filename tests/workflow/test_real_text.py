@@ -167,8 +167,10 @@ def test_every_figure_is_there_with_the_numbers_it_draws(two_cores):
     assert (two_cores.folder / "results/tables/table_1.md").exists()
 
 
-def test_hidden_states_are_removed_once_they_are_measured(two_cores):
-    assert not list(two_cores.folder.rglob("*.h5"))
+def test_hidden_states_are_removed_once_they_are_measured_and_distances_kept(two_cores):
+    results = two_cores.folder / "results"
+    assert not list((results / "embeddings").rglob("*.h5"))
+    assert len(list((results / "neighbours").rglob("*.h5"))) == 2 * len(STEPS) * 3 + 7
     assert not two_cores.partial_files()
 
 
@@ -185,28 +187,29 @@ def test_one_figure_is_redrawn_alone(two_cores):
 
 
 def planned_after_an_edit(checkout: Checkout, file: str) -> dict[str, int]:
-    path = checkout.folder / "workflow" / file
+    path = checkout.folder / "workflow/shape_of_learning" / file
     original = path.read_text()
-    path.write_text(original + "\n# edited\n")
+    path.write_text(original + "\nEDITED = True\n")
     try:
         return checkout.planned("--configfile", "real.yaml")
     finally:
         path.write_text(original)
 
 
-def test_an_edited_estimator_remeasures_what_depends_on_it(one_core):
-    planned = planned_after_an_edit(one_core, "shape_of_learning/cosine.py")
-    # Two cosines of the 3 layers of two models, at each step, and of the 7 layers of the third.
-    assert planned["measure_isotropy"] == 2 * (2 * len(STEPS) * 3 + 7)
+def test_an_edited_estimator_measures_anew_and_nothing_else_does(one_core):
+    planned = planned_after_an_edit(one_core, "estimators/average_cosine.py")
+    # Two cosines of two models at each step, and of the third.
+    assert planned["measure"] == 2 * (2 * len(STEPS) + 1)
     assert "dump_embeddings" not in planned
-    assert "measure_intrinsic_dimension" not in planned
+    assert "find_neighbours" not in planned
     assert planned["draw_figure"] == 1  # anisotropy_measures
 
 
-def test_an_edited_script_runs_again(one_core):
-    planned = planned_after_an_edit(one_core, "scripts/find_neighbours.py")
+def test_an_edited_search_is_made_anew_and_what_is_measured_of_it(one_core):
+    planned = planned_after_an_edit(one_core, "estimators/neighbours.py")
     assert planned["find_neighbours"] == 2 * len(STEPS) * 3 + 7
-    assert "measure_isotropy" not in planned
+    assert planned["measure"] == 5 * (2 * len(STEPS) + 1)
+    assert "dump_embeddings" not in planned
 
 
 def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
