@@ -11,6 +11,8 @@ from tiny_models import save_tiny_model
 
 # Of the demo's own corpus, which the small chain does not need, so that this rule is there, too.
 WRAPPED = "results/corpus/python_topics/source.json"
+# No measure of ours is taken of spectra.
+SPECTRA = "results/spectra/pretrained/step1/layer_1.h5"
 
 
 def demo(_: Checkout) -> list[str]:
@@ -66,7 +68,17 @@ def small(checkout: Checkout) -> list[str]:
         },
     }
     checkout.write("small.yaml", settings)
-    return ["--configfile", "config/demo.yaml", "small.yaml", "--cores", "2", "--", "all", WRAPPED]
+    return [
+        "--configfile",
+        "config/demo.yaml",
+        "small.yaml",
+        "--cores",
+        "2",
+        "--",
+        "all",
+        WRAPPED,
+        SPECTRA,
+    ]
 
 
 def fill_cache(home: Path, repository: str) -> None:

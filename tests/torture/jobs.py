@@ -1,5 +1,6 @@
 """One job of each rule, started as its rule does and ended at the worst moments."""
 
+import json
 import multiprocessing
 import os
 import re
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from checkouts import Checkout
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import Selection
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 # Imported once for all jobs, which are forked from the process that has.
@@ -46,13 +49,19 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
 
 def without_a_dump(dump: Job) -> Job:
     """The job that measures a checkpoint in memory, of the one that dumps its hidden states."""
-    outputs = {"--output": "results/in_memory", "--loss": "results/in_memory.csv"}
+    table, loss = "results/in_memory/mom.csv", "results/in_memory.csv"
+    measurement = {
+        "measures": [MEASURES["mom"].chosen("mom", {}).to_json()],
+        "selection": Selection().to_json(),
+        "batch_vectors": 600,
+        "neighbours": 100,
+    }
     arguments = dump.arguments.copy()
-    for name, path in outputs.items():
+    for name, path in (("--output", table), ("--loss", loss)):
         arguments[arguments.index(name) + 1] = path
     script = str(Path(dump.script).with_name("measure_checkpoint.py"))
-    batch = ["--batch-vectors", "600"]
-    return Job(script, [*batch, *arguments], [Path(path) for path in outputs.values()])
+    more = ["--measurement", json.dumps(measurement)]
+    return Job(script, [*more, *arguments], [Path(table), Path(loss)])
 
 
 def start(job: Job, folder: Path, *, waits_at: tuple[str, ...] = ()):

@@ -8,6 +8,7 @@ import transformers
 
 import dump_embeddings as script
 from shape_of_learning.embeddings.cross_entropy import masked_tokens
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import ENCODERS, VOCABULARY, WIDTHS, save_stirred_model, save_tiny_model
 
 
@@ -19,24 +20,21 @@ def save_with_scaled_head(folder, factor):
 
 
 def run_script(tmp_path, name, revision="main", destination="dump"):
-    text = tmp_path / "text.txt"
+    text, widths = tmp_path / "text.txt", WIDTHS[name]
     text.write_text("the shape of what a model learns, " * 60)
     script.main(
         checkpoint=tmp_path / "model",
         text=text,
         model="tiny",
         revision=revision,
-        role="encoder" if name in ENCODERS else "decoder",
-        widths=WIDTHS[name],
-        windows=12,
-        window_characters=100,
-        seed=0,
-        special_tokens="keep",
-        first_token="keep",
-        precision="float32",
-        last_layer="after_final_norm",
-        batch_size=4,
-        dtype="float32",
+        protocol=SamplingProtocol(windows=12, window_characters=100, seed=0),
+        shape={
+            "role": "encoder" if name in ENCODERS else "decoder",
+            "layers": len(widths) - 1,
+            "hidden_size": widths[0],
+            "last_hidden_size": widths[-1],
+        },
+        window_batch_size=4,
         threads=1,
         output=tmp_path / destination,
         loss=tmp_path / f"{destination}.csv",
