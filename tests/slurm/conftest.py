@@ -48,7 +48,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneHostSlurm]:
             pytest.skip(f"no SLURM on this host: {reason}")
         yield cluster
     finally:
-        cluster.fail()
+        cluster.stop()
 
 
 @pytest.fixture(scope="session")

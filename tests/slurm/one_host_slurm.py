@@ -58,7 +58,7 @@ class OneHostSlurm:
             self._daemon("slurmd", "-N", node)
         _wait("the nodes are idle", lambda: self.states() == ["idle"] * len(NODES))
 
-    def fail(self) -> None:
+    def stop(self) -> None:
         """Cancel what runs, stop the daemons and remove the configuration."""
         with suppress(Exception):
             subprocess.run(["scancel", "--user=root"], timeout=10, check=False)
@@ -237,7 +237,7 @@ def _stop_what_a_killed_test_has_left() -> None:
     if MARK not in text:
         raise UnavailableError(f"{configuration} belongs to a cluster that is not ours")
     folder = re.search(r"^SlurmctldPidFile=(.*)/slurmctld.pid$", text, re.MULTILINE).group(1)
-    OneHostSlurm(Path(folder)).fail()
+    OneHostSlurm(Path(folder)).stop()
 
 
 def _install() -> None:

@@ -12,6 +12,8 @@ from tiny_runs import RECIPE
 
 # Of the demo's own corpus, which the small chain does not need, so that this rule is there, too.
 WRAPPED = "results/corpus/python_topics/source.json"
+# No measure of ours is taken of spectra.
+SPECTRA = "results/spectra/pretrained/step1/layer_1.h5"
 
 
 def demo(_: Checkout) -> list[str]:
@@ -57,7 +59,8 @@ def small(checkout: Checkout) -> list[str]:
         },
     }
     checkout.write("small.yaml", settings)
-    return ["--configfile", "config/demo.yaml", "small.yaml", "--cores", "2", "--", "all", WRAPPED]
+    configuration = ["--configfile", "config/demo.yaml", "small.yaml"]
+    return [*configuration, "--cores", "2", "--", "all", WRAPPED, SPECTRA]
 
 
 def fill_cache(home: Path, repository: str) -> None:

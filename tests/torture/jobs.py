@@ -49,19 +49,19 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
 
 def without_a_dump(dump: Job) -> Job:
     """The job that measures a checkpoint in memory, of the one that dumps its hidden states."""
-    outputs = {"--output": "results/in_memory/anisotropy.csv", "--loss": "results/in_memory.csv"}
-    arguments = dump.arguments.copy()
-    for name, path in outputs.items():
-        arguments[arguments.index(name) + 1] = path
-    script = str(Path(dump.script).with_name("measure_checkpoint.py"))
+    table, loss = "results/in_memory/mom.csv", "results/in_memory.csv"
     measurement = {
-        "measures": [MEASURES["anisotropy"].chosen("anisotropy", {}).to_json()],
+        "measures": [MEASURES["mom"].chosen("mom", {}).to_json()],
         "selection": Selection().to_json(),
         "batch_vectors": 600,
         "neighbours": 100,
     }
-    arguments += ["--measurement", json.dumps(measurement)]
-    return Job(script, arguments, [Path(path) for path in outputs.values()])
+    arguments = dump.arguments.copy()
+    for name, path in (("--output", table), ("--loss", loss)):
+        arguments[arguments.index(name) + 1] = path
+    script = str(Path(dump.script).with_name("measure_checkpoint.py"))
+    more = ["--measurement", json.dumps(measurement)]
+    return Job(script, [*more, *arguments], [Path(table), Path(loss)])
 
 
 def start(job: Job, folder: Path, *, waits_at: tuple[str, ...] = ()):

@@ -166,7 +166,7 @@ def test_more_vectors_than_are_multiplied_at_once():
     np.testing.assert_allclose(nearest_distances(X, 3), expected[:, 1:], rtol=1e-9, atol=0)
 
 
-def test_vectors_outlying_may_be_nearest_to_each_other():
+def test_vectors_far_out_may_be_nearest_to_each_other():
     X = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [1.9 * 2.0**300, 0], [2.1 * 2.0**300, 0]])
     np.testing.assert_allclose(nearest_distances(X, 1), by_brute_force(X, 1), rtol=1e-9, atol=0)
 

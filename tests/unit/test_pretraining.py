@@ -103,6 +103,7 @@ def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_pa
             str(WORKFLOW / "scripts" / "pretrain_model.py"),
             *(f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()),
             *(f"--text={text}", f"--output={tmp_path / 'again'}"),
+            f"--receipt={tmp_path / 'again.json'}",
         ],
         env={"PYTHONPATH": str(WORKFLOW), "OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "1"},
         capture_output=True,

@@ -160,8 +160,10 @@ def test_every_figure_is_there_with_the_numbers_it_draws(two_cores):
     assert (two_cores.folder / "results/tables/table_1.md").exists()
 
 
-def test_hidden_states_are_removed_once_they_are_measured(two_cores):
-    assert not list(two_cores.folder.rglob("*.h5"))
+def test_hidden_states_are_removed_once_they_are_measured_and_distances_kept(two_cores):
+    results = two_cores.folder / "results"
+    assert not list((results / "embeddings").rglob("*.h5"))
+    assert len(list((results / "neighbours").rglob("*.h5"))) == 2 * len(STEPS) * 3 + 7
     assert not two_cores.partial_files()
 
 
@@ -175,6 +177,15 @@ def test_one_figure_is_redrawn_alone(two_cores):
     planned = two_cores.planned("figure_3", "--configfile", "real.yaml")
     assert planned == {"draw_figure": 1, "figure_3": 1, "total": 2}
     two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
+
+
+def test_an_edited_search_is_made_anew_and_what_is_measured_of_it(one_core):
+    path = one_core.folder / "workflow/shape_of_learning/estimators/neighbours.py"
+    path.write_text(path.read_text() + "\nEDITED = True\n")
+    planned = one_core.planned("--configfile", "real.yaml")
+    assert planned["find_neighbours"] == 2 * len(STEPS) * 3 + 7
+    assert planned["measure"] == 5 * (2 * len(STEPS) + 1)
+    assert "dump_embeddings" not in planned  # which is kept
 
 
 def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
