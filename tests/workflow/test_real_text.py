@@ -238,7 +238,8 @@ def test_a_real_encoder_is_measured_as_brute_force_does(two_cores):
         if row["model"] == "minilm":
             key = row["estimator"], int(row["batch"])
             measured[int(row["layer"])][key] = float(row["value"])
-    for layer, X in enumerate(vectors_of_encoder(two_cores)):
+    every_third = list(enumerate(vectors_of_encoder(two_cores)))[::3]  # each takes twenty seconds
+    for layer, X in every_third:
         batches = len(X) // BATCH
         contiguous = [
             X[len(X) * b // batches : len(X) * (b + 1) // batches] for b in range(batches)
