@@ -41,4 +41,4 @@ def test_nothing_is_submitted_but_what_computes(whole_run):
 
 def test_nothing_unfinished_and_no_embeddings_are_left(whole_run):
     assert not whole_run.partial_files()
-    assert not [*(whole_run.folder / "results").rglob("*.h5")]
+    assert not [*(whole_run.folder / "results/embeddings").rglob("*.h5")]

@@ -15,8 +15,6 @@ rule fetch_corpus:
 
     Mirrors and digests are no parameters: one more is no reason to fetch again what has been fetched.
     """
-    input:
-        source_files,
     output:
         "<results>/corpus/{source}/source.json",
     log:
@@ -30,6 +28,7 @@ rule fetch_corpus:
         "../../envs/corpus.yaml"
     params:
         member=source_member,
+        origin=source_origin,
         raw=raw_corpus,
     message:
         "Fetching the corpus {wildcards.source}"

@@ -17,7 +17,7 @@ rule measure_checkpoint:
     output:
         measurements=expand(
             "<results>/measurements/{{model}}/{{revision}}/{estimator}.csv",
-            estimator=CONFIGURATION.measures,
+            estimator=CHOSEN_MEASURES,
         ),
         loss="<results>/losses/{model}/{revision}.csv",
     log:
@@ -37,7 +37,7 @@ rule measure_checkpoint:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
-        science=[science("measure_checkpoint"), *map(science_of, CONFIGURATION.measures)],
+        science=[science("measure_checkpoint"), *map(science_of, CHOSEN_MEASURES)],
         measurement=measurement_at_once,
     message:
         "Measuring {wildcards.model} at {wildcards.revision}"

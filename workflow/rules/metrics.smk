@@ -30,7 +30,6 @@ rule find_neighbours:
         **if_counted(mem_mb=neighbours_memory, runtime=neighbours_minutes),
     params:
         **MEASUREMENT,
-        protocol=sampling_protocol,
         science=science("find_neighbours"),
         neighbours=setting("measurement", "neighbours"),
         seed=CONFIGURATION.settings["seed"],
@@ -60,7 +59,6 @@ rule find_spectra:
         **if_counted(mem_mb=isotropy_memory, runtime=spectra_minutes),
     params:
         **MEASUREMENT,
-        protocol=sampling_protocol,
         science=science("find_spectra"),
     shell:
         'python "$SCRIPTS/find_spectra.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
@@ -87,7 +85,6 @@ rule measure:
         **if_counted(mem_mb=measure_memory, runtime=measure_minutes),
     params:
         **MEASUREMENT,
-        protocol=sampling_protocol,
         science=science_of_estimator,
         measure=measure_settings,
         folder=measured_folder,

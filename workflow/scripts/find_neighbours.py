@@ -5,9 +5,9 @@ from pathlib import Path
 
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.metrics.batch_files import write_batches
+from shape_of_learning.metrics.batches import shuffle_of
 from shape_of_learning.metrics.neighbour_search import neighbour_batches
 from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.random_streams import random_stream
 from shape_of_learning.script_arguments.running import run
 
 
@@ -22,7 +22,7 @@ def main(
 ) -> None:
     """Search within shuffled batches of exactly `batch_vectors`; `owner` is model, revision and layer."""
     model, revision, layer = owner
-    stream = random_stream(seed, "batches", model=model, revision=revision, layer=int(layer))
+    stream = shuffle_of(seed, model, revision, int(layer))
     vectors = read_selected(embeddings, selection)
     write_batches(output, neighbour_batches(vectors, batch_vectors, neighbours, stream))
 

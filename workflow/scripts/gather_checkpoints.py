@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS
+from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS, relative_depth
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
@@ -27,7 +27,8 @@ def main(
     def rows() -> Iterator[list[object]]:
         for revision, step, tokens in json.loads(checkpoints):
             for layer, *value in read_rows(folder / revision / f"{estimator}.csv", LAYER_COLUMNS):
-                identity = [model, role, revision, step, tokens, layer, int(layer) / layers]
+                identity = [model, role, revision, step, tokens, layer]
+                identity.append(relative_depth(int(layer), layers))
                 yield [*identity, estimator, *value]
 
     write_table(output, COLUMNS, rows())

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
-from shape_of_learning.metrics.batches import require_one_batch
+from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
 from shape_of_learning.metrics.measurements import BatchValue, write_measurements
 from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.random_streams import random_stream
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import add_sample_arguments
@@ -69,15 +68,12 @@ def main(
     del sample  # which leaves the memory of its weights to the measuring
 
     def measure(layer: int, rows: "np.ndarray | torch.Tensor") -> dict[str, list[BatchValue]]:
-        stream = random_stream(
-            protocol.seed, "batches", model=model, revision=revision, layer=layer
-        )
         return measure_layer(
             rows if all_are_kept else rows[kept],
             measurement.measures,
             measurement.batch_vectors,
             measurement.neighbours,
-            stream,
+            shuffle_of(protocol.seed, model, revision, layer),
         )
 
     layers = []

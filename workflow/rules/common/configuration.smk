@@ -86,22 +86,15 @@ wildcard_constraints:
 _CORPUS = f"<results>/corpus/{setting('corpus', 'source')}"
 CLEAN_CORPUS = {"text": ancient(f"{_CORPUS}/text.txt"), "alphabet": f"{_CORPUS}/alphabet.json"}
 
-export_plumbing_settings(CONFIGURATION.settings)
+export_plumbing_settings(
+    CONFIGURATION.settings, {n: model.path for n, model in MODELS.items() if model.path}
+)
 at_the_door(
     check_receipt,
     setting("corpus", "source"),
     setting("corpus", "sources")[setting("corpus", "source")],
     Path(own_path(f"{_CORPUS}/source.json")),
 )
-
-
-def files_of_the_user(paths):
-    """Input files that no rule makes; they are where they are, also if this workflow is a module with a prefix.
-
-    Snakemake would take {name} in a path for a wildcard. A file whose path holds that is read, but not watched.
-    """
-    paths = [os.path.relpath(p) if Path(p).is_relative_to(Path.cwd()) else str(p) for p in paths]
-    return [local(path) for path in sorted(paths) if not re.search(r"{\s*\w+", path)]
 
 
 def any_of(names):

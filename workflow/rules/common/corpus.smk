@@ -1,5 +1,7 @@
 """What the rules of the corpus ask of a source."""
 
+from shape_of_learning.plan.corpus_receipt import local_origin
+
 
 def source_entry(wildcards):
     return setting("corpus", "sources")[wildcards.source]
@@ -16,10 +18,10 @@ def source_member(wildcards):
     return [f"--member={entry['member']}"] if "member" in entry else []
 
 
-def source_files(wildcards):
-    """Sources that are files of this machine; a change of one is a change of the corpus."""
-    paths = [url.removeprefix("file://") for url in source_entry(wildcards)["urls"]]
-    return files_of_the_user(path for path in paths if Path(path).is_file())
+def source_origin(wildcards):
+    """What a source is computed from that is a file of this machine."""
+    receipt = own_path(f"<results>/corpus/{wildcards.source}/source.json")
+    return local_origin(source_entry(wildcards), Path(receipt))
 
 
 def source_format(wildcards):

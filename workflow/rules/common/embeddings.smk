@@ -1,13 +1,13 @@
 """What the rules that run a checkpoint on sampled windows ask of it and of the configuration."""
 
+from shape_of_learning.checkpoints.checkpoint_files import checkpoint_files
+from shape_of_learning.storage.fingerprints import fingerprint
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-
-# What a local checkpoint consists of; a change of any of these files is a change of the model.
-CHECKPOINT_SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
+from shape_of_learning.script_arguments.settings import LOCAL
 
 
 def checkpoint_inputs(wildcards):
-    """The folder or files that a checkpoint's job waits for."""
+    """What a checkpoint's job waits for; a local folder is there."""
     model = MODELS[wildcards.model]
     if model.source == "hub":
         path = f"{wildcards.model}/{wildcards.revision}"
@@ -16,17 +16,38 @@ def checkpoint_inputs(wildcards):
             f"<results>/checkpoints/{path}.json" if is_kept else f"<resources>/checkpoints/{path}"
         )
     if model.source == "pretraining":
-        folder = f"<results>/pretrained/{wildcards.model}"
-        return [f"{folder}.json", ancient(folder)]
-    files = (file for file in Path(model.path).iterdir() if file.is_file())
-    return files_of_the_user(file for file in files if file.suffix in CHECKPOINT_SUFFIXES)
+        return [*weight_receipts(wildcards), ancient(f"<results>/pretrained/{wildcards.model}")]
+    return []
+
+
+def weight_receipts(wildcards):
+    """Small files that say what weights are, where no parameter does."""
+    is_pretrained = MODELS[wildcards.model].source == "pretraining"
+    return [f"<results>/pretrained/{wildcards.model}.json"] if is_pretrained else []
+
+
+@cache
+def local_weights(name):
+    """Fingerprint of a local checkpoint."""
+    try:
+        return fingerprint(checkpoint_files(Path(MODELS[name].path)))
+    except OSError as error:
+        fail(f"model `{name}`: {error}; correct `path` in its entry")
+
+
+def weights(wildcards):
+    """What decides a checkpoint's weights, wherever they lie."""
+    source = MODELS[wildcards.model].source
+    if source == "hub":
+        return pinned_bytes(wildcards)
+    return local_weights(wildcards.model) if source == "path" else ""
 
 
 def checkpoint_folder(wildcards):
-    """The checkpoint's folder itself."""
+    """The checkpoint's folder itself; that of a local one is no part of what is computed from it."""
     model = MODELS[wildcards.model]
     if model.source == "path":
-        return model.path
+        return f"{LOCAL}{wildcards.model}"
     if model.source == "pretraining":
         return own_path(f"<results>/pretrained/{wildcards.model}/{wildcards.revision}")
     return downloaded_folder(wildcards)
@@ -42,11 +63,15 @@ def sampling_protocol(wildcards):
     ).to_json()
 
 
+# In an order that is not that of the configuration, where another one is no other measurement.
+CHOSEN_MEASURES = sorted(CONFIGURATION.measures)
+
+
 def measurement_at_once(wildcards):
     """What measure_checkpoint.py measures of the hidden states, as JSON."""
-    chosen = [measure.without_words().to_json() for measure in CONFIGURATION.measures.values()]
+    chosen = [CONFIGURATION.measures[n].without_words().to_json() for n in CHOSEN_MEASURES]
     neighbours = setting("measurement", "neighbours")
-    return json.dumps({"measures": chosen, "neighbours": neighbours, **MEASUREMENT})
+    return json.dumps({"measures": chosen, "neighbours": neighbours, **ROWS})
 
 
 def unless_kept(path):
@@ -57,6 +82,7 @@ def unless_kept(path):
 # Of both rules that run it: the one that dumps hidden states and the one that measures them at once.
 SAMPLE_PARAMETERS = {
     "checkpoint": checkpoint_folder,
+    "weights": weights,
     "protocol": sampling_protocol,
     "shape": model_shape,
 }

@@ -17,4 +17,11 @@ def stop_unless_results_are_writable():
     stop_unless_writable(own_path("<results>"))
 
 
+def remove_empty_logs():
+    """Remove the logs of jobs that had nothing to say, which Snakemake makes all the same."""
+    for file in Path(own_path("<results>/logs")).rglob("*.log"):
+        if file.stat().st_size == 0:
+            file.unlink(missing_ok=True)
+
+
 stop_unless_writable(".snakemake")

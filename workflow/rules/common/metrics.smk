@@ -3,23 +3,30 @@
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import science_of_measure
 
-# Folders and large files count as ever old, since a copy of the checkout may set their times anew. Small files that
-# are written beside them say whether they are others: the losses for a dump, and digests.
+# Folders and large files count as ever old, since a copy of the checkout may set their times anew. What a dump was
+# computed from says whether it is another, and so do digests beside distances and spectra.
 DUMP = {
     "embeddings": ancient("<results>/embeddings/{model}/{revision}"),
-    "losses": "<results>/losses/{model}/{revision}.csv",
+    "alphabet": CLEAN_CORPUS["alphabet"],
+    "receipts": weight_receipts,
 }
 # Where what an estimator is taken of lies, by its kind: one file per layer, but for hidden states.
 MEASURED_FOLDERS = {
     "neighbours": "<results>/neighbours/{model}/{revision}",
     "spectrum": "<results>/spectra/{model}/{revision}",
 }
-# Of all jobs that read a dump, and of those that read what these have kept.
-MEASUREMENT = {
+ROWS = {
     "selection": Selection(
         setting("measurement", "special_tokens"), setting("measurement", "first_token")
     ).to_json(),
     "batch_vectors": setting("measurement", "batch_vectors"),
+}
+# Of all jobs that read a dump, and of those that read what these have kept.
+MEASUREMENT = {
+    "weights": weights,
+    "sample": sampling_protocol,
+    "forward": science("dump_embeddings"),
+    **ROWS,
 }
 
 
@@ -34,9 +41,11 @@ def what_is_measured(wildcards):
 
 
 def receipts_of_what_is_measured(wildcards):
-    """Small files beside those that an estimator reads, which say whether they are others."""
+    """Small files that say whether those are others which an estimator reads."""
     files = what_is_measured(wildcards)
-    return [f"{file}.sha256" for file in files] if isinstance(files, list) else DUMP["losses"]
+    if isinstance(files, list):
+        return [f"{file}.sha256" for file in files]
+    return [DUMP["alphabet"], *weight_receipts(wildcards)]
 
 
 def measured_folder(wildcards, input):

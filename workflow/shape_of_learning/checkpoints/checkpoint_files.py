@@ -1,7 +1,7 @@
 """Which files of a repository make a checkpoint."""
 
 from collections.abc import Collection
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 CONFIGURATION = "config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
@@ -28,6 +28,21 @@ TOKENIZER = VOCABULARIES | {
     "special_tokens_map.json",
     "tokenizer_config.json",
 }
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """List the files of a checkpoint in a folder: configuration, weights in one format, tokenizer.
+
+    Raises
+    ------
+    OSError
+        If there is no such folder.
+    """
+    names = {file.name for file in folder.iterdir() if file.is_file()}
+    in_order = [PurePath(whole).suffix for whole, _ in WEIGHTS]
+    suffix = next((s for s in in_order if any(name.endswith(s) for name in names)), in_order[0])
+    weights = {name for name in names if name.endswith((suffix, f"{suffix}.index.json"))}
+    return sorted(folder / name for name in weights | ({CONFIGURATION, *TOKENIZER} & names))
 
 
 def index_of(weights: Collection[str]) -> str | None:

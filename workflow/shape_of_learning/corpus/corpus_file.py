@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import urllib.parse
+import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -63,12 +65,24 @@ class Expected:
 
 @dataclass(frozen=True)
 class Found:
-    """The same properties, of a file that was read; see :class:`Expected`."""
+    """The same properties, of a file that was read; see :class:`Expected`.
+
+    And what it came from, if that was a file of this machine: its fingerprint.
+    """
 
     size: int
     sha256: str
     git_blob: str
     distinct_bytes: int
+    origin: str = ""
+
+
+def local_path(url: str) -> Path | None:
+    """The file that a file URL or a path names; None for other URLs."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme == "file":
+        return Path(urllib.request.url2pathname(parts.path))
+    return None if "://" in url else Path(url)
 
 
 def copy_verified(stream: IO[bytes], copy: Path, expected: Expected) -> Found:

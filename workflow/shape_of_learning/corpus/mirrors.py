@@ -5,10 +5,9 @@ import sys
 import tempfile
 import time
 import urllib.parse
-import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,12 +15,20 @@ import pooch
 import requests
 from tqdm import tqdm
 
-from shape_of_learning.corpus.corpus_file import Expected, Found, Unusable, copy_verified, verified
+from shape_of_learning.corpus.corpus_file import (
+    Expected,
+    Found,
+    Unusable,
+    copy_verified,
+    local_path,
+    verified,
+)
 from shape_of_learning.corpus.unpacking import unpacked
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.digests import BLOCK
 from shape_of_learning.storage.file_lock import made_by_one_process
 from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.storage.fingerprints import fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +138,11 @@ def _fetch_from_any(source: CorpusSource, output: Path, pause: float) -> Found:
 
 
 def _fetch_from(url: str, source: CorpusSource, output: Path) -> Found:
-    local = _local_path(url)
+    local = local_path(url)
     if local is None:
+        scheme = urllib.parse.urlsplit(url).scheme
+        if scheme not in ("http", "https"):
+            raise Unavailable(f"{scheme} is not among http, https and file", for_good=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         # Nameless, so that no end of the process leaves it.
         with tempfile.TemporaryFile(dir=output.parent) as packed:
@@ -141,7 +151,8 @@ def _fetch_from(url: str, source: CorpusSource, output: Path) -> Found:
     if not local.is_file():
         raise Unavailable("there is no such file", for_good=True)
     with local.open("rb") as packed:
-        return _unpack(packed, source, output)
+        found = _unpack(packed, source, output)
+    return replace(found, origin=fingerprint([local]))
 
 
 def _download(url: str, packed: BinaryIO) -> None:
@@ -180,17 +191,6 @@ def _innermost(error: BaseException) -> str:
 def _unpack(packed: BinaryIO, source: CorpusSource, output: Path) -> Found:
     with atomic_write(output) as copy, unpacked(packed, source.member) as stream:
         return copy_verified(stream, copy, source.expected)
-
-
-def _local_path(url: str) -> Path | None:
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme in ("http", "https"):
-        return None
-    if parts.scheme == "file":
-        return Path(urllib.request.url2pathname(parts.path))
-    if "://" in url:
-        raise Unavailable(f"{parts.scheme} is not among http, https and file", for_good=True)
-    return Path(url)
 
 
 def _failure(source: CorpusSource, failures: dict[str, Unavailable | Unusable]) -> str:

@@ -1,10 +1,14 @@
 """Windows of text, drawn at random."""
 
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
 
 from shape_of_learning.errors import InputError
+
+ALPHABET = "alphabet.json"  # of a text, in the same folder
 
 
 def read_text(path: Path) -> str:
@@ -13,10 +17,18 @@ def read_text(path: Path) -> str:
     Raises
     ------
     InputError
-        Where the file is not UTF-8.
+        Where the file is not UTF-8, or not the one that the ``alphabet.json`` beside it describes.
     """
+    content = path.read_bytes()
+    description = path.with_name(ALPHABET)
+    if description.exists():
+        expected = json.loads(description.read_text(encoding="utf-8"))["text"]["sha256"]
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise InputError(
+                f"{path} is not the text that {description} describes; delete both and run again"
+            )
     try:
-        return path.read_bytes().decode("utf-8")  # `read_text` would change ends of lines
+        return content.decode("utf-8")  # `read_text` would change ends of lines
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows, is_finite
+from shape_of_learning.random_streams import random_stream
 
 if TYPE_CHECKING:
     import torch
@@ -72,6 +73,11 @@ def contiguous_batches(vectors: int, size: int) -> list[slice]:
     batches = vectors // size
     edges = [vectors * number // batches for number in range(batches + 1)]
     return list(map(slice, edges[:-1], edges[1:]))
+
+
+def shuffle_of(seed: int, model: str, revision: str, layer: int) -> np.random.Generator:
+    """The random numbers that decide the shuffle of a layer."""
+    return random_stream(seed, "batches", model=model, revision=revision, layer=layer)
 
 
 def shuffled_batches(vectors: int, size: int, stream: np.random.Generator) -> list[np.ndarray]:

@@ -38,6 +38,11 @@ COLUMNS = (
 )
 
 
+def relative_depth(layer: int, layers: int) -> float:
+    """Layer over number of layers: 0 for the embedding output, 1 for the last hidden state."""
+    return layer / layers
+
+
 def batch_values(batches: Iterable[Batch], measure: ChosenMeasure) -> list[BatchValue]:
     """Measure each batch of a layer; `batches` hold what the measure is taken of.
 

@@ -122,10 +122,11 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
         if name not in entries:
             raise unknown_name(name, entries, "model", "configuration key `training_steps`")
         file, entry = entries[name]
-        if "revision" not in entry.get("training", {}):
+        training = entry.get("training") if isinstance(entry, dict) else None
+        if not isinstance(training, dict) or "revision" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "
                 "`training.revision` from which the names of other steps could be made; remove the key"
             )
-        changed[name] = file, {**entry, "training": {**entry["training"], "steps": steps}}
+        changed[name] = file, {**entry, "training": {**training, "steps": steps}}
     return changed

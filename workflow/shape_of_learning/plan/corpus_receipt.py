@@ -1,12 +1,13 @@
-"""Whether the configuration still describes the corpus that results rest on."""
+"""Whether the configuration still describes the corpus that results rest on, and what it came from."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.corpus.corpus_file import QUALITIES
+from shape_of_learning.corpus.corpus_file import QUALITIES, local_path
 from shape_of_learning.errors import InputError
+from shape_of_learning.storage.fingerprints import fingerprint
 
 
 def check_receipt(source: str, entry: Mapping[str, Any], receipt: Path) -> None:
@@ -42,3 +43,16 @@ def check_receipt(source: str, entry: Mapping[str, Any], receipt: Path) -> None:
                 f"configuration key `corpus.sources.{source}.{key}` is {entry[key]}, but the corpus of "
                 f"these results has {found[fact]}; correct the key, or delete {receipt.parent} to fetch anew"
             )
+
+
+def local_origin(entry: Mapping[str, Any], receipt: Path) -> str:
+    """Fingerprint of the file of this machine that a corpus is fetched from; empty for one from elsewhere.
+
+    A copy more is no other origin, and one that is gone is still the origin of what was fetched.
+    """
+    local = [path for path in map(local_path, entry["urls"]) if path is not None]
+    there = [path for path in local if path.is_file()]
+    if not receipt.exists():
+        return fingerprint(there[:1]) if there and local_path(entry["urls"][0]) else ""
+    origin = json.loads(receipt.read_text(encoding="utf-8")).get("origin", "")
+    return fingerprint(there[:1]) if origin and there else origin

@@ -15,7 +15,7 @@ from shape_of_learning.metrics.registry import (
     measure_names,
 )
 from shape_of_learning.plan.schema import unknown_name
-from shape_of_learning.plan.science import PACKAGE, digest_of, science
+from shape_of_learning.plan.science import PACKAGE, digest_of_package, science
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
@@ -60,16 +60,20 @@ def chosen_measures(
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:
-    """Digest of what one measure is computed by; of another package's, of its function's module."""
+    """Digest of what one measure is computed by; of another package's, of all modules beside its function's."""
     package, _, module = measure.module.partition(".")
     if package == PACKAGE.name:
         return science("measure", module)
-    source = find_spec(measure.module)
-    if source is None or source.origin is None:
+    try:
+        source = find_spec(measure.module)
+    except ImportError:
+        source = None
+    origin = source.origin if source is not None else None
+    if origin is None or not origin.endswith(".py"):
         raise InputError(
-            f"measure `{measure.name}`: there is no module {measure.module}; correct its entry"
+            f"measure `{measure.name}`: there is no Python module {measure.module}; correct its entry"
         )
-    return f"{science('measure')}-{digest_of(Path(source.origin))}"
+    return f"{science('measure')}-{digest_of_package(Path(origin))}"
 
 
 def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:

@@ -56,7 +56,7 @@ def results_folder(run: Any) -> str:
     if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run):
         raise InputError(
             f"configuration key `run` is {run!r}, but names a folder in results/: use letters, "
-            "digits, `.`, `_` and `-`, and begin with a letter or digit"
+            "digits, `.`, `_` and `-`, begin with a letter or digit, and put a number in quotes"
         )
     if run.casefold() in FOLDERS:
         raise InputError(

@@ -58,7 +58,7 @@ def validate(value: Any, schema: str, where: str) -> None:
 def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
     """Build the error for a name that is not among the `known` ones."""
     known = sorted(known)
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(str(name), known, n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
     return InputError(f"{where}: unknown {kind} `{name}`; {hint}")
 

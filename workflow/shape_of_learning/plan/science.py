@@ -1,8 +1,8 @@
 """What a result is computed by: the syntax of the modules that a script uses, without the plumbing.
 
 An edit of such a module makes the results anew that depend on it. Comments, docstrings and the layout of the
-code are no part of its syntax. Neither is plumbing: how files are written, errors worded, bytes fetched and
-command lines read decides no number.
+code are no part of its syntax, and the words of errors and logs do not count. Neither does plumbing: how files
+are written, bytes fetched and command lines read decides no number.
 """
 
 import ast
@@ -14,7 +14,10 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SCRIPTS = PACKAGE.parent / "scripts"
 # Modules and packages that no number depends on. What only they import does not count either. The registry
 # is among them since each of its entries is a parameter of the jobs that it decides.
-PLUMBING = ("errors", "storage", "script_arguments", "hub", "metrics.registry")
+PLUMBING = (
+    *("errors", "storage", "script_arguments", "hub", "metrics.registry"),
+    *("embeddings.hidden_state_files", "metrics.batch_files"),
+)
 
 
 @cache
@@ -58,9 +61,25 @@ def _is_plumbing(file: Path) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in PLUMBING)
 
 
+class _WithoutWords(ast.NodeTransformer):
+    """Take out what is said in logs and errors."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        match node.value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="logger"))):
+                return ast.Pass()
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        match node.exc:
+            case ast.Call(func=function):
+                return ast.Raise(function)
+        return node
+
+
 @cache
 def _syntax(file: Path) -> str:
-    tree = _parsed(file)
+    tree = _WithoutWords().visit(_parsed(file))
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -70,9 +89,14 @@ def _syntax(file: Path) -> str:
     return ast.dump(tree)
 
 
-def digest_of(file: Path) -> str:
-    """Digest of the syntax of one file, such as a module of another package."""
-    return hashlib.sha256(_syntax(file).encode()).hexdigest()[:16]
+def digest_of_package(module: Path) -> str:
+    """Digest of the syntax of all modules beside and below one of another package."""
+    files = (
+        sorted(module.parent.rglob("*.py"))
+        if module.with_name("__init__.py").exists()
+        else [module]
+    )
+    return hashlib.sha256("".join(map(_syntax, files)).encode()).hexdigest()[:16]
 
 
 @cache

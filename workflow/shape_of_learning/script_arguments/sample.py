@@ -5,17 +5,24 @@ import json
 from pathlib import Path
 
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.script_arguments.settings import plumbing_settings
+from shape_of_learning.script_arguments.settings import LOCAL, plumbing_settings
 
 
 def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the names of the checkpoint, the text, and what :meth:`SampleRun.load` takes."""
     parser.add_argument("--model", required=True)
     parser.add_argument("--revision", required=True)
-    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--checkpoint", type=_folder, required=True)
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
     parser.add_argument("--shape", type=json.loads, required=True)
     parser.add_argument("--threads", type=int, required=True)
     size = plumbing_settings().get("window_batch_size", "auto")
     parser.set_defaults(window_batch_size=None if size == "auto" else size)
+
+
+def _folder(text: str) -> Path:
+    """A folder, or where the settings say that a local model's is."""
+    if not text.startswith(LOCAL):
+        return Path(text)
+    return Path(plumbing_settings()["model_folders"][text.removeprefix(LOCAL)])

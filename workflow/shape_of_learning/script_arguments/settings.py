@@ -10,20 +10,27 @@ from collections.abc import Mapping
 from typing import Any
 
 VARIABLE = "SHAPE_OF_LEARNING_SETTINGS"
+# In the place of a checkpoint's folder: where it lies is a setting, too.
+LOCAL = "local:"
 
 
-def export_plumbing_settings(settings: Mapping[str, Any]) -> None:
+def export_plumbing_settings(
+    settings: Mapping[str, Any], model_folders: Mapping[str, str] | None = None
+) -> None:
     """Set the variable, for all processes that this one starts.
 
     Parameters
     ----------
     settings : mapping
         The sections of the configuration.
+    model_folders : mapping of str to str, optional
+        Where local checkpoints lie, by the names of their models.
     """
     plumbing = {
         "corpus_sources": settings["corpus"]["sources"],
         "window_batch_size": settings["forward"]["batch_size"],
         "forward_threads": settings["forward"]["threads"],
+        "model_folders": dict(model_folders or {}),
     }
     os.environ[VARIABLE] = json.dumps(plumbing)
 
@@ -59,7 +66,8 @@ def plumbing_settings() -> dict[str, Any]:
     -------
     dict
         ``corpus_sources``, ``window_batch_size`` and ``forward_threads``: the keys `corpus.sources`,
-        `forward.batch_size` and `forward.threads`; empty for a script that Snakemake has not started.
+        `forward.batch_size` and `forward.threads`; and ``model_folders``. Empty for a script that Snakemake has
+        not started.
     """
     return json.loads(os.environ.get(VARIABLE, "{}"))
 
