@@ -28,9 +28,10 @@ def weight_receipts(wildcards):
 
 @cache
 def local_weights(name):
-    """Fingerprint of a local checkpoint."""
+    """Names and fingerprints of the files of a local checkpoint."""
     try:
-        return fingerprint(checkpoint_files(Path(MODELS[name].path)))
+        files = checkpoint_files(Path(MODELS[name].path))
+        return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
     except OSError as error:
         fail(f"model `{name}`: {error}; correct `path` in its entry")
 

@@ -152,7 +152,7 @@ def _fetch_from(url: str, source: CorpusSource, output: Path) -> Found:
         raise Unavailable("there is no such file", for_good=True)
     with local.open("rb") as packed:
         found = _unpack(packed, source, output)
-    return replace(found, origin=fingerprint([local]))
+    return replace(found, origin=fingerprint(local))
 
 
 def _download(url: str, packed: BinaryIO) -> None:

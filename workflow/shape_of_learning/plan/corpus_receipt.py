@@ -53,6 +53,6 @@ def local_origin(entry: Mapping[str, Any], receipt: Path) -> str:
     local = [path for path in map(local_path, entry["urls"]) if path is not None]
     there = [path for path in local if path.is_file()]
     if not receipt.exists():
-        return fingerprint(there[:1]) if there and local_path(entry["urls"][0]) else ""
+        return fingerprint(there[0]) if there and local_path(entry["urls"][0]) else ""
     origin = json.loads(receipt.read_text(encoding="utf-8")).get("origin", "")
-    return fingerprint(there[:1]) if origin and there else origin
+    return fingerprint(there[0]) if origin and there else origin

@@ -60,7 +60,7 @@ def chosen_measures(
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:
-    """Digest of what one measure is computed by; of another package's, of all modules beside its function's."""
+    """Digest of what one measure is computed by; of another package's, of all modules there."""
     package, _, module = measure.module.partition(".")
     if package == PACKAGE.name:
         return science("measure", module)

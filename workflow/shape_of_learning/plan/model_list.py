@@ -145,8 +145,8 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     for checkpoint in checkpoints:
         if set("{}") & set(checkpoint.name):
             raise InputError(
-                f"{where}: revision `{checkpoint.revision}` would name a folder, in which braces have a meaning; "
-                "list it under `training.checkpoints` with a `name`"
+                f"{where}: revision `{checkpoint.revision}` would name a folder, where braces have a "
+                "meaning; list it under `training.checkpoints` with a `name`"
             )
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
     if repeated:

@@ -1,8 +1,8 @@
 """What a result is computed by: the syntax of the modules that a script uses, without the plumbing.
 
 An edit of such a module makes the results anew that depend on it. Comments, docstrings and the layout of the
-code are no part of its syntax, and the words of errors and logs do not count. Neither does plumbing: how files
-are written, bytes fetched and command lines read decides no number.
+code are no part of its syntax, and the words of errors and logs do not count. Neither does plumbing: how
+files are written, bytes fetched and command lines read decides no number.
 """
 
 import ast

@@ -66,8 +66,8 @@ def plumbing_settings() -> dict[str, Any]:
     -------
     dict
         ``corpus_sources``, ``window_batch_size`` and ``forward_threads``: the keys `corpus.sources`,
-        `forward.batch_size` and `forward.threads`; and ``model_folders``. Empty for a script that Snakemake has
-        not started.
+        `forward.batch_size` and `forward.threads`; and ``model_folders``. Empty for a script that Snakemake
+        has not started.
     """
     return json.loads(os.environ.get(VARIABLE, "{}"))
 
