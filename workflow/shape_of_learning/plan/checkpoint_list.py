@@ -150,8 +150,8 @@ def known_mistakes(entry: Mapping[str, Any]) -> tuple[KnownBad, ...]:
 
 
 def folder_name(revision: str) -> str:
-    """Name a folder after a revision, which may hold slashes (``refs/pr/1``)."""
-    return revision.replace("/", "--")
+    """Name a folder after a revision, which may hold slashes (``refs/pr/1``) or braces, no wildcard's."""
+    return revision.replace("/", "--").replace("{", "(").replace("}", ")")
 
 
 def _folder(entry: Mapping[str, Any]) -> str:

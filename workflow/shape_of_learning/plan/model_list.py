@@ -142,12 +142,6 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
             raise InputError(f"{where}: {error}") from None
     _check_names(entry.get("training", {}), entry.get("repository", ""), where)
     checkpoints = tuple(sorted(listed_checkpoints(entry), key=lambda c: c.step or 0))
-    for checkpoint in checkpoints:
-        if set("{}") & set(checkpoint.name):
-            raise InputError(
-                f"{where}: revision `{checkpoint.revision}` would name a folder, where braces have a "
-                "meaning; list it under `training.checkpoints` with a `name`"
-            )
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
     if repeated:
         raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
