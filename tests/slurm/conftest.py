@@ -72,7 +72,7 @@ def local_run(tmp_path_factory: pytest.TempPathFactory, slurm) -> Checkout:
 
 
 def small_checkout(folder: Path, python: Path, slurm: OneHostSlurm) -> SlurmCheckout:
-    checkout = SlurmCheckout(check_out(folder).folder, python, slurm)
+    checkout = SlurmCheckout(check_out(folder).folder, with_plugin=python, slurm=slurm)
     checkout.write("config/models/small.yaml", ENTRIES)
     checkout.write("small.yaml", SETTINGS)
     return checkout

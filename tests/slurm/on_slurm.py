@@ -17,19 +17,19 @@ PACE = ("--slurm-init-seconds-before-status-checks", "3")
 PATIENCE = 480
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SlurmCheckout(Checkout):
     """A checkout that is run on a cluster.
 
     Attributes
     ----------
-    python : Path
+    with_plugin : Path
         The interpreter that has Snakemake and the plugin.
     slurm : OneHostSlurm
         The cluster.
     """
 
-    python: Path
+    with_plugin: Path
     slurm: OneHostSlurm
 
     def jobs(self) -> list[Submitted]:
@@ -42,7 +42,7 @@ class SlurmCheckout(Checkout):
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         with (self.folder / "run.log").open("w") as log:
             return subprocess.Popen(
-                [self.python, "-m", "snakemake", *targets, *PROFILE, *PACE, *arguments],
+                [self.with_plugin, "-m", "snakemake", *targets, *PROFILE, *PACE, *arguments],
                 cwd=self.folder,
                 env={**os.environ, "PATH": path},
                 stdout=log,
