@@ -8,8 +8,9 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.schema import read_yaml
 
-# What rules write into results/, so that no run may be called so.
+# What is in results/, so that no run may be called so.
 FOLDERS = (
+    "readme.md",
     *("benchmarks", "checkpoints", "corpus", "embeddings", "figures", "logs", "losses"),
     *("measurements", "neighbours", "pretrained", "spectra", "tables"),
 )
@@ -60,8 +61,8 @@ def results_folder(run: Any) -> str:
         )
     if run.casefold() in FOLDERS:
         raise InputError(
-            f"configuration key `run` is {run!r}, but results/{run.casefold()} is a folder of the "
-            "rules; choose another name"
+            f"configuration key `run` is {run!r}, but results/{run} is there for something "
+            "else; choose another name"
         )
     return f"results/{run}"
 

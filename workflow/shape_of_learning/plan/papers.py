@@ -149,7 +149,11 @@ def _check_function(
 
 def _check_caption(caption: str, where: str) -> None:
     try:
-        fields = [name for _, name, _, _ in string.Formatter().parse(caption) if name is not None]
+        fields = [
+            f"{name}!{how}" if how else f"{name}:{format}" if format else name
+            for _, name, format, how in string.Formatter().parse(caption)
+            if name is not None
+        ]
     except ValueError as error:
         raise InputError(f"{where}: the caption has {error}; write {{{{ for a brace") from error
     for name in fields:
