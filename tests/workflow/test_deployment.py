@@ -118,13 +118,12 @@ def test_an_entry_of_ones_own_goes_before_one_that_the_workflow_brings(repositor
 
 
 def test_what_snakedeploy_writes_plans_the_demo(repository, tmp_path, reachable):
-    snakedeploy = shutil.which("snakedeploy")
-    if snakedeploy is None:
-        pytest.skip("needs the package snakedeploy, in an environment of its own on PATH")
+    # In an environment of its own, as its documentation has it.
+    snakedeploy = [shutil.which("uv"), "tool", "run", "snakedeploy==0.17.1"]
     folder = tmp_path / "by snakedeploy"
     folder.mkdir()
     subprocess.run(
-        [snakedeploy, "deploy-workflow", URL, ".", "--tag", "v1"], cwd=folder, check=True
+        [*snakedeploy, "deploy-workflow", URL, ".", "--tag", "v1"], cwd=folder, check=True
     )
     checkout = Checkout(folder)
     planned = checkout.planned("--configfile", "config/demo.yaml", *DRY)
