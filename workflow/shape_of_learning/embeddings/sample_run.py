@@ -106,9 +106,8 @@ class SampleRun:
     window_batch_size: int | None = None
     overflowed: set[int] = field(default_factory=set, init=False)
 
-    @classmethod
+    @staticmethod
     def load(
-        cls,
         checkpoint: Path,
         windows: list[str],
         protocol: SamplingProtocol,
@@ -164,7 +163,7 @@ class SampleRun:
                 f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
                 "lower `sampling.window_characters`"
             )
-        return cls(
+        return SampleRun(
             forward,
             name,
             tokenised,
