@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
 from shape_of_learning.checkpoints.integrity_table import write_integrity_table
+from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, write_lock
 from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing

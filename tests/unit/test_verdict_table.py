@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
+from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.losses import COLUMNS
 from shape_of_learning.checkpoints.verdict_table import write_verdicts
 from shape_of_learning.errors import InputError

@@ -118,7 +118,7 @@ rule pretrain_model:
 
 
 rule judge_checkpoints:
-    """Compare the loss of each checkpoint with its neighbours', beside what its files say."""
+    """Compare tensors and losses of the checkpoints of a model, beside what their files say."""
     input:
         losses=checkpoint_losses,
     output:
@@ -133,10 +133,11 @@ rule judge_checkpoints:
     params:
         science=science("judge_checkpoints"),
         folder=losses_folder,
+        tensors=digests_folder,
         checkpoints=judged_checkpoints,
         policy=CONFIGURATION.settings["bad_checkpoints"],
     message:
         "Judging the checkpoints of {wildcards.model}"
     shell:
-        'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model:q} --losses {params.folder:q} --checkpoints {params.checkpoints:q}'
-        " --policy {params.policy} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model:q} --losses {params.folder:q} --tensors {params.tensors:q}'
+        " --checkpoints {params.checkpoints:q} --policy {params.policy} --output {output:q} --log {log:q}"

@@ -4,15 +4,15 @@ import argparse
 import json
 from pathlib import Path
 
-from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
 from shape_of_learning.checkpoints.integrity_table import write_integrity_table
+from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.lock import read_lock
 from shape_of_learning.errors import InputError
 from shape_of_learning.script_arguments.running import run
 
 
 def main(model: str, lock: Path, checkpoints: str, output: Path) -> None:
-    """Write one row per checkpoint; `checkpoints` is a JSON list of [name, step, tokens, verdict]."""
+    """Write one row per checkpoint; `checkpoints` is a JSON list of what JudgedCheckpoint holds."""
     locked = read_lock(lock)
     judged = [JudgedCheckpoint(*each) for each in json.loads(checkpoints)]
     if locked is None or not {each.name for each in judged} <= set(locked.revisions):

@@ -94,11 +94,8 @@ def last_checkpoint(name):
 
 
 def judged_checkpoints(wildcards):
-    """What is known of each checkpoint before it is measured, as JSON: name, step, tokens, verdict."""
-    resolved = curve(wildcards.model)
-    return json.dumps(
-        [(c.name, c.step, c.tokens, resolved.verdicts[c.name]) for c in resolved.checkpoints]
-    )
+    """What is known of each checkpoint before it is measured, as JSON."""
+    return json.dumps([list(vars(each).values()) for each in curve(wildcards.model).judged.values()])
 
 
 def checkpoint_losses(wildcards):
@@ -111,6 +108,11 @@ def checkpoint_losses(wildcards):
 
 def losses_folder(wildcards, input):
     return str(Path(input.losses[0]).parent)
+
+
+def digests_folder(wildcards):
+    """Where the digests of tensors are, of the checkpoints that have any."""
+    return own_path(f"<results>/checkpoints/{wildcards.model}")
 
 
 def lock_of(wildcards):

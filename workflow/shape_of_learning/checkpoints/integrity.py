@@ -1,17 +1,28 @@
-"""Integrity: which revisions of a training curve are what their names say.
+"""Integrity: which revisions of a training curve are what their names say, before any of them is downloaded.
 
-Hashes show that two revisions hold the same weights, not which of the two they belong to. The order of
-trust is: what the model list says of known mistakes; the last step, if it is the published model, its
-repository's main branch; else the earlier step. Where several revisions hold the weights of main and the last
-is none of them, these weights belong to no step of the curve.
+Hashes show that two revisions hold the same weights, not which of the two they belong to. What tells is a
+report in the model's entry, and that the last step of training is the published model. Where nothing tells,
+none of them is ok. A report that a step holds another one's weights is believed where the hashes say so or
+where they cannot say; files that differ may still hold the same tensors, so then the tensors decide.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from shape_of_learning.checkpoints.judged_checkpoint import (
+    NOT_YET_CONFIRMED,
+    OK,
+    JudgedCheckpoint,
+)
+from shape_of_learning.checkpoints.shared_weights import (
+    misplaced_parts,
+    owner,
+    sharing,
+    verdicts_of_equals,
+)
 from shape_of_learning.checkpoints.weight_listing import MIXED_SHARDS, WeightListing
 
-OK = "ok"
+MAIN = "main of "  # no revision's name has a blank
 
 
 @dataclass(frozen=True)
@@ -27,7 +38,7 @@ class KnownBad:
     because : str
         What is wrong with them.
     same_as : int or None
-        The step whose weights they are; hashes then decide whether that is still so.
+        The step whose weights they are; hashes and tensors then decide whether that is still so.
     """
 
     steps: Collection[int]
@@ -52,111 +63,115 @@ class CurvePoint:
     is_main: bool = False
 
 
-@dataclass(frozen=True)
-class JudgedCheckpoint:
-    """A checkpoint of a model and the verdict on it; step and tokens are None where there are none."""
-
-    name: str
-    step: int | None
-    tokens: int | None
-    verdict: str
-
-
-def verdicts(
+def judged_curve(
     points: Sequence[CurvePoint],
     mains: Mapping[str, WeightListing],
     known_bad: Sequence[KnownBad] = (),
-) -> dict[str, str]:
-    """Judge every revision of a curve from what the Hub lists, before any weights are downloaded.
+    last_step: int | None = None,
+) -> list[JudgedCheckpoint]:
+    """Judge every revision of a curve from what is listed of it, before any weights are downloaded.
 
     Parameters
     ----------
     points : sequence of CurvePoint
-        All revisions of the curve.
+        Revisions of the curve, all or some.
     mains : mapping of str to WeightListing
         The main branches of repositories whose other branches are in the curve.
     known_bad : sequence of KnownBad
         What the model's entry says.
+    last_step : int, optional
+        The last step of training, whether it is among the `points` or not. If it is not given, the latest of
+        the points is the last step only if it holds the weights of its repository's main branch.
 
     Returns
     -------
-    dict of str to str
-        Name of the revision -> ``ok``, ``same weights as step N``, ``same weights as main``,
-        ``missing``, ``no weights``, ``mixed shards`` or ``known bad: ...``; in the order of `points`.
+    list of JudgedCheckpoint
+        In the order of `points`, without tokens. Verdicts are ``ok``, ``same weights as step N``,
+        ``same weights as main``, ``same weights in steps ...; nothing tells whose they are``, ``missing``,
+        ``no weights``, ``mixed shards`` or ``known bad: ...``, which may end in ``, not yet confirmed``.
 
     Notes
     -----
-    A revision has mixed shards if its index names files that are not there, if its files hold fewer bytes
-    than the index says, or if some but not all of them are those of another revision.
+    Main is the end of training if the last step is in its repository, or not in the curve. No step but the
+    last may hold its weights. Shards are judged as in :func:`.misplaced_parts`. A revision has mixed shards
+    also if its index names files that are not there, or if its files hold fewer bytes than the index says.
     """
-    steps = {point.step for point in points if not point.listed.problem}
-    last = max(steps, default=None, key=lambda step: step or 0)
-    mistakes = {
-        point.name: mistake
-        for point in points
-        for mistake in known_bad
-        if point.step in mistake.steps
+    ordered = sorted(points, key=_step)
+    last = _last_of_training(ordered, mains, last_step)
+    ends = _mains_at_the_end(ordered, mains, last_step)
+    judged = {point.name: _on_its_own(point, known_bad, point.name == last) for point in ordered}
+    listed = {point.name: point.listed for point in ordered if not point.listed.problem}
+    signatures = {name: each.signatures() for name, each in {**listed, **ends}.items()}
+    counted = {name for name in signatures if name in ends or not judged[name].is_condemned}
+    for group in sharing(signatures):
+        members = [judged[name] for name in group if name in judged]
+        with_main = len(members) < len(group)
+        right = owner(members, with_main=with_main)
+        # Whoever they belong to, these weights count once where single shards are compared.
+        counted -= set(group) - {right or group[-1 if with_main else 0]}
+        for name, verdict in verdicts_of_equals(members, with_main=with_main).items():
+            judged[name] = replace(judged[name], verdict=verdict)
+    shards = [(name, each.shards()) for name, each in {**listed, **ends}.items() if name in counted]
+    for name in misplaced_parts(shards, {*ends, last or ""}):
+        if not judged[name].is_condemned:
+            judged[name] = replace(judged[name], verdict=MIXED_SHARDS)
+    return [_with_report(judged[point.name], judged, known_bad) for point in points]
+
+
+def _on_its_own(
+    point: CurvePoint, known_bad: Sequence[KnownBad], is_last: bool
+) -> JudgedCheckpoint:
+    """What is known of a revision without comparing it."""
+    reports = [each for each in known_bad if point.step in each.steps]
+    believed = [each.verdict() for each in reports if each.same_as is None]
+    same_as = next((each.same_as for each in reports if each.same_as is not None), None)
+    verdict = point.listed.problem or (believed[0] if believed else OK)
+    return JudgedCheckpoint(point.name, point.step, None, verdict, is_last, same_as)
+
+
+def _with_report(
+    judged: JudgedCheckpoint, curve: Mapping[str, JudgedCheckpoint], known_bad: Sequence[KnownBad]
+) -> JudgedCheckpoint:
+    """Add a report that the hashes neither confirm nor replace by what they say."""
+    if judged.same_as is None or judged.verdict != OK:
+        return judged
+    report = next(
+        each for each in known_bad if judged.step in each.steps and each.same_as is not None
+    )
+    other = next((each for each in curve.values() if each.step == judged.same_as), None)
+    can_be_compared = other is not None and other.verdict == OK and other.same_as is None
+    doubt = NOT_YET_CONFIRMED if can_be_compared else ""
+    return replace(judged, verdict=report.verdict() + doubt)
+
+
+def _last_of_training(
+    ordered: Sequence[CurvePoint], mains: Mapping[str, WeightListing], last_step: int | None
+) -> str | None:
+    """Name of the last step of training, if it is in the curve."""
+    if last_step is not None:
+        return next((point.name for point in ordered if point.step == last_step), None)
+    if not ordered:
+        return None
+    latest = ordered[-1]
+    main = mains.get(latest.repository)
+    is_published = latest.is_main or (main is not None and main.same_weights(latest.listed))
+    return latest.name if is_published else None
+
+
+def _mains_at_the_end(
+    ordered: Sequence[CurvePoint], mains: Mapping[str, WeightListing], last_step: int | None
+) -> dict[str, WeightListing]:
+    """Main branches that hold what training ended with, under names that no revision has."""
+    if last_step is None:
+        last = ordered[-1] if ordered else None
+    else:
+        last = next((point for point in ordered if point.step == last_step), None)
+    return {
+        MAIN + repository: main
+        for repository, main in mains.items()
+        if last is None or last.repository == repository
     }
-    # Whether a step still has the weights of another is to be seen, unless the other is not here.
-    judged = {
-        name: mistake.verdict()
-        for name, mistake in mistakes.items()
-        if mistake.same_as is None or mistake.same_as not in steps
-    }
-
-    def distrust(point: CurvePoint) -> tuple[int, int]:
-        if point.name in judged:
-            return 0, 0  # first, so that whoever shares its weights is found
-        if point.name in mistakes:
-            return 3, point.step or 0
-        return (1 if point.step == last and _is_published(point, mains) else 2), point.step or 0
-
-    of_main = _copies_of_main(points, mains, last)
-    found: dict[str, str] = {}
-    seen: list[CurvePoint] = []
-    for point in sorted(points, key=distrust):
-        if point.listed.problem:
-            found[point.name] = point.listed.problem
-            continue
-        if point.name in judged:
-            found[point.name] = judged[point.name]
-        elif point.name in of_main:
-            found[point.name] = "same weights as main"
-        elif twin := _first(seen, point.listed.same_weights):
-            found[point.name] = f"same weights as step {twin.step}"
-        elif _first(seen, point.listed.shares_a_shard):
-            found[point.name] = MIXED_SHARDS
-        else:
-            found[point.name] = OK
-        seen.append(point)
-    return {point.name: found[point.name] for point in points}
 
 
-def _is_published(point: CurvePoint, mains: Mapping[str, WeightListing]) -> bool:
-    main = mains.get(point.repository)
-    return point.is_main or (main is not None and main.same_weights(point.listed))
-
-
-def _copies_of_main(
-    points: Sequence[CurvePoint], mains: Mapping[str, WeightListing], last: int | None
-) -> set[str]:
-    """Names of revisions that repeat their repository's main branch.
-
-    One revision alone may be what main was made from, and the last step usually is.
-    """
-    copies: set[str] = set()
-    for repository, main in mains.items():
-        same = [
-            point
-            for point in points
-            if point.repository == repository and main.same_weights(point.listed)
-        ]
-        if len(same) > 1 and last not in {point.step for point in same}:
-            copies |= {point.name for point in same}
-    return copies
-
-
-def _first(
-    points: Sequence[CurvePoint], holds: Callable[[WeightListing], bool]
-) -> CurvePoint | None:
-    return next((point for point in points if holds(point.listed)), None)
+def _step(point: CurvePoint) -> int:
+    return point.step or 0

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shape_of_learning.checkpoints.integrity import JudgedCheckpoint
+from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision
 from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.storage.csv_table import write_table

@@ -1,11 +1,14 @@
 """``results/tables/verdicts/{model}.csv``: all that is known of each checkpoint of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from shape_of_learning.checkpoints.integrity import OK, JudgedCheckpoint
+from shape_of_learning.checkpoints.judged_checkpoint import OK, JudgedCheckpoint
 from shape_of_learning.checkpoints.losses import COLUMNS as LOSS_COLUMNS
 from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
+from shape_of_learning.checkpoints.tensor_digests import TensorDigests, read_tensor_digests
+from shape_of_learning.checkpoints.tensor_evidence import Evidence, judged_by_weights
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
@@ -14,10 +17,43 @@ SHOWN = ("yes", "hollow", "no")
 NOT_MEASURED = ("", "", "")
 
 
+def judged_by_measurements(
+    checkpoints: Sequence[JudgedCheckpoint],
+    measured: Mapping[str, Evidence],
+    vocabularies: Mapping[str, int],
+) -> list[JudgedCheckpoint]:
+    """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
+
+    Parameters
+    ----------
+    checkpoints, measured
+        As in :func:`.judged_by_weights`.
+    vocabularies : mapping of str to int
+        Tokens among which each of the measured ones chooses.
+    """
+    judged = judged_by_weights(checkpoints, measured)
+    found = broken(
+        [
+            MeasuredLoss(
+                each.name, each.step or 0, measured[each.name].loss, vocabularies[each.name]
+            )
+            for each in judged
+            if each.verdict == OK and each.name in measured
+        ]
+    )
+    return [replace(each, verdict=found.get(each.name, each.verdict)) for each in judged]
+
+
 def write_verdicts(
-    path: Path, model: str, checkpoints: Sequence[JudgedCheckpoint], losses: Path, *, policy: str
+    path: Path,
+    model: str,
+    checkpoints: Sequence[JudgedCheckpoint],
+    losses: Path,
+    tensors: Path,
+    *,
+    policy: str,
 ) -> None:
-    """Judge the checkpoints of a model by their losses and write the table, one row each.
+    """Judge the checkpoints of a model by what has been measured and write the table, one row each.
 
     Parameters
     ----------
@@ -26,9 +62,9 @@ def write_verdicts(
     model : str
         Its name.
     checkpoints : sequence of JudgedCheckpoint
-        All that the model's entry lists.
-    losses : Path
-        Folder of ``{revision}.csv``, which only the measured ones have.
+        All that the model's entry lists, by step.
+    losses, tensors : Path
+        Folders of ``{revision}.csv`` and ``{revision}.tensors.csv``, which only the measured ones have.
     policy : {"skip", "flag", "fail"}
         What figures do with a checkpoint that is not ``ok``: leave it out (``shown`` is ``no``), or draw
         it hollow if it has been measured.
@@ -36,37 +72,41 @@ def write_verdicts(
     Raises
     ------
     InputError
-        If a measured checkpoint is broken and the policy is ``fail``, or if a loss cannot be read.
+        If a checkpoint turns out to be bad and the policy is ``fail``, or if a table cannot be read.
     """
-    measured = {
+    rows = {
         each.name: read_rows(losses / f"{each.name}.csv", LOSS_COLUMNS)[0]
         for each in checkpoints
         if (losses / f"{each.name}.csv").exists()
     }
-    found = broken(
-        [
-            MeasuredLoss(each.name, each.step or 0, float(loss), int(vocabulary or 0))
-            for each in checkpoints
-            for loss, _, vocabulary in [measured.get(each.name, NOT_MEASURED)]
-            if each.verdict == OK and loss
-        ]
-    )
-    if found and policy == "fail":
-        listing = ", ".join(f"`{name}` ({verdict})" for name, verdict in found.items())
+    evidence = {
+        name: Evidence(_tensors(tensors / f"{name}.tensors.csv"), float(loss or "nan"), int(tokens))
+        for name, (loss, tokens, _) in rows.items()
+    }
+    vocabularies = {name: int(vocabulary or 0) for name, (_, _, vocabulary) in rows.items()}
+    judged = judged_by_measurements(checkpoints, evidence, vocabularies)
+    found = [
+        each for before, each in zip(checkpoints, judged, strict=True) if not before.is_condemned
+    ]
+    bad = ", ".join(f"`{each.name}` ({each.verdict})" for each in found if each.verdict != OK)
+    if bad and policy == "fail":
         raise InputError(
-            f"model `{model}`: {listing}; remove them from the entry, or set `bad_checkpoints` to `skip` "
+            f"model `{model}`: {bad}; remove them from the entry, or set `bad_checkpoints` to `skip` "
             "or `flag`"
         )
 
-    def shown(revision: str, verdict: str) -> str:
-        if verdict == OK:
+    def shown(each: JudgedCheckpoint) -> str:
+        if each.verdict == OK:
             return "yes"
-        return "hollow" if policy == "flag" and revision in measured else "no"
+        return "hollow" if policy == "flag" and each.name in rows else "no"
 
-    rows = []
-    for each in checkpoints:
-        verdict = found.get(each.name, each.verdict)
+    table = []
+    for each in judged:
         identity = [model, each.name, each.step, each.tokens]
-        loss = measured.get(each.name, NOT_MEASURED)
-        rows.append([*identity, *loss, verdict, shown(each.name, verdict)])
-    write_table(path, COLUMNS, rows)
+        loss = rows.get(each.name, NOT_MEASURED)
+        table.append([*identity, *loss, each.verdict, shown(each)])
+    write_table(path, COLUMNS, table)
+
+
+def _tensors(path: Path) -> TensorDigests:
+    return read_tensor_digests(path) if path.exists() else {}

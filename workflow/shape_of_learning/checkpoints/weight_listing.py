@@ -1,5 +1,6 @@
 """What is known of a revision before any of its weights is downloaded."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,18 +39,32 @@ class WeightListing:
     other_format: Mapping[str, WeightFile] = field(default_factory=dict)
     problem: str = ""
 
+    def signatures(self) -> list[tuple[str, ...]]:
+        """Tell what weights these are, once per format: the sorted hashes of its files.
+
+        Two revisions hold the same weights if they have a signature in common. A format with a file whose
+        hash is not known has none.
+        """
+        formats = (self.files, self.other_format)
+        hashes = [tuple(sorted(file.hash for file in each.values())) for each in formats]
+        return [each for each in hashes if each and all(map(is_known, each))]
+
     def same_weights(self, other: "WeightListing") -> bool:
         """Whether both have a format in common whose files are equal one by one."""
-        return any(
-            mine and _hashes(mine) == _hashes(theirs)
-            for mine in (self.files, self.other_format)
-            for theirs in (other.files, other.other_format)
-        )
+        return not set(self.signatures()).isdisjoint(other.signatures())
 
-    def shares_a_shard(self, other: "WeightListing") -> bool:
-        """Whether any single file of the weights is the same."""
-        return bool(set(_hashes(self.files)) & set(_hashes(other.files)))
+    def shards(self) -> dict[str, str]:
+        """Hashes of the shards, as far as they are known, by name without "of"; none of a single file."""
+        if len(self.files) < 2:
+            return {}
+        return {_place(name): file.hash for name, file in self.files.items() if is_known(file.hash)}
 
 
-def _hashes(files: Mapping[str, WeightFile]) -> list[str]:
-    return sorted(file.hash for file in files.values())
+def is_known(digest: str) -> bool:
+    """Whether a hash has digits; ``git:`` alone says nothing and equals nothing."""
+    return bool(digest.rpartition(":")[2])
+
+
+def _place(name: str) -> str:
+    """``pytorch_model-00001-of-00003.bin`` -> ``pytorch_model-00001.bin``, however many there are."""
+    return re.sub(r"-of-\d+", "", name)

@@ -48,6 +48,10 @@ class Model:
         Steps that are chosen among what the Hub offers, in addition.
     known_bad : tuple of KnownBad
         Published mistakes.
+    last_step : int or None
+        Where training ended, whether that step is among the checkpoints or not; None where it is not stated.
+    note : str
+        A sentence for the captions of figures by training step; may be empty.
     precision : str or None
         Overrides ``forward.precision``.
     pretraining, table_1 : mapping or None
@@ -62,6 +66,8 @@ class Model:
     checkpoints: tuple[Checkpoint, ...]
     offered: OfferedSteps | None = None
     known_bad: tuple[KnownBad, ...] = ()
+    last_step: int | None = None
+    note: str = ""
     path: str = ""
     tokenizer: str = ""
     gated: bool = False
@@ -157,6 +163,8 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         checkpoints=checkpoints,
         offered=offered_steps(entry),
         known_bad=known_mistakes(entry),
+        last_step=entry.get("training", {}).get("last_step"),
+        note=entry.get("training", {}).get("note", ""),
         path=entry.get("path", ""),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
