@@ -231,8 +231,8 @@ def test_two_files_must_not_define_the_same_model(tmp_path):
 
 def test_training_steps_become_revisions_and_tokens():
     models = read_models(read_entries(MODELS), ["pythia-2.8b", "tinyllama-1.1b"])
-    (step,) = (each for each in models["pythia-2.8b"].checkpoints if each.step == 1000)
-    assert (step.revision, step.step, step.tokens) == ("step1000", 1000, 2_097_152_000)
+    (step,) = (each for each in models["pythia-2.8b"].checkpoints if each.step == 66_000)
+    assert (step.revision, step.step, step.tokens) == ("step66000", 66_000, 138_412_032_000)
     last = models["tinyllama-1.1b"].checkpoints[-1]
     assert last.repository == "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"
     assert (last.revision, last.name) == ("main", "step-1431k-token-3000B")

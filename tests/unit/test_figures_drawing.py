@@ -183,9 +183,21 @@ def test_models_without_steps_have_no_training_curve(tmp_path):
         drawn("dimension_by_step", TRAINED + rows_of_model("c"), ["a", "c"], tmp_path, "two_nn")
 
 
-def test_a_training_profile_is_of_one_model(tmp_path):
-    with pytest.raises(InputError, match="shows one model, not 2"):
-        drawn("training_profile", TRAINED, ["a", "b"], tmp_path, "anisotropy")
+def test_a_training_profile_has_a_panel_for_each_model_and_one_bar_of_colours(tmp_path):
+    figure, points = drawn("training_profile", TRAINED, ["a", "b"], tmp_path, "anisotropy")
+    *panels, bar = figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["a", "b"]
+    assert bar.get_ylabel() == "Training step (log scale)"
+    for axes, model in zip(panels, "ab", strict=True):
+        of_model = [point for point in points if point["model"] == model]
+        assert_bands_are(axes, of_model, "layer")
+        for step, line in lines_of(axes).items():
+            assert_line_is(line, [p for p in of_model if str(p["step"]) == step], "layer")
+
+
+def test_a_training_profile_has_no_room_for_four_models(tmp_path):
+    with pytest.raises(InputError, match="shows at most 3 models, not 4"):
+        drawn("training_profile", TRAINED, ["a", "b", "c", "d"], tmp_path, "anisotropy")
 
 
 def test_a_profile_by_depth_shows_one_checkpoint_of_each_model(tmp_path):

@@ -21,8 +21,9 @@ OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), StepRule
 ENTRY = """
 tiny:
   repository: org/model
-  training: {revision: "step{step}", tokens_per_step: 100, steps: STEPS}
+  training: {revision: "step{step}", tokens_per_step: 100, steps: STEPS, known_bad: [KNOWN]}
 """
+KNOWN = "{steps: [1], same_as: 0, source: there}"
 TYPED = """
   role: decoder
   layers: 2
@@ -55,7 +56,9 @@ LOCK = Lock(
 
 def model(tmp_path: Path, steps: str, typed: str):
     (tmp_path / "models").mkdir(exist_ok=True)
-    (tmp_path / "models" / "tiny.yaml").write_text(ENTRY.replace("STEPS", steps) + typed)
+    (tmp_path / "models" / "tiny.yaml").write_text(
+        ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + typed
+    )
     return read_models(read_entries(tmp_path / "models"), ["tiny"])["tiny"]
 
 
@@ -166,7 +169,10 @@ def test_another_rule_has_to_ask_and_says_what_to_do_if_it_cannot(tmp_path):
 
 def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
     curve = planned(tmp_path, "[1, 8]", LOCK)
-    assert curve.verdicts == {"step1": "ok", "step8": "missing"}
+    assert curve.verdicts == {
+        "step1": "known bad: same weights as step 0 (there)",
+        "step8": "missing",
+    }
     assert set(curve.lock.revisions) == set(LOCK.revisions)
 
 

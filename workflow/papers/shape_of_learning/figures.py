@@ -53,6 +53,7 @@ from shape_of_learning.figures.style import (
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
+MOST_PROFILES = 3  # beside each other in the width of the text
 LOW_PANEL = 1.5  # inches, where panels stand above each other
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
@@ -129,43 +130,55 @@ def _draw_profiles(
 
 
 def training_profile(inputs: FigureInputs) -> Drawing:
-    """Figures 2 and 3: a measure by layer of one model, one line per training step, coloured by step.
+    """Figures 2 and 3: a measure by layer, a panel per model, one line per training step, coloured by step.
 
     Raises
     ------
     InputError
-        If there is more than one model, or a checkpoint without its step.
+        If there are more than three models, or a checkpoint without its step.
     """
-    if len(inputs.models) != 1:
+    if len(inputs.models) > MOST_PROFILES:
         raise InputError(
-            f"a profile by training step shows one model, not {len(inputs.models)}; "
-            "name one under `figures` in the configuration"
+            f"a profile by training step shows at most {MOST_PROFILES} models, not {len(inputs.models)}; "
+            "name fewer under `figures` in the configuration"
         )
     chosen = drawn_measurements(inputs)
     require_progress(chosen, "step")
     table = with_labels(with_verdicts(by_layer(chosen), inputs.verdicts), inputs.models)
-    figure = Figure(figsize=(COLUMN_WIDTH, PANEL_HEIGHT + 0.4))
+    by_label = dict(list(table.groupby("label", sort=False)))
+    width = COLUMN_WIDTH if len(by_label) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, PANEL_HEIGHT + 0.4))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
-    axes = figure.subplots()
-    _draw_steps(axes, table)
-    axes.set(
-        title=inputs.models[0].label,
-        xlabel="Layer (0 is the embedding output)",
-        ylabel=inputs.measures[0].label,
-    )
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    set_measure_axes([axes], inputs.measures)
+    panels = figure.subplots(1, len(by_label), sharey=True, squeeze=False)[0]
+    _draw_steps(panels, list(by_label.values()))
+    for axes, label in zip(panels, by_label, strict=True):
+        axes.set(title=label, xlabel="Layer (0 is the embedding output)")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    panels[0].set_ylabel(inputs.measures[0].label)
+    set_measure_axes(panels, inputs.measures)
     words = caption(
         inputs.caption, bands_over_batches(table), *omissions(inputs.verdicts, inputs.models)
     )
     return Drawing(figure, table.drop(columns="hollow"), words)
 
 
-def _draw_steps(axes: Axes, table: pd.DataFrame) -> None:
-    """One line per step and the bar of their colours; step 0 is grey and on top."""
-    colours = step_colours()
-    steps = sorted({int(step) for step in table["step"] if step > 0})
+def _draw_steps(panels: Sequence[Axes], tables: Sequence[pd.DataFrame]) -> None:
+    """One line per step in the panel of each table, and the bar of the colours of all."""
+    steps = sorted({int(step) for table in tables for step in table["step"] if step > 0})
     norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
+    for axes, table in zip(panels, tables, strict=True):
+        _draw_steps_of_one(axes, table, norm)
+    if norm:
+        mapped = ScalarMappable(norm, step_colours())
+        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
+        bar = panels[0].figure.colorbar(mapped, ax=list(panels), **words)
+        bar.outline.set_visible(False)
+        set_step_ticks(bar, steps)
+
+
+def _draw_steps_of_one(axes: Axes, table: pd.DataFrame, norm: LogNorm | None) -> None:
+    """One line per step; step 0 is grey and on top."""
+    colours = step_colours()
     for step, rows in table.groupby("step"):
         style = LineStyle(to_hex(colours(norm(step))), "-", "o") if step else UNTRAINED
         if rows["hollow"].all():
@@ -175,12 +188,6 @@ def _draw_steps(axes: Axes, table: pd.DataFrame) -> None:
             line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
             place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
             axes.legend([line], ["step 0, untrained"], **place)
-    if norm:
-        mapped = ScalarMappable(norm, colours)
-        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
-        bar = axes.figure.colorbar(mapped, ax=axes, **words)
-        bar.outline.set_visible(False)
-        set_step_ticks(bar, steps)
 
 
 def dimension_by_step(

@@ -72,8 +72,11 @@ def figure_caption(wildcards):
     )
     details = "; ".join(measure.description for measure in measures if measure.description)
     details = f"{details[:1].upper()}{details[1:]}." if details else ""
-    replaced = "" if figure.needs_training_steps else substitutions(models)
-    return " ".join(filter(None, [words, details, replaced, protocol_sentences(figure)]))
+    if figure.needs_training_steps:
+        of_models = " ".join(filter(None, (MODELS[name].note for name in models)))
+    else:
+        of_models = substitutions(models)
+    return " ".join(filter(None, [words, details, of_models, protocol_sentences(figure)]))
 
 
 def protocol_sentences(figure):

@@ -1,0 +1,179 @@
+"""The verdicts on published checkpoints that are known to be wrong, by the hashes that were reported."""
+
+import math
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
+from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
+from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.curve import curve_of
+from shape_of_learning.plan.model_list import Model, read_entries, read_models
+from shape_of_learning.plan.papers import read_papers
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = read_entries(ROOT / "config/models")
+# Every Pythia has these revisions.
+PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 144_000, 1000)]
+# EleutherAI/pythia#205: what main is, and what another file with the same embeddings is.
+ROUND = [70_000, 80_000, 90_000, 100_000, 103_000, 110_000, 120_000, 130_000, 140_000]
+OF_MAIN = {*PYTHIA[:11], *range(1000, 54_000, 1000), 55_000, 60_000, 65_000, *ROUND}
+SECOND = {54_000, *range(56_000, 60_000, 1000), *range(61_000, 65_000, 1000), 143_000}
+GENUINE = sorted(set(PYTHIA) - OF_MAIN - SECOND)
+MAIN_2_8B = "ab496f1c3fd79e3c749a9d5414136a2c8e4224f94eecb261970315cdb0f813fe"
+SECOND_2_8B = "462f2b960062159c"
+# EleutherAI/pythia#206: the first shard of main, step143000, step50000 and step58000.
+FIRST_12B = "9d21715462588073675eca9c65ba55a47d911da460a6083938d04acd4589f542"
+
+
+def listing(*hashes: str) -> WeightListing:
+    names = (
+        ["model.safetensors"]
+        if len(hashes) == 1
+        else [f"pytorch_model-{i:05}-of-{len(hashes):05}.bin" for i in range(1, len(hashes) + 1)]
+    )
+    files = {
+        name: WeightFile(5_684_548_184, f"sha256:{digest}")
+        for name, digest in zip(names, hashes, strict=True)
+    }
+    return WeightListing("c" * 40, files)
+
+
+def pythia_2_8b(step: int) -> WeightListing:
+    if step in OF_MAIN:
+        return listing(MAIN_2_8B)
+    return listing(SECOND_2_8B if step in SECOND else f"step {step}")
+
+
+def pythia_12b(step: int) -> WeightListing:
+    first = FIRST_12B if step in (50_000, 58_000, 143_000) else f"first of {step}"
+    return listing(first, f"second of {step}", f"third of {step}")
+
+
+def planned(tmp_path: Path, name: str, steps, of_step, main: WeightListing) -> dict[int, str]:
+    """Verdicts on the steps of a model by its entry, as a plan makes them without asking anybody."""
+    file, entry = ENTRIES[name]
+    changed = {**entry, "training": {**entry["training"], "steps": list(steps)}}
+    model: Model = read_models({name: (file, changed)}, [name])[name]
+    repository = entry["repository"]
+    revisions = {
+        f"step{step}": LockedRevision(repository, f"step{step}", listed=of_step(step))
+        for step in steps
+    }
+    lock = tmp_path / f"{name}.yaml"
+    write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
+    curve = curve_of(model, lock, unreachable="no network")
+    assert not curve.unresolved
+    assert {each.name for each in curve.measured(flagged=False)} == {
+        name for name, each in curve.judged.items() if each.verdict == "ok"
+    }
+    return {each.step: each.verdict for each in curve.judged.values()}
+
+
+def test_the_report_on_pythia_2_8b_is_told_completely():
+    assert (len(OF_MAIN), len(SECOND), len(GENUINE)) == (76, 10, 68)
+
+
+def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
+    written = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    papers = read_papers(ROOT / "workflow/papers")
+    paper = read_configuration(written, ROOT / "config/models", papers=papers, has_hub_token=True)
+    assert paper.figures["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
+    steps = [each.step for each in paper.models["pythia-2.8b"].checkpoints]
+    verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
+    assert set(verdicts.values()) == {"ok"}
+    assert len(steps) == 20
+    assert (steps[0], steps[-1]) == (66_000, 143_000)
+    ratios = [b / a for a, b in pairwise(steps)]
+    assert (
+        max(ratios) < 1.06
+    )  # even spacing would be 1.0415, and genuine steps are 2000 apart at times
+
+
+def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
+    verdicts = planned(tmp_path, "pythia-2.8b", PYTHIA, pythia_2_8b, listing(MAIN_2_8B))
+    assert {step for step, verdict in verdicts.items() if verdict == "ok"} == {*GENUINE, 143_000}
+    assert {verdicts[step] for step in OF_MAIN} == {"same weights as main"}
+    assert {verdicts[step] for step in SECOND - {143_000}} == {"same weights as step 143000"}
+
+
+@pytest.mark.parametrize("asked", [[66_000, 100_000, 142_000], [64_000], [100_000], [143_000], [0]])
+def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_path, asked):
+    verdicts = planned(tmp_path, "pythia-2.8b", asked, pythia_2_8b, listing(MAIN_2_8B))
+    assert [step for step in asked if verdicts[step] == "ok"] == [
+        step for step in asked if step in GENUINE or step == 143_000
+    ]
+
+
+def test_nor_does_it_in_any_random_plan(tmp_path):
+    numbers = random.Random(0)
+    for _ in range(100):
+        asked = sorted(numbers.sample(PYTHIA, numbers.randint(1, 20)))
+        verdicts = planned(tmp_path, "pythia-2.8b", asked, pythia_2_8b, listing(MAIN_2_8B))
+        ok = {step for step, verdict in verdicts.items() if verdict == "ok"}
+        assert ok == set(asked) & {*GENUINE, 143_000}
+
+
+def test_pythia_12b_ends_well_and_has_two_mixed_steps_in_any_plan(tmp_path):
+    main = pythia_12b(143_000)
+    every = planned(tmp_path, "pythia-12b", PYTHIA[:1] + PYTHIA[2:], pythia_12b, main)
+    bad = {step for step, verdict in every.items() if verdict != "ok"}
+    assert bad == {50_000, 58_000}
+    numbers = random.Random(0)
+    for count in range(60):
+        others = numbers.sample(sorted(set(PYTHIA) - {1}), count % 12)
+        asked = sorted({50_000, 58_000, 143_000, *others})
+        verdicts = planned(tmp_path, "pythia-12b", asked, pythia_12b, main)
+        assert {step for step, verdict in verdicts.items() if verdict != "ok"} == bad
+
+
+def test_nobody_knows_which_of_three_steps_of_olmo_2_has_its_own_weights(tmp_path):
+    # allenai/OLMo#915: stage1-step101000, -step175000 and -step300000, all six shards alike.
+    same = {101_000, 175_000, 300_000}
+    entry = {
+        "repository": "allenai/OLMo-2-1124-7B",
+        **{"role": "decoder", "layers": 32, "hidden_size": 4096},
+        "training": {"revision": "step{step}", "steps": [1]},
+    }
+    ENTRIES["olmo-2-7b"] = Path("olmo.yaml"), entry
+
+    def of_step(step: int) -> WeightListing:
+        return listing(*(f"{i} of {'same' if step in same else step}" for i in range(6)))
+
+    steps = [100_000, 101_000, 102_000, 130_000, 175_000, 300_000, 301_000]
+    for asked in (steps, sorted(same)):
+        verdicts = planned(tmp_path, "olmo-2-7b", asked, of_step, of_step(928_646))
+        assert {step for step, verdict in verdicts.items() if verdict == "ok"} == {*asked} - same
+        assert len({verdicts[step] for step in same}) == 1
+
+
+def test_step_1_of_every_pythia_is_step_0(tmp_path):
+    # EleutherAI/pythia#83
+    def of_step(step: int) -> WeightListing:
+        return listing(f"step {step or 1}")
+
+    verdicts = planned(tmp_path, "pythia-1.4b", PYTHIA, of_step, of_step(143_000))
+    assert {s: v for s, v in verdicts.items() if v != "ok"} == {1: "same weights as step 0"}
+
+
+@pytest.mark.parametrize(
+    ("perplexities", "wrong"),
+    [
+        # bigscience/bloom-560m-intermediate, discussion 2; step 500000 has the weights of 10000.
+        ([392, 71, 53, 51, 50, 50, 71, 320_322], [600_000]),
+        # bigscience/bloom-1b1-intermediate, discussion 3
+        ([299, 53.0, 34.3, 32.4, 30.9, 338_341, 28.4, 26.8], [400_000]),
+    ],
+)
+def test_the_published_perplexities_of_bloom_show_the_broken_step(perplexities, wrong):
+    steps = [1000, 10_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000]
+    losses = [
+        MeasuredLoss(str(step), step, math.log(perplexity), 250_880)
+        for step, perplexity in zip(steps, perplexities, strict=True)
+    ]
+    assert [int(name) for name in broken(losses)] == wrong
