@@ -20,9 +20,12 @@ NEAR_GUESSING = 1.0
 # Ours: how much a nat below the curve costs against one above it. Weights fail in many ways, but a low loss
 # must come from somewhere: from a later step, whose loss is then as low, or else from this one.
 BELOW, BELOW_ALL_LATER = 1.5, 3.0
-# Ours, nats: what two exchanged steps must stand out by, and what exchanging them back may leave of it.
+# Ours, nats: how far two exchanged steps must be apart, and each must stand out by itself among those between;
+# and what share of their distance exchanging them back may leave.
 EXCHANGED = 1.5
-LEFT_OVER = 0.2
+BETWEEN = 3  # steps; fewer look like a spike
+STANDS_OUT = 0.5
+LEFT_OVER = 0.1
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
     -----
     A checkpoint is broken if its loss is infinite; if it is step 0 and does better than guessing,
     ``ln(vocabulary)``, by more than 1 nat; or if its loss is more than ``ln(250)`` from
-    :func:`falling_curve`. Two checkpoints are exchanged if both stand out by more than 1.5 nats, one below
-    and one above those between them, and the curve falls once they change places.
+    :func:`falling_curve`. Two checkpoints are exchanged if they are more than 1.5 nats apart, stand
+    out among those between them, one below and one above, and fit once they change places.
 
     Not found are: wrong weights whose loss is within ``ln(250)`` of what is expected there, such as those of
     a neighbour; a guessing model where no earlier checkpoint has learned; exchanged neighbours that are
@@ -82,6 +85,11 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
             )
         elif not math.isnan(each.loss):
             comparable.append(each)
+    while pair := _exchanged([each.loss for each in comparable]):
+        early, late = comparable[pair[0]], comparable[pair[1]]
+        found[early.name] = f"exchanged with step {late.step}, by its loss"
+        found[late.name] = f"exchanged with step {early.step}, by its loss"
+        comparable = [each for each in comparable if each not in (early, late)]
     curve = falling_curve([each.loss for each in comparable])
     for each, expected in zip(comparable, curve, strict=True):
         above = each.loss - expected
@@ -92,12 +100,6 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
             found[each.name] = (
                 f"broken: perplexity {ratio} times lower than that of the other steps"
             )
-    sound = [each for each in comparable if each.name not in found]
-    while pair := _exchanged([each.loss for each in sound]):
-        early, late = sound[pair[0]], sound[pair[1]]
-        sound = [each for each in sound if each not in (early, late)]
-        found[early.name] = f"exchanged with step {late.step}, by its loss"
-        found[late.name] = f"exchanged with step {early.step}, by its loss"
     return found
 
 
@@ -149,26 +151,24 @@ def _exchanged(losses: Sequence[float]) -> tuple[int, int] | None:
     """Places of two losses, one below and one above those between, that fit where the other is."""
     jumps = np.diff(losses)
     best, pair = LEFT_OVER, None
-    for i, j in combinations(np.flatnonzero(jumps >= EXCHANGED), 2):
-        early, late = int(i), int(j) + 1
-        around = list(losses[max(early - 1, 0) : late + 2])
-        a, b = min(early, 1), late - max(early - 1, 0)
-        if (
-            min(_misfit(around[:a] + around[a + 1 :]), _misfit(around[:b] + around[b + 1 :]))
-            < EXCHANGED
-        ):
+    for place, other in combinations(np.flatnonzero(jumps >= STANDS_OUT), 2):
+        early, late = int(place), int(other) + 1
+        low, high = losses[early], losses[late]
+        # Of the first one nothing says how high it may be.
+        if not early or high - low < EXCHANGED or late - early - 1 < BETWEEN:
             continue
-        back = around.copy()
-        back[a], back[b] = around[b], around[a]
-        left = _misfit(back) / _misfit(around)
-        if left < best:
-            best, pair = left, (early, late)
+        others = falling_curve(np.delete(losses, [early, late]))
+        curve = [math.inf, *others, -math.inf]  # before and after either place
+        before_early, after_early = curve[early], curve[early + 1]
+        before_late, after_late = curve[late - 1], curve[late]
+        if low > after_early - STANDS_OUT or high < before_late + STANDS_OUT:
+            continue
+        misfit = max(
+            0, high - before_early, after_early - high, low - before_late, after_late - low
+        )
+        if misfit / (high - low) < best:
+            best, pair = misfit / (high - low), (early, late)
     return pair
-
-
-def _misfit(losses: Sequence[float]) -> float:
-    """Distance from the falling curve, summed."""
-    return float(np.abs(np.asarray(losses) - falling_curve(losses)).sum())
 
 
 def _ratio(difference: float) -> str:

@@ -141,13 +141,18 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[s
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, value) in enumerate(held):
         places[value].append(place)
-    return {
-        held[place][0]
+    found = {
+        place
         for shared in places.values()
         if shared != list(range(len(shared))) and len(shared) > 1
         for place in shared
-        if held[place][0] not in ends
     }
+    # Where the first value comes again, it may not have moved yet, and what is between may be the stranger.
+    first = places[held[0][1]]
+    between = set(range(first[-1])).difference(first)
+    if len(between) < len(first):
+        found |= between
+    return {held[place][0] for place in found} - set(ends)
 
 
 def _between_equals(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[str]:

@@ -127,26 +127,27 @@ def _same_tensors(a: TensorDigests, b: TensorDigests) -> bool | None:
 def _mixed(checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Evidence]) -> list[str]:
     """Names of checkpoints with matrices that are not those of their step."""
     ok = [each for each in checkpoints if each.verdict == OK]
-    matrices = {
-        each.name: {
-            name: (dtype, shape, sha256)
-            for name, (dtype, shape, sha256) in measured[each.name].tensors.items()
-            if "x" in shape
-        }
-        for each in ok
-    }
-    hashes = [
-        (each.name, {name: " ".join(digest) for name, digest in matrices[each.name].items()})
+    # Converted to another type, a matrix is another part: its bytes cannot be compared.
+    matrices = [
+        (
+            each.name,
+            {
+                f"{name} {dtype} {shape}": sha256
+                for name, (dtype, shape, sha256) in measured[each.name].tensors.items()
+                if "x" in shape
+            },
+        )
         for each in ok
     ]
-    ends = {each.name for each in ok if each.is_last}
+    elements = {name: _elements(parts) for name, parts in matrices}
+    misplaced = misplaced_parts(matrices, {each.name for each in ok if each.is_last})
     return [
         name
-        for name, parts in misplaced_parts(hashes, ends).items()
-        if _elements(matrices[name][part][1] for part in parts)
-        >= LEAST_SHARE * _elements(shape for _, shape, _ in matrices[name].values())
+        for name, parts in misplaced.items()
+        if _elements(parts) >= LEAST_SHARE * elements[name]
     ]
 
 
-def _elements(shapes: Iterable[str]) -> int:
+def _elements(parts: Iterable[str]) -> int:
+    shapes = (part.rpartition(" ")[2] for part in parts)
     return sum(math.prod(map(int, shape.split("x"))) for shape in shapes)

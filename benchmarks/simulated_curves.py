@@ -1,0 +1,349 @@
+"""Training curves with planted mistakes, as publishers make them: what verdicts are measured with.
+
+A checkpoint is its loss and the digests of its tensors, which stand for themselves: no two are equal by chance.
+Files are digests of the tensors in them and of how they were written.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from shape_of_learning.checkpoints.integrity import CurvePoint, KnownBad, judged_curve
+from shape_of_learning.checkpoints.judged_checkpoint import OK
+from shape_of_learning.checkpoints.sanity import MARGIN
+from shape_of_learning.checkpoints.tensor_evidence import Evidence
+from shape_of_learning.checkpoints.verdict_table import judged_by_measurements
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
+
+SHORTEST, LONGEST = 5, 160
+LAYERS = 12
+VOCABULARIES = (32_000, 50_257, 250_880)
+REPOSITORY = "simulated/model"
+TOKENS = 14_000
+HIGHEST_SPIKE = 5.0
+# Kinds of mistakes, and what shows them.
+COPY = "copy of another step, the same files"
+REWRITTEN = "copy of another step, files written anew"
+WIDENED = "copy of another step in a wider type"
+NARROWED = "copy of another step in a narrower type"
+OF_THE_END = "copy of the end of training, which is not asked for"
+MIXED = "one shard of another step"
+MIXED_REWRITTEN = "a third of the tensors of another step, files written anew"
+MISSING = "missing, or without weights"
+CONFIRMED = "reported copy, files written anew"
+UNCONFIRMED = "reported copy of a step that is not asked for"
+BROKEN = "broken, more than ln 250 above the curve"
+BROKEN_LITTLE = "broken, less than that above the curve"
+SWAPPED = "exchanged, each a nat or more from its neighbours, three steps or more between"
+SWAPPED_NEAR = "exchanged, closer than that"
+NEIGHBOUR = "weights of a neighbouring step that is not asked for"
+SHOWN_BY = {
+    COPY: "hashes",
+    OF_THE_END: "hashes",
+    MIXED: "hashes",
+    MISSING: "hashes",
+    UNCONFIRMED: "report",
+    REWRITTEN: "tensors",
+    CONFIRMED: "report, tensors",
+    MIXED_REWRITTEN: "tensors",
+    WIDENED: "losses",
+    BROKEN: "losses",
+    SWAPPED: "losses",
+    BROKEN_LITTLE: "",
+    SWAPPED_NEAR: "",
+    NARROWED: "",
+    NEIGHBOUR: "",
+}
+PLANTED = (
+    *(COPY, REWRITTEN, WIDENED, NARROWED, OF_THE_END, MIXED, MIXED_REWRITTEN, MISSING, CONFIRMED),
+    *(UNCONFIRMED, BROKEN, SWAPPED, NEIGHBOUR),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A checkpoint of a simulated training.
+
+    Attributes
+    ----------
+    tensors : mapping of str to (str, str, str)
+        Type, shape and digest.
+    loss : float
+        Nats.
+    written : str
+        How its files were written: the same tensors give the same files if it is the same.
+    problem : str
+        What its listing lacks.
+    """
+
+    tensors: Mapping[str, tuple[str, str, str]]
+    loss: float
+    written: str = ""
+    problem: str = ""
+
+
+@dataclass
+class Curve:
+    """A curve, the mistakes in it and what an entry tells.
+
+    Attributes
+    ----------
+    steps : dict of int to Step
+        As published, ascending.
+    main : Step or None
+        The published model.
+    shards : int
+        Files of a checkpoint.
+    frozen : int
+        Layers that are not trained.
+    vocabulary : int
+    last_step : int or None
+        As it is told.
+    faults : dict of int to str
+        Step -> what is wrong with it.
+    sources : set of int
+        Steps whose weights others hold, too.
+    reports : list of KnownBad
+    """
+
+    steps: dict[int, Step]
+    main: Step | None
+    shards: int
+    frozen: int
+    vocabulary: int
+    last_step: int | None
+    faults: dict[int, str] = field(default_factory=dict)
+    sources: set[int] = field(default_factory=set)
+    reports: list[KnownBad] = field(default_factory=list)
+
+
+def simulated(seed: int, *, is_clean: bool) -> Curve:
+    """Train a model and publish it, with mistakes unless it `is_clean`."""
+    random = np.random.default_rng([seed, int(is_clean)])
+    curve = _trained(random)
+    if is_clean:
+        return curve
+    for _ in range(random.integers(1, 1 + max(1, len(curve.steps) // 10))):
+        _plant(curve, PLANTED[random.integers(len(PLANTED))], random)
+    return curve
+
+
+def judged(curve: Curve) -> dict[int, str]:
+    """Step -> verdict, after what is ok by its files has been measured."""
+    points = [
+        CurvePoint(f"step{step}", step, REPOSITORY, _listing(curve, each))
+        for step, each in curve.steps.items()
+    ]
+    mains = {} if curve.main is None else {REPOSITORY: _listing(curve, curve.main)}
+    by_files = judged_curve(points, mains, curve.reports, curve.last_step)
+    measured = {
+        each.name: Evidence(
+            curve.steps[each.step or 0].tensors, curve.steps[each.step or 0].loss, TOKENS
+        )
+        for each in by_files
+        if not each.is_condemned
+    }
+    vocabularies = dict.fromkeys(measured, curve.vocabulary)
+    judged = judged_by_measurements(by_files, measured, vocabularies)
+    return {each.step or 0: each.verdict for each in judged}
+
+
+def alarms(curve: Curve, verdicts: Mapping[int, str]) -> set[int]:
+    """Steps that are condemned though they and their weights are nowhere but where they belong."""
+    bad = {step for step, verdict in verdicts.items() if verdict != OK}
+    return bad - curve.faults.keys() - curve.sources
+
+
+def _trained(random: np.random.Generator) -> Curve:
+    length = round(math.exp(random.uniform(math.log(SHORTEST), math.log(LONGEST))))
+    steps = _steps(length, random)
+    shards = int(random.choice([1, 1, 2, 3, 4, 6]))
+    frozen = LAYERS // shards if shards > 1 and random.random() < 0.2 else 0
+    vocabulary = int(random.choice(VOCABULARIES))
+    losses = _losses(steps, math.log(vocabulary), random)
+    still = int(random.integers(0, 3)) if random.random() < 0.3 else 0  # steps of a rounded warm-up
+    run = f"{random.integers(2**62)}"
+    published = {}
+    for place, (step, loss) in enumerate(zip(steps, losses, strict=True)):
+        tensors = {}
+        for layer in range(LAYERS):
+            moved = 0 if layer < frozen or (place <= still and layer < LAYERS // 2) else step
+            tensors[f"layers.{layer}.weight"] = "F16", "64x64", f"{run} {layer} at {moved}"
+            # Few numbers, rounded to 16 bits: they may stay as they were at first, or return.
+            stays = layer < frozen or place <= still or random.random() < 0.01
+            norm = f"{run} {layer} norm at {0 if stays else step}"
+            tensors[f"layers.{layer}.norm"] = "F16", "64", norm
+        published[step] = Step(tensors, float(loss))
+    last = published[steps[-1]]
+    main = replace(last, written="again" if random.random() < 0.2 else "")
+    told = bool(random.random() < 0.7)
+    return Curve(
+        published,
+        main if random.random() < 0.8 or not told else None,
+        shards,
+        frozen,
+        vocabulary,
+        steps[-1] if told else None,
+    )
+
+
+def _steps(length: int, random: np.random.Generator) -> list[int]:
+    """So many steps, evenly spaced or by a power, as publishers save them; the first may be 0."""
+    last = int(random.integers(10 * length, 200_000))
+    places = np.linspace(0, 1, length) ** random.choice([1.0, 2.0, 4.0])
+    steps = sorted({round(float(place) * last) for place in places} | {0})
+    first = int(random.integers(0, 2))
+    return steps[first:] if len(steps) - first >= SHORTEST else list(range(SHORTEST))
+
+
+def _losses(steps: list[int], guessing: float, random: np.random.Generator) -> np.ndarray:
+    """A power law with ripples and now and then a slow or high start, an overshoot and spikes."""
+    time = np.asarray(steps, float)
+    start, end = guessing + random.uniform(-0.1, 0.3), random.uniform(1.8, 3.5)
+    begins = time[-1] * random.uniform(0.001, 0.1) if random.random() < 0.3 else 0.0
+    pace = time[-1] * 10 ** random.uniform(-4, -1) + 1
+    learned = 1 - (1 + np.maximum(time - begins, 0) / pace) ** -random.uniform(0.3, 0.9)
+    losses = start - (start - end) * learned
+    if random.random() < 0.2:  # large logits
+        losses += random.uniform(1, 4) * np.exp(-time / (pace + 1))
+    elif random.random() < 0.2:
+        losses[1 : 1 + int(random.integers(1, 3))] += random.uniform(0.5, 2.5)
+    losses += random.normal(0, random.uniform(0.005, 0.08), len(steps))
+    spikes = np.zeros(len(steps))
+    for place in range(len(steps) // 4, len(steps)):
+        if random.random() < 0.03:
+            recovery = np.exp(-np.arange(len(steps) - place) / random.uniform(0.2, 2))
+            height = random.uniform(0.3, HIGHEST_SPIKE)
+            spikes[place:] = np.maximum(spikes[place:], height * recovery)
+    return losses + spikes
+
+
+def _listing(curve: Curve, step: Step) -> WeightListing:
+    if step.problem:
+        return WeightListing(problem=step.problem)
+    names = list(step.tensors)
+    size = len(names) // curve.shards
+    files = {}
+    for shard in range(curve.shards):
+        part = names[shard * size : (shard + 1) * size if shard + 1 < curve.shards else None]
+        content = repr([(name, step.tensors[name]) for name in part]) + step.written
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        name = f"model-{shard + 1:05}-of-{curve.shards:05}.safetensors"
+        files[name] = WeightFile(1, f"sha256:{digest}")
+    return WeightListing("c" * 40, files)
+
+
+def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
+    """Make one mistake, at steps where there is none yet; nothing if there is no place for it."""
+    steps = list(curve.steps)
+    free = [step for step in steps[:-1] if step not in curve.faults and step not in curve.sources]
+    if len(free) < 3 or 5 * len(curve.faults) >= len(steps):
+        return
+    # Of the first steps a part may not have moved; that another takes it then is not a mistake.
+    wrong = int(random.choice(free[1:] if len(free) > 3 else free))
+    other = int(random.choice([step for step in [*free[1:], steps[-1]] if step != wrong]))
+    theirs = curve.steps[other]
+    if kind == MISSING:
+        curve.steps[wrong] = replace(
+            curve.steps[wrong], problem=str(random.choice(["missing", "no weights"]))
+        )
+    elif kind in (BROKEN, NEIGHBOUR):
+        _replace_weights(curve, kind, wrong, random)
+        return
+    elif kind == SWAPPED:
+        _exchange(curve, wrong, other)
+        return
+    elif kind == OF_THE_END:
+        if (
+            curve.main is None
+            or curve.last_step is None
+            or steps[-1] in curve.sources | set(curve.faults)
+        ):
+            return
+        del curve.steps[steps[-1]]
+        curve.steps[wrong] = curve.main
+    elif kind == UNCONFIRMED:
+        curve.reports.append(KnownBad((wrong,), "there", same_as=steps[-1] + 1000))
+        curve.steps[wrong] = _renamed(curve.steps[wrong], "unknown")
+    elif kind in (MIXED, MIXED_REWRITTEN):
+        if not _mix(curve, kind, wrong, other):
+            return
+        curve.sources.add(other)
+    else:
+        curve.sources.add(other)
+        curve.steps[wrong] = {
+            COPY: lambda: theirs,
+            REWRITTEN: lambda: replace(theirs, written="anew"),
+            CONFIRMED: lambda: replace(theirs, written="anew"),
+            WIDENED: lambda: replace(_renamed(theirs, "wide", "F32"), loss=theirs.loss),
+            NARROWED: lambda: replace(_renamed(theirs, "narrow", "BF16"), loss=theirs.loss + 1e-4),
+        }[kind]()
+        if kind == CONFIRMED:
+            curve.reports.append(KnownBad((wrong,), "there", same_as=other))
+    curve.faults[wrong] = kind
+
+
+def _renamed(step: Step, by: str, dtype: str = "F16") -> Step:
+    """Other bytes in every tensor."""
+    tensors = {
+        n: (dtype, shape, f"{by} {digest}") for n, (_, shape, digest) in step.tensors.items()
+    }
+    return replace(step, tensors=tensors)
+
+
+def _mix(curve: Curve, kind: str, wrong: int, other: int) -> bool:
+    """Put some trained tensors of another step into one."""
+    if kind == MIXED and curve.shards == 1:
+        return False
+    mine, theirs = curve.steps[wrong].tensors, curve.steps[other].tensors
+    names = list(mine)
+    size = len(names) // (curve.shards if kind == MIXED else 3)
+    taken = names[-size:]  # the last ones: never frozen
+    tensors = {name: theirs[name] if name in taken else mine[name] for name in names}
+    if tensors == mine:
+        return False
+    curve.steps[wrong] = replace(
+        curve.steps[wrong], tensors=tensors, written="" if kind == MIXED else f"anew {wrong}"
+    )
+    return True
+
+
+def _replace_weights(curve: Curve, kind: str, wrong: int, random: np.random.Generator) -> None:
+    """Weights that are nowhere else in the curve: destroyed, or those of a step close by."""
+    before = [
+        each.loss for step, each in curve.steps.items() if step < wrong and step not in curve.faults
+    ]
+    loss = curve.steps[wrong].loss + random.normal(0, 0.02)
+    if kind == BROKEN:
+        loss = math.log(curve.vocabulary) + random.uniform(-0.5, 3)
+        if random.random() < 0.2:
+            loss = math.inf
+        lowest = min(before, default=math.inf)
+        if loss - lowest < MARGIN + 1:
+            kind = BROKEN_LITTLE
+    strange = _renamed(curve.steps[wrong], "other")
+    if kind == NEIGHBOUR:  # what is not trained is the same there
+        own = list(curve.steps[wrong].tensors.items())
+        strange = replace(strange, tensors={**strange.tensors, **dict(own[: 2 * curve.frozen])})
+    curve.steps[wrong] = replace(strange, loss=loss)
+    curve.faults[wrong] = kind
+
+
+def _exchange(curve: Curve, wrong: int, other: int) -> None:
+    steps = list(curve.steps)
+    early, late = sorted((wrong, other))
+    if late == steps[-1] or other in curve.faults:
+        return
+    places = steps.index(early), steps.index(late)
+    high, low = curve.steps[early].loss, curve.steps[late].loss
+    stand_out = (
+        curve.steps[steps[places[0] + 1]].loss - low,
+        high - curve.steps[steps[places[1] - 1]].loss,
+    )
+    told_apart = places[1] - places[0] > 3 and min(stand_out) >= 1 and high - low >= 1.5
+    kind = SWAPPED if told_apart else SWAPPED_NEAR
+    curve.steps[early], curve.steps[late] = curve.steps[late], curve.steps[early]
+    curve.faults[early] = curve.faults[late] = kind
