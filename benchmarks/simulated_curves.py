@@ -1,7 +1,7 @@
 """Training curves with planted mistakes, as publishers make them: what verdicts are measured with.
 
-A checkpoint is its loss and the digests of its tensors, which stand for themselves: no two are equal by chance.
-Files are digests of the tensors in them and of how they were written.
+A checkpoint is its loss and the digests of its tensors, which stand for themselves: no two are equal by
+chance. Files are digests of the tensors in them and of how they were written.
 """
 
 import hashlib

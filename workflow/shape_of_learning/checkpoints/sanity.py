@@ -17,11 +17,12 @@ SUSPICIOUS_RATIO = 250.0
 MARGIN = math.log(SUSPICIOUS_RATIO)
 # A model that knows nothing guesses among its vocabulary: its loss is the logarithm, give or take this.
 NEAR_GUESSING = 1.0
-# Ours: how much a nat below the curve costs against one above it. Weights fail in many ways, but a low loss
-# must come from somewhere: from a later step, whose loss is then as low, or else from this one.
-BELOW, BELOW_ALL_LATER = 1.5, 3.0
-# Ours, nats: how far two exchanged steps must be apart, and each must stand out by itself among those between;
-# and what share of their distance exchanging them back may leave.
+# Ours: how much a nat below the curve costs against one above it. Weights fail in many ways, and worse than
+# guessing is a sign of it; but a low loss must come from somewhere: from a later step, whose loss is then as
+# low, or else from this one.
+BELOW, BELOW_ALL_LATER, ABOVE_GUESSING, FAR_OFF = 1.5, 3.0, 0.5, 0.1
+# Ours, nats: how far two exchanged steps must be apart, and each must stand out by itself among those
+# between; and what share of their distance exchanging them back may leave.
 EXCHANGED = 1.5
 BETWEEN = 3  # steps; fewer look like a spike
 STANDS_OUT = 0.5
@@ -66,12 +67,13 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
     -----
     A checkpoint is broken if its loss is infinite; if it is step 0 and does better than guessing,
     ``ln(vocabulary)``, by more than 1 nat; or if its loss is more than ``ln(250)`` from
-    :func:`falling_curve`. Two checkpoints are exchanged if they are more than 1.5 nats apart, stand
+    :func:`expected_losses`. Two checkpoints are exchanged if they are more than 1.5 nats apart, stand
     out among those between them, one below and one above, and fit once they change places.
 
     Not found are: wrong weights whose loss is within ``ln(250)`` of what is expected there, such as those of
-    a neighbour; a guessing model where no earlier checkpoint has learned; exchanged neighbours that are
-    less apart, which look like a spike; a curve most of which is wrong.
+    a neighbour; a guessing model where no earlier checkpoint has learned; steps that are exchanged with the
+    first, the last or one of the next three and are less apart, which look like a spike; a curve most of
+    which is wrong.
     """
     found: dict[str, str] = {}
     comparable = []
@@ -90,7 +92,8 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
         found[early.name] = f"exchanged with step {late.step}, by its loss"
         found[late.name] = f"exchanged with step {early.step}, by its loss"
         comparable = [each for each in comparable if each not in (early, late)]
-    curve = falling_curve([each.loss for each in comparable])
+    guessing = math.log(max((each.vocabulary for each in comparable), default=0) or math.inf)
+    curve = expected_losses([each.loss for each in comparable], guessing)
     for each, expected in zip(comparable, curve, strict=True):
         above = each.loss - expected
         if above > MARGIN:
@@ -103,21 +106,50 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
     return found
 
 
-def falling_curve(losses: Sequence[float]) -> np.ndarray:
-    r"""Fit a curve that never rises, by least absolute deviations.
-
-    Isotonic regression: among all :math:`f_1 \ge f_2 \ge \dots` that which minimises
-
-    .. math:: \sum_i \max(l_i - f_i, 0) + w_i \max(f_i - l_i, 0)
-
-    where :math:`w_i` is 1.5, or 3 for a loss that no later one comes within a nat of: it cannot be that of
-    a later step. Sums of distances, instead of counts, let one checkpoint that is far off weigh more than a
-    ripple, and less than several.
+def expected_losses(losses: Sequence[float], guessing: float = math.inf) -> np.ndarray:
+    """Say which losses a training has at its steps, if some of those measured are not its own.
 
     Parameters
     ----------
     losses : sequence of float
         By training step, finite, in nats.
+    guessing : float
+        Loss of a model that knows nothing, if it is known.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        A :func:`falling_curve`. A nat below it costs 1.5, or 3 where no later loss comes within a nat: then
+        it cannot be that of a later step. One above it costs 1, or 0.5 for a loss that is a nat worse than
+        guessing. What lies half of ``ln(250)`` off counts a tenth in a second fit, lest it pulls the curve.
+
+    Notes
+    -----
+    Sums of distances, instead of counts, let one checkpoint that is far off weigh more than ripples, and less
+    than several. No loss is farther from the curve than it is above an earlier one or below a later one.
+    """
+    observed = np.asarray(losses, dtype=float)
+    later = np.minimum.accumulate(np.append(observed, np.inf)[::-1])[::-1][1:]
+    below = np.where(later > observed + NEAR_GUESSING, BELOW_ALL_LATER, BELOW)
+    above = np.where(observed > guessing + NEAR_GUESSING, ABOVE_GUESSING, 1.0)
+    first = falling_curve(observed, above, below)
+    weight = np.where(np.abs(observed - first) > MARGIN / 2, FAR_OFF, 1.0)
+    return falling_curve(observed, weight * above, weight * below)
+
+
+def falling_curve(losses: np.ndarray, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    r"""Fit a curve that never rises, by weighted least absolute deviations.
+
+    Isotonic regression: among all :math:`f_1 \ge f_2 \ge \dots` that which minimises
+
+    .. math:: \sum_i v_i \max(l_i - f_i, 0) + w_i \max(f_i - l_i, 0)
+
+    Parameters
+    ----------
+    losses : ndarray of float64, shape (n,)
+        :math:`l_i`, finite.
+    above, below : ndarray of float64, shape (n,)
+        :math:`v_i` and :math:`w_i`, positive.
 
     Returns
     -------
@@ -126,22 +158,17 @@ def falling_curve(losses: Sequence[float]) -> np.ndarray:
 
     Notes
     -----
-    By dynamic programming over the n values, O(n^2), as in Stout, "Fastest isotonic regression algorithms".
+    By dynamic programming over the n values, O(n^2).
     """
-    observed = np.asarray(losses, dtype=float)
-    if not observed.size:
-        return observed
-    levels = np.unique(observed)[::-1]
-    later = np.minimum.accumulate(np.append(observed, np.inf)[::-1])[::-1][1:]
-    below = np.where(later > observed + NEAR_GUESSING, BELOW_ALL_LATER, BELOW)
+    levels = np.unique(losses)[::-1]
     cost = np.zeros(len(levels))
     costs = []
-    for loss, weight in zip(observed, below, strict=True):
+    for loss, v, w in zip(losses, above, below, strict=True):
         distance = loss - levels
-        cost = np.minimum.accumulate(cost) + np.where(distance > 0, distance, -weight * distance)
+        cost = np.minimum.accumulate(cost) + np.where(distance > 0, v * distance, -w * distance)
         costs.append(cost)
-    fitted, place = np.empty(len(observed)), len(levels)
-    for i in range(len(observed) - 1, -1, -1):
+    fitted, place = np.empty(len(losses)), len(levels)
+    for i in reversed(range(len(losses))):
         place = int(np.argmin(costs[i][: place + 1]))
         fitted[i] = levels[place]
     return fitted
@@ -154,13 +181,14 @@ def _exchanged(losses: Sequence[float]) -> tuple[int, int] | None:
     for place, other in combinations(np.flatnonzero(jumps >= STANDS_OUT), 2):
         early, late = int(place), int(other) + 1
         low, high = losses[early], losses[late]
-        # Of the first one nothing says how high it may be.
-        if not early or high - low < EXCHANGED or late - early - 1 < BETWEEN:
+        # Of the first nothing says how high it may be, of the last how low.
+        at_an_end = early == 0 or late == len(losses) - 1
+        if at_an_end or high - low < EXCHANGED or late - early - 1 < BETWEEN:
             continue
-        others = falling_curve(np.delete(losses, [early, late]))
-        curve = [math.inf, *others, -math.inf]  # before and after either place
-        before_early, after_early = curve[early], curve[early + 1]
-        before_late, after_late = curve[late - 1], curve[late]
+        others = np.delete(losses, [early, late])
+        curve = falling_curve(others, np.ones(len(others)), np.ones(len(others)))
+        before_early, after_early = curve[early - 1 : early + 1]
+        before_late, after_late = curve[late - 2 : late]
         if low > after_early - STANDS_OUT or high < before_late + STANDS_OUT:
             continue
         misfit = max(
