@@ -2,34 +2,36 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import pytest
 
 from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.losses import COLUMNS
+from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
 from shape_of_learning.checkpoints.verdict_table import write_verdicts
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.csv_table import write_table
 
 CURVE = [
     JudgedCheckpoint("step0", 0, None, "ok"),
-    JudgedCheckpoint("step1", 1, 100, "same weights as step 0"),
+    JudgedCheckpoint("step1", 1, 100, "same weights as step 0", same_as=0),
     JudgedCheckpoint("step2", 2, 200, "missing"),
     JudgedCheckpoint("step3", 3, 300, "ok"),
     JudgedCheckpoint("step4", 4, 400, "ok"),
 ]
 
 
-def verdicts(folder, losses, policy="skip"):
+def verdicts(folder, losses, policy="skip", curve=CURVE):
     """(verdict, shown) of each step, where `losses` are those of the measured ones."""
     for revision, loss in losses.items():
         write_table(folder / f"{revision}.csv", COLUMNS, [[loss, 100, 1000]])
-    write_verdicts(folder / "out.csv", "tiny", CURVE, folder, policy=policy)
+    write_verdicts(folder / "out.csv", "tiny", curve, folder, folder, policy=policy)
     with (folder / "out.csv").open(newline="") as file:
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
 
-SOUND = {"step0": 6.9, "step3": math.log(2), "step4": math.log(2)}
+SOUND = {"step0": 6.9, "step3": 0.694, "step4": math.log(2)}
 BROKEN = SOUND | {"step4": math.log(2 * 300)}
 
 
@@ -50,8 +52,29 @@ def test_what_is_flagged_is_hollow_if_it_has_been_measured(tmp_path):
 
 def test_a_broken_checkpoint_is_found_by_its_loss(tmp_path):
     verdict, shown = verdicts(tmp_path, BROKEN)[-1]
-    assert verdict == "broken: perplexity 300 times that of earlier steps"
+    assert verdict == "broken: perplexity 300 times that of the other steps"
     assert shown == "no"
+
+
+def test_checkpoints_with_the_same_tensors_are_found_and_the_last_keeps_its_name(tmp_path):
+    for revision, content in (("step0", "a"), ("step3", "b"), ("step4", "b")):
+        digests = {"w": ("F32", "4x4", content), "b": ("F32", "4", content)}
+        write_tensor_digests(tmp_path / f"{revision}.tensors.csv", digests)
+    last = [*CURVE[:-1], replace(CURVE[-1], is_last=True)]
+    found = verdicts(tmp_path, SOUND, "flag", last)
+    assert found[3:] == [("same weights as step 4", "hollow"), ("ok", "yes")]
+    with pytest.raises(InputError, match=r"`step3` \(same weights as step 4\)"):
+        verdicts(tmp_path, SOUND, "fail", last)
+
+
+def test_a_report_that_nothing_confirms_is_not_shown_and_fails_if_that_is_asked_for(tmp_path):
+    report = "known bad: same weights as step 4 (there), not yet confirmed"
+    curve = [*CURVE[:3], replace(CURVE[3], verdict=report, same_as=4), CURVE[4]]
+    assert verdicts(tmp_path, SOUND | {"step3": 0.695}, curve=curve)[3] == (report, "no")
+    with pytest.raises(InputError, match="not yet confirmed"):
+        verdicts(tmp_path, SOUND | {"step3": 0.695}, "fail", curve)
+    # Another loss on the same windows shows that they are other weights.
+    assert verdicts(tmp_path, SOUND | {"step3": 0.75}, curve=curve)[3] == ("ok", "yes")
 
 
 def test_a_checkpoint_without_a_head_is_shown_unjudged(tmp_path):
