@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md
+.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -44,11 +44,15 @@ docs/resources.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_resources.py > $@.new
 	mv $@.new $@
 
-# Speed and memory beside peers and the machine's limits: all tables, or TABLE="estimators neighbours". Three
-# hours on an idle machine; a table that was measured beside other work says so.
+# Speed and memory beside peers and the machine's limits, and how good verdicts are: all tables, or
+# TABLE="estimators neighbours". Three hours on an idle machine; a table that was measured beside other work says so.
 bench: $(ENVIRONMENT)-bench/complete
 	PYTHONPATH=workflow $(ENVIRONMENT)-bench/bin/python -m benchmarks $(TABLE)
-	$(MAKE) docs/performance.md
+	$(MAKE) docs/performance.md docs/checkpoints.md
+
+docs/checkpoints.md: $(ENVIRONMENT)/workflow
+	PYTHONPATH=workflow:. python docs/write_checkpoints.py > $@.new
+	mv $@.new $@
 
 docs/performance.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow:. python docs/write_performance.py > $@.new

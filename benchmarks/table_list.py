@@ -1,4 +1,4 @@
-"""The tables, in the order of the page."""
+"""The tables: of docs/performance.md in its order, and those with a page of their own."""
 
 TABLES = (
     "estimators",
@@ -13,3 +13,5 @@ TABLES = (
     "growth",
     "gpu",
 )
+# Not of speed: numbers that do not depend on the machine.
+PAGES = {"verdicts": "docs/checkpoints.md"}
