@@ -20,6 +20,7 @@ from tiny_models import save_tokenizer
 
 STEPS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
 WRONG = {4: "same weights as step 2", 16: "missing", 64: "no weights"}
+REPORT = {"steps": [4], "same_as": 2, "source": "https://example.org/1"}
 LARGE = ("pytorch_model.bin",)
 
 
@@ -62,7 +63,7 @@ def run(
     tokens_per_step: int | None = 100,
     **changes,
 ) -> str:
-    training = {"revision": "step{step}", "steps": steps or STEPS}
+    training = {"revision": "step{step}", "steps": steps or STEPS, "known_bad": [REPORT]}
     if tokens_per_step is not None:
         training["tokens_per_step"] = tokens_per_step
     entry = {
