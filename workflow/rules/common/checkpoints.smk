@@ -95,7 +95,9 @@ def last_checkpoint(name):
 
 def judged_checkpoints(wildcards):
     """What is known of each checkpoint before it is measured, as JSON."""
-    return json.dumps([list(vars(each).values()) for each in curve(wildcards.model).judged.values()])
+    return json.dumps(
+        [list(vars(each).values()) for each in curve(wildcards.model).judged.values()]
+    )
 
 
 def checkpoint_losses(wildcards):
