@@ -58,7 +58,7 @@ def test_a_broken_checkpoint_is_found_by_its_loss(tmp_path):
 
 def test_checkpoints_with_the_same_tensors_are_found_and_the_last_keeps_its_name(tmp_path):
     for revision, content in (("step0", "a"), ("step3", "b"), ("step4", "b")):
-        digests = {"w": ("F32", "4x4", content), "b": ("F32", "4", content)}
+        digests = {"w": ("F32", "4x4", 64 * content), "b": ("F32", "4", 64 * content)}
         write_tensor_digests(tmp_path / f"{revision}.tensors.csv", digests)
     last = [*CURVE[:-1], replace(CURVE[-1], is_last=True)]
     found = verdicts(tmp_path, SOUND, "flag", last)

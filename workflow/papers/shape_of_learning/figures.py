@@ -150,8 +150,8 @@ def training_profile(inputs: FigureInputs) -> Drawing:
     figure = Figure(figsize=(width, PANEL_HEIGHT + 0.4))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
     panels = figure.subplots(1, len(by_label), sharey=True, squeeze=False)[0]
-    _draw_steps(panels, list(by_label.values()))
-    for axes, label in zip(panels, by_label, strict=True):
+    for axes, (label, rows) in zip(panels, by_label.items(), strict=True):
+        _draw_steps(axes, rows)
         axes.set(title=label, xlabel="Layer (0 is the embedding output)")
         axes.xaxis.get_major_locator().set_params(integer=True)
     panels[0].set_ylabel(inputs.measures[0].label)
@@ -162,23 +162,11 @@ def training_profile(inputs: FigureInputs) -> Drawing:
     return Drawing(figure, table.drop(columns="hollow"), words)
 
 
-def _draw_steps(panels: Sequence[Axes], tables: Sequence[pd.DataFrame]) -> None:
-    """One line per step in the panel of each table, and the bar of the colours of all."""
-    steps = sorted({int(step) for table in tables for step in table["step"] if step > 0})
-    norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
-    for axes, table in zip(panels, tables, strict=True):
-        _draw_steps_of_one(axes, table, norm)
-    if norm:
-        mapped = ScalarMappable(norm, step_colours())
-        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
-        bar = panels[0].figure.colorbar(mapped, ax=list(panels), **words)
-        bar.outline.set_visible(False)
-        set_step_ticks(bar, steps)
-
-
-def _draw_steps_of_one(axes: Axes, table: pd.DataFrame, norm: LogNorm | None) -> None:
-    """One line per step; step 0 is grey and on top."""
+def _draw_steps(axes: Axes, table: pd.DataFrame) -> None:
+    """One line per step and the bar of their colours; step 0 is grey and on top."""
     colours = step_colours()
+    steps = sorted({int(step) for step in table["step"] if step > 0})
+    norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
     for step, rows in table.groupby("step"):
         style = LineStyle(to_hex(colours(norm(step))), "-", "o") if step else UNTRAINED
         if rows["hollow"].all():
@@ -188,6 +176,12 @@ def _draw_steps_of_one(axes: Axes, table: pd.DataFrame, norm: LogNorm | None) ->
             line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
             place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
             axes.legend([line], ["step 0, untrained"], **place)
+    if norm:
+        mapped = ScalarMappable(norm, colours)
+        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
+        bar = axes.figure.colorbar(mapped, ax=axes, **words)
+        bar.outline.set_visible(False)
+        set_step_ticks(bar, steps)
 
 
 def dimension_by_step(
