@@ -119,8 +119,9 @@ def misplaced_parts(
     A part that is the same in all steps is frozen and condemns nobody; so is one of which only two are known.
     Of a part that changes at half or more of the known steps, a value is held by one step only, or by the
     first ones in a row, where it has not moved yet. Where others share a value it belongs to the end among
-    them; if there is none, nothing tells whose it is, and all of them are condemned. A part that mostly stays
-    may change and stay again, but never return: the steps that differ between equal ones are wrong.
+    them; if there is none, nothing tells whose it is, and all of them are condemned, and with the first steps
+    also fewer ones that lie between. A part that mostly stays may change and stay again, but never return: the
+    steps that differ between equal ones are wrong.
     """
     values: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve:
@@ -147,10 +148,11 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[s
         if shared != list(range(len(shared))) and len(shared) > 1
         for place in shared
     }
-    # Where the first value comes again, it may not have moved yet, and what is between may be the stranger.
+    # Where the first value comes again before the end, it may not have moved yet, and what is between may be
+    # the stranger.
     first = places[held[0][1]]
     between = set(range(first[-1])).difference(first)
-    if len(between) < len(first):
+    if len(between) < len(first) and not {held[place][0] for place in first} & set(ends):
         found |= between
     return {held[place][0] for place in found} - set(ends)
 

@@ -54,17 +54,19 @@ class WeightListing:
         return not set(self.signatures()).isdisjoint(other.signatures())
 
     def shards(self) -> dict[str, str]:
-        """Hashes of the shards, as far as they are known, by name without "of"; none of a single file."""
-        if len(self.files) < 2:
-            return {}
-        return {_place(name): file.hash for name, file in self.files.items() if is_known(file.hash)}
+        """Hashes of the shards in any format, as far as they are known; none where all is one file.
+
+        Their names are without the number of shards, which says nothing of one of them.
+        """
+        return {
+            re.sub(r"-of-\d+", "", name): file.hash
+            for files in (self.files, self.other_format)
+            if len(files) > 1
+            for name, file in files.items()
+            if is_known(file.hash)
+        }
 
 
 def is_known(digest: str) -> bool:
     """Whether a hash has digits; ``git:`` alone says nothing and equals nothing."""
     return bool(digest.rpartition(":")[2])
-
-
-def _place(name: str) -> str:
-    """``pytorch_model-00001-of-00003.bin`` -> ``pytorch_model-00001.bin``, however many there are."""
-    return re.sub(r"-of-\d+", "", name)
