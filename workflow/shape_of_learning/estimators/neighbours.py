@@ -1,4 +1,4 @@
-"""Nearest neighbours and their distances: from a matrix product, and where that is too coarse from differences.
+"""Nearest neighbours: distances from a matrix product, and where that is too coarse from differences.
 
 A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but wrong by an amount
 that grows with the norms of x and y; differences give each distance right, but slowly. A bound on what

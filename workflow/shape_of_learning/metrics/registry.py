@@ -55,7 +55,7 @@ class Measure:
     of : {"vectors", "spectrum", "neighbours"}
         Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
         descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `measurement.neighbours`), float64.
+        (m, `neighbours`), float64.
     label, axis, description : str
         Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
         ``{parameter:percent}`` by it as a percentage.
@@ -68,7 +68,12 @@ class Measure:
     depends_on_n : bool
         Whether values of batches of different sizes cannot be compared.
     neighbours : int or str
-        How many nearest distances it needs, or the name of the parameter that says it.
+        How many nearest distances it is given, or the name of the parameter that says it; 0 for
+        ``measurement.neighbours``.
+    collapse : bool
+        Whether vectors that are equal count as one in its distances. Else it is given those of all n
+        vectors of the batch, (n, `neighbours`): zero to each other copy, and other neighbours as often as
+        they appear.
 
     Examples
     --------
@@ -86,6 +91,7 @@ class Measure:
     depends_on_n: bool = False
     neighbours: int | str = 0
     description: str = ""
+    collapse: bool = True
 
     def __post_init__(self) -> None:
         if self.of not in KINDS:
@@ -111,6 +117,7 @@ class Measure:
             parameters={**self.fixed, **parameters},
             neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
+            collapse=self.collapse,
             **words,
         )
 
@@ -126,8 +133,8 @@ class ChosenMeasure:
     parameters : mapping
         All arguments of the function but the first.
     neighbours : int
-        How many nearest distances it needs.
-    function, of, depends_on_n
+        How many nearest distances it is given.
+    function, of, depends_on_n, collapse
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -142,6 +149,7 @@ class ChosenMeasure:
     label: str = ""
     axis: str = ""
     description: str = ""
+    collapse: bool = True
 
     @property
     def module(self) -> str:
