@@ -67,10 +67,10 @@ def read_batches(path: Path) -> list[Batch]:
 
 def _read(group: h5py.Group) -> Batch:
     arrays = {name: dataset[()] for name, dataset in group.items()}
-    for name, array in arrays.items():
-        if array.dtype.kind == "u":  # NumPy is given no other indices without a copy
-            arrays[name] = array.astype(np.int64)
     kind = NeighbourLists if "distances" in arrays else Spectra
+    for name, array in arrays.items():
+        if array.dtype.kind == "u":  # other indices NumPy converts each time that it is given them
+            arrays[name] = array.astype(np.int64)
     windows = arrays.pop("windows")
     return Batch(int(group.attrs["n_unique"]), windows, kind(**arrays) if arrays else None)
 

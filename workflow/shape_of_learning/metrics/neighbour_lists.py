@@ -41,7 +41,7 @@ class NeighbourLists(NamedTuple):
 
         Returns
         -------
-        ndarray of float64, shape (m, k), or (n, k) in the order of the batch
+        ndarray of float64, shape (m, k) or (n, k)
             Ascending in each row; NaN where there is no such neighbour.
         """
         if collapse:
@@ -52,7 +52,12 @@ class NeighbourLists(NamedTuple):
         self, present: np.ndarray, nearest: np.ndarray, collapse: bool = True
     ) -> np.ndarray:
         """Rows of what :meth:`nearest` gives, of the vectors that are `present`, (n,) of bool."""
-        return nearest[self._copies(present) > 0 if collapse else present]
+        copies = self._copies(present)
+        if collapse:
+            return nearest[copies > 0]
+        # The rows of copies lie side by side, and are the same.
+        everyone = self._copies(np.ones(len(present), bool))
+        return nearest[np.repeat(everyone.cumsum() - everyone, copies)]
 
     def nearest_anew(self, present: np.ndarray, k: int, collapse: bool = True) -> np.ndarray:
         """:meth:`nearest`, of the vectors that are `present`, (n,) of bool, among themselves.
@@ -63,31 +68,25 @@ class NeighbourLists(NamedTuple):
             Without vectors of whose K neighbours fewer than k are left, unless all neighbours are known.
         """
         copies = self._copies(present)
-        rows = np.flatnonzero(copies)
-        others = (len(rows) if collapse else int(copies.sum())) - 1
+        there = copies > 0
+        others = int((there if collapse else copies).sum()) - 1
         if others < k:
-            nothing = np.full((others + 1, k), np.nan)
-            if others > 0:
-                existing = self.nearest_anew(present, others, collapse)
-                nothing = np.full((len(existing), k), np.nan)
-                nothing[:, :others] = existing
-            return nothing
-        m, searched = self.distances.shape
-        found, lacking = np.empty((m, k)), rows
-        # Of a margin, few lack neighbours; of these, all that were searched are looked at.
-        for columns in sorted({min(searched, searched_neighbours(k)), searched}):
-            first, enough = self._first(lacking, columns, copies, k, collapse)
-            found[lacking[enough]] = first
-            lacking = lacking[~enough]
-            if not len(lacking):
-                break
-        known = np.zeros(m, bool)
-        known[rows] = True
-        known[lacking] = False
+            if others < 1:
+                return np.full((others + 1, k), np.nan)
+            found = self.nearest_anew(present, others, collapse)
+            return np.pad(found, ((0, 0), (0, k - others)), constant_values=np.nan)
+        m, searched = len(there), min(self.distances.shape[1], len(there) - 1)
+        # With a margin, few vectors lack neighbours; for these, all that were searched are looked at.
+        columns = min(searched, searched_neighbours(k))
+        found, has = self._first(np.arange(m), columns, copies, k, collapse)
+        lacking = np.flatnonzero(there & ~has)
+        rows = np.flatnonzero(has)
+        if len(lacking) and columns < searched:
+            more, have = self._first(lacking, searched, copies, k, collapse)
+            found, rows = np.concatenate([found, more]), np.concatenate([rows, lacking[have]])
         if collapse:
-            return found[known]
-        owners = self.distinct_of[present]
-        return found[owners[known[owners]]]
+            return found
+        return np.repeat(found, copies[rows], axis=0)
 
     def near_duplicates(self) -> float:
         """Share of the distinct vectors whose second neighbour is ten times as far away as the first."""
@@ -101,22 +100,24 @@ class NeighbourLists(NamedTuple):
     def _first(
         self, rows: np.ndarray, columns: int, copies: np.ndarray, k: int, collapse: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The first k distances of rows that have so many in some columns, and which rows have."""
-        distances, indices = self.distances[rows, :columns], self.indices[rows, :columns]
+        """The first k distances of those rows that have so many in some columns, and which have."""
+        whole = len(rows) == len(self.distances)
+        some = slice(None) if whole else rows
+        distances, indices = self.distances[some, :columns], self.indices[some, :columns]
         if collapse:
-            is_there = (copies > 0).take(indices)
-            is_there &= ~np.isnan(distances)
-            available = np.count_nonzero(is_there, axis=1)
-            found = distances[is_there]
+            taken = (copies > 0)[indices]
+            taken[copies[some] == 0] = False
+            available = np.count_nonzero(taken, axis=1)
+            found = distances[taken]
         else:
             # The other copies of a vector come first.
-            counts = np.where(np.isnan(distances), 0, copies.take(indices))
-            counts = np.hstack([copies[rows, None] - 1, counts])
+            own = copies[some, None]
+            counts = np.hstack([own - 1, copies[indices]]) * (own > 0)
             available = counts.sum(axis=1)
-            with_zero = np.hstack([np.zeros((len(rows), 1)), distances])
+            with_zero = np.hstack([np.zeros((len(distances), 1)), distances])
             found = np.repeat(with_zero.ravel(), counts.ravel())
-        enough = available >= k
+        has = available >= k
         starts = np.cumsum(available) - available
-        if not enough.any():
-            return np.empty((0, k)), enough
-        return sliding_window_view(found, k)[starts[enough]], enough
+        if not has.any():
+            return np.empty((0, k)), has
+        return sliding_window_view(found, k)[starts[has]], has
