@@ -65,7 +65,7 @@ def _of_neighbours(
 
     left = [group_of != group for group in groups]
     rows = [without(lists.nearest_as_found(some, nearest, collapse)) for some in left]
-    anew = [without(lists.nearest_anew(some, k, collapse)) for some in left]
+    anew = [without(found) for found in lists.nearest_anew(left, k, collapse)]
     return value, rows, anew
 
 

@@ -1,5 +1,6 @@
 """Lists of nearest neighbours of a batch, and what they are without some of its vectors."""
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +19,9 @@ class NeighbourLists(NamedTuple):
     ----------
     distances : ndarray of float64, shape (m, K)
         Ascending. Where m <= K, NaN from column m - 1 on.
-    indices : ndarray of int64, shape (m, K)
+    indices : ndarray of int, shape (m, K)
         Which distinct vector is that far away.
-    distinct_of : ndarray of int64, shape (n,)
+    distinct_of : ndarray of int, shape (n,)
         Which distinct vector each of the n is.
     """
 
@@ -46,7 +47,8 @@ class NeighbourLists(NamedTuple):
         """
         if collapse:
             return self.distances[:, :k]
-        return self.nearest_anew(np.ones(len(self.distinct_of), bool), k, collapse=False)
+        (everyone,) = self.nearest_anew([np.ones(len(self.distinct_of), bool)], k, collapse=False)
+        return everyone
 
     def nearest_as_found(
         self, present: np.ndarray, nearest: np.ndarray, collapse: bool = True
@@ -59,34 +61,46 @@ class NeighbourLists(NamedTuple):
         everyone = self._copies(np.ones(len(present), bool))
         return nearest[np.repeat(everyone.cumsum() - everyone, copies)]
 
-    def nearest_anew(self, present: np.ndarray, k: int, collapse: bool = True) -> np.ndarray:
-        """:meth:`nearest`, of the vectors that are `present`, (n,) of bool, among themselves.
+    def nearest_anew(
+        self, presents: Iterable[np.ndarray], k: int, collapse: bool = True
+    ) -> Iterator[np.ndarray]:
+        """:meth:`nearest`, of some of the vectors among themselves.
 
-        Returns
-        -------
+        Parameters
+        ----------
+        presents : iterable of ndarray of bool, shape (n,)
+            Which vectors are there, each time.
+        k, collapse
+            As in :meth:`nearest`.
+
+        Yields
+        ------
         ndarray of float64, shape (at most m or n, k)
             Without vectors of whose K neighbours fewer than k are left, unless all neighbours are known.
         """
-        copies = self._copies(present)
-        there = copies > 0
-        others = int((there if collapse else copies).sum()) - 1
-        if others < k:
-            if others < 1:
-                return np.full((others + 1, k), np.nan)
-            found = self.nearest_anew(present, others, collapse)
-            return np.pad(found, ((0, 0), (0, k - others)), constant_values=np.nan)
-        m, searched = len(there), min(self.distances.shape[1], len(there) - 1)
+        m = len(self.distances)
         # With a margin, few vectors lack neighbours; for these, all that were searched are looked at.
-        columns = min(searched, searched_neighbours(k))
-        found, has = self._first(np.arange(m), columns, copies, k, collapse)
-        lacking = np.flatnonzero(there & ~has)
-        rows = np.flatnonzero(has)
-        if len(lacking) and columns < searched:
-            more, have = self._first(lacking, searched, copies, k, collapse)
-            found, rows = np.concatenate([found, more]), np.concatenate([rows, lacking[have]])
-        if collapse:
-            return found
-        return np.repeat(found, copies[rows], axis=0)
+        near, far = (self._first_columns(n) for n in (searched_neighbours(k), m - 1))
+        for present in presents:
+            copies = self._copies(present)
+            others = int(np.count_nonzero(copies) if collapse else copies.sum()) - 1
+            existing = max(min(k, others), 0)
+            rows = np.flatnonzero(copies)
+            if not existing:
+                yield np.full((others + 1, k), np.nan)
+                continue
+            found, has = _first(*near, copies, copies, existing, collapse)
+            lacking = rows[~has[rows]]
+            rows = np.flatnonzero(has)
+            if len(lacking) and far[0].shape[1] > near[0].shape[1]:
+                distances, indices = far[0][lacking], far[1][lacking]
+                more, have = _first(distances, indices, copies, copies[lacking], existing, collapse)
+                found, rows = np.concatenate([found, more]), np.concatenate([rows, lacking[have]])
+            if not collapse:
+                found = np.repeat(found, copies[rows], axis=0)
+            if existing < k:
+                found = np.pad(found, ((0, 0), (0, k - existing)), constant_values=np.nan)
+            yield found
 
     def near_duplicates(self) -> float:
         """Share of the distinct vectors whose second neighbour is ten times as far away as the first."""
@@ -97,27 +111,40 @@ class NeighbourLists(NamedTuple):
         """How many of the present vectors are each distinct one, (m,)."""
         return np.bincount(self.distinct_of[present], minlength=len(self.distances))
 
-    def _first(
-        self, rows: np.ndarray, columns: int, copies: np.ndarray, k: int, collapse: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The first k distances of those rows that have so many in some columns, and which have."""
-        whole = len(rows) == len(self.distances)
-        some = slice(None) if whole else rows
-        distances, indices = self.distances[some, :columns], self.indices[some, :columns]
-        if collapse:
-            taken = (copies > 0)[indices]
-            taken[copies[some] == 0] = False
-            available = np.count_nonzero(taken, axis=1)
-            found = distances[taken]
-        else:
-            # The other copies of a vector come first.
-            own = copies[some, None]
-            counts = np.hstack([own - 1, copies[indices]]) * (own > 0)
-            available = counts.sum(axis=1)
-            with_zero = np.hstack([np.zeros((len(distances), 1)), distances])
-            found = np.repeat(with_zero.ravel(), counts.ravel())
-        has = available >= k
-        starts = np.cumsum(available) - available
-        if not has.any():
-            return np.empty((0, k)), has
-        return sliding_window_view(found, k)[starts[has]], has
+    def _first_columns(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distances and indices of so many neighbours, of those that exist."""
+        columns = min(number, self.distances.shape[1], len(self.distances) - 1)
+        if columns == self.distances.shape[1]:
+            return self.distances, self.indices
+        # Many times it is faster to look at what lies side by side, by indices of NumPy's own type.
+        return self.distances[:, :columns].copy(), self.indices[:, :columns].astype(np.intp)
+
+
+def _first(
+    distances: np.ndarray,
+    indices: np.ndarray,
+    copies: np.ndarray,
+    own: np.ndarray,
+    k: int,
+    collapse: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first k distances to vectors that are there, of rows that have so many, and which have.
+
+    `copies`, (m,), says how often each distinct vector is there, `own` likewise those whose rows are given.
+    """
+    if collapse:
+        taken = (copies > 0)[indices]
+        taken[own == 0] = False
+        available = np.count_nonzero(taken, axis=1)
+        found = distances[taken]
+    else:
+        # The other copies of a vector come first.
+        counts = np.hstack([own[:, None] - 1, copies[indices]]) * (own[:, None] > 0)
+        available = counts.sum(axis=1)
+        with_zero = np.hstack([np.zeros((len(distances), 1)), distances])
+        found = np.repeat(with_zero.ravel(), counts.ravel())
+    has = available >= k
+    starts = np.cumsum(available) - available
+    if not has.any():
+        return np.empty((0, k)), has
+    return sliding_window_view(found, k)[starts[has]], has
