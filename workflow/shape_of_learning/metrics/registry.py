@@ -55,7 +55,7 @@ class Measure:
     of : {"vectors", "spectrum", "neighbours"}
         Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
         descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `measurement.neighbours`), float64.
+        (m, `neighbours`), float64.
     label, axis, description : str
         Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
         ``{parameter:percent}`` by it as a percentage.
@@ -68,7 +68,16 @@ class Measure:
     depends_on_n : bool
         Whether values of batches of different sizes cannot be compared.
     neighbours : int or str
-        How many nearest distances it needs, or the name of the parameter that says it.
+        How many nearest distances it is given, or the name of the parameter that says it; 0 for
+        ``measurement.neighbours``.
+    leaving_out : str
+        Of a measure of vectors: a function in the same module that finds the values without each of some
+        sets of rows faster than by measuring again and again. It is given a list of their row numbers
+        besides, and returns the value and those without each set.
+    collapse : bool
+        Whether vectors that are equal count as one in its distances. Else it is given those of all n
+        vectors of the batch, (n, `neighbours`): zero to each other copy, and other neighbours as often as
+        they appear.
 
     Examples
     --------
@@ -86,6 +95,8 @@ class Measure:
     depends_on_n: bool = False
     neighbours: int | str = 0
     description: str = ""
+    leaving_out: str = ""
+    collapse: bool = True
 
     def __post_init__(self) -> None:
         if self.of not in KINDS:
@@ -111,6 +122,8 @@ class Measure:
             parameters={**self.fixed, **parameters},
             neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
+            leaving_out=self.leaving_out,
+            collapse=self.collapse,
             **words,
         )
 
@@ -126,8 +139,8 @@ class ChosenMeasure:
     parameters : mapping
         All arguments of the function but the first.
     neighbours : int
-        How many nearest distances it needs.
-    function, of, depends_on_n
+        How many nearest distances it is given.
+    function, of, depends_on_n, leaving_out, collapse
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -142,6 +155,8 @@ class ChosenMeasure:
     label: str = ""
     axis: str = ""
     description: str = ""
+    leaving_out: str = ""
+    collapse: bool = True
 
     @property
     def module(self) -> str:
@@ -156,15 +171,24 @@ class ChosenMeasure:
         InputError
             If there is no such function.
         """
-        module, _, name = self.function.partition(":")
+        function = self._function(self.function.partition(":")[2])
+        return lambda taken: float(function(taken, **self.parameters))
+
+    def load_leaving_out(self) -> Callable[[Any, list[Any]], tuple[float, Any]] | None:
+        """Import the function that also measures without sets of rows, if there is one; errors likewise."""
+        if not self.leaving_out:
+            return None
+        function = self._function(self.leaving_out)
+        return lambda taken, parts: function(taken, parts, **self.parameters)
+
+    def _function(self, name: str) -> Callable[..., Any]:
         try:
-            function = getattr(import_module(module), name)
+            return getattr(import_module(self.module), name)
         except (ImportError, AttributeError) as error:
             raise InputError(
-                f"measure `{self.name}`: {self.function} cannot be imported ({error}); correct its entry, or "
-                "install its package where jobs run"
+                f"measure `{self.name}`: {self.module}:{name} cannot be imported ({error}); correct its "
+                "entry, or install its package where jobs run"
             ) from error
-        return lambda taken: float(function(taken, **self.parameters))
 
     def without_words(self) -> "ChosenMeasure":
         """What its values depend on, and nothing else."""
@@ -194,7 +218,15 @@ _COMBINE = ("mean", "median", "harmonic")
 
 def _isotropy(function: str, center: bool, label: str, axis: str, description: str) -> Measure:
     where = f"shape_of_learning.estimators.{function}:{function}"
-    return Measure(where, "vectors", label, axis, fixed={"center": center}, description=description)
+    return Measure(
+        where,
+        "vectors",
+        label,
+        axis,
+        fixed={"center": center},
+        description=description,
+        leaving_out="leaving_out",
+    )
 
 
 def _two_nn(kept: float, label: str) -> Measure:
