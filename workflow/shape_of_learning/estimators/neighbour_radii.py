@@ -13,8 +13,11 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators.arrays import as_matrix
 
 
-def nearest(distances: ArrayLike, k: int) -> np.ndarray:
-    """Check `distances` and return its first `k` columns, NaN where there is no such neighbour."""
+def nearest(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarray:
+    """Check `distances` and return its first `k` columns, NaN where there is no such neighbour.
+
+    Only with `copies`, neighbours may be copies, at distance zero.
+    """
     r = as_matrix(distances, "distances", finite=False)
     m, columns = r.shape
     if k > columns:
@@ -25,9 +28,11 @@ def nearest(distances: ArrayLike, k: int) -> np.ndarray:
     if (missing & ~absent).any():
         raise ValueError("distances holds NaN in a column whose neighbours exist")
     present = r[:, ~absent]
-    if not (np.isfinite(present) & (present > 0)).all():
+    if not (np.isfinite(present) & ((present >= 0) if copies else (present > 0))).all():
         raise ValueError(
-            "distances must be positive and finite; distinct vectors have no distance 0"
+            "distances must be finite and not negative"
+            if copies
+            else "distances must be positive and finite; distinct vectors have no distance 0"
         )
     if (np.diff(r, axis=1) < 0).any():
         raise ValueError("distances must ascend within every row")

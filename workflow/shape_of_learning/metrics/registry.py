@@ -55,7 +55,7 @@ class Measure:
     of : {"vectors", "spectrum", "neighbours"}
         Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
         descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `measurement.neighbours`), float64.
+        (m, `measurement.neighbours`), float64 (see `collapse`).
     label, axis, description : str
         Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
         ``{parameter:percent}`` by it as a percentage.
@@ -69,6 +69,10 @@ class Measure:
         Whether values of batches of different sizes cannot be compared.
     neighbours : int or str
         How many nearest distances it needs, or the name of the parameter that says it.
+    collapse : bool
+        Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
+        all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
+        :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
 
     Examples
     --------
@@ -86,10 +90,13 @@ class Measure:
     depends_on_n: bool = False
     neighbours: int | str = 0
     description: str = ""
+    collapse: bool = True
 
     def __post_init__(self) -> None:
         if self.of not in KINDS:
             raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
+        if not self.collapse and (self.of, self.neighbours) != ("neighbours", 2):
+            raise ValueError("`collapse` may be false for a measure of two neighbours only")
         if ":" not in self.function:
             raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
         self.chosen(
@@ -111,6 +118,7 @@ class Measure:
             parameters={**self.fixed, **parameters},
             neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
+            collapse=self.collapse,
             **words,
         )
 
@@ -127,7 +135,7 @@ class ChosenMeasure:
         All arguments of the function but the first.
     neighbours : int
         How many nearest distances it needs.
-    function, of, depends_on_n
+    function, of, depends_on_n, collapse
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -142,6 +150,7 @@ class ChosenMeasure:
     label: str = ""
     axis: str = ""
     description: str = ""
+    collapse: bool = True
 
     @property
     def module(self) -> str:
@@ -197,30 +206,19 @@ def _isotropy(function: str, center: bool, label: str, axis: str, description: s
     return Measure(where, "vectors", label, axis, fixed={"center": center}, description=description)
 
 
-def _two_nn(kept: float, label: str) -> Measure:
-    return Measure(
-        "shape_of_learning.estimators.two_nn:two_nn",
-        "neighbours",
-        label,
-        "Intrinsic dimension",
-        {"kept": kept},
-        {"kept": _KEPT},
-        depends_on_n=True,
-        neighbours=2,
-        description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
-    )
+def _dimension(function: str, label: str, **others: Any) -> Measure:
+    where = f"shape_of_learning.estimators.{function}:{function}"
+    axis = "Intrinsic dimension"
+    return Measure(where, "neighbours", label, axis, depends_on_n=True, **others)
 
 
 def _local(function: str, k: int, combine: str) -> Measure:
     label = function.upper()
-    return Measure(
-        f"shape_of_learning.estimators.{function}:{function}",
-        "neighbours",
+    return _dimension(
+        function,
         label,
-        "Intrinsic dimension",
-        {"k": k, "combine": combine},
-        {"k": _K, "combine": _COMBINE},
-        depends_on_n=True,
+        parameters={"k": k, "combine": combine},
+        allowed={"k": _K, "combine": _COMBINE},
         neighbours="k",
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
@@ -241,11 +239,30 @@ MEASURES: dict[str, Measure] = {
     "average_cosine_centered": _isotropy(
         "average_cosine", True, "Average cosine, centred", "Average cosine", ""
     ),
-    "two_nn": _two_nn(0.9, "TwoNN"),
-    "two_nn_authors": _two_nn(0.2, "TwoNN (lowest {kept:percent})"),
+    "two_nn": _dimension(
+        "two_nn",
+        "TwoNN",
+        parameters={"kept": 0.9},
+        allowed={"kept": _KEPT},
+        neighbours=2,
+        description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
+    ),
+    "two_nn_authors": _dimension(
+        "two_nn_authors",
+        "TwoNN (authors' code)",
+        neighbours=2,
+        collapse=False,
+        description="TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
+    ),
     "mada": _local("mada", 20, "mean"),
     "mom": _local("mom", 100, "mean"),
     "mle": _local("mle", 20, "harmonic"),
+    **{
+        f"gride_{n1}": _dimension(
+            "gride", f"Gride (n1 = {n1})", fixed={"n1": n1}, neighbours=2 * n1
+        )
+        for n1 in (1, 2, 4, 8, 16, 32, 64)
+    },
 }
 
 
