@@ -27,7 +27,7 @@ ALL = {
     for name, entry in {**MEASURES, "total_variance": TOTAL_VARIANCE}.items()
 }
 OF_VECTORS = {name: chosen for name, chosen in ALL.items() if chosen.of == "vectors"}
-NEIGHBOURS, BATCH_VECTORS = 100, 300
+NEIGHBOURS, BATCH_VECTORS = 128, 300
 
 
 def dump(folder, *layers):

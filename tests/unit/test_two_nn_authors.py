@@ -20,7 +20,7 @@ THEIR_ROUNDING = 1e-6
 
 @pytest.fixture(scope="module")
 def theirs():
-    """Their function. The package itself cannot be imported: it imports a module of its own by a wrong name."""
+    """Their function; the package itself cannot be imported, it looks for its own module in a wrong place."""
     package = importlib.util.find_spec("llm_microscope")
     if package is None:
         pytest.skip("llm-microscope, the authors' code, is not installed")
