@@ -27,7 +27,7 @@ ALL = {
     for name, entry in {**MEASURES, "total_variance": TOTAL_VARIANCE}.items()
 }
 OF_VECTORS = {name: chosen for name, chosen in ALL.items() if chosen.of == "vectors"}
-NEIGHBOURS, BATCH_VECTORS = 128, 300
+NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES = 128, 300, 700
 
 
 def dump(folder, *layers):
@@ -38,6 +38,7 @@ def dump(folder, *layers):
         with h5py.File(folder / f"layer_{number}.h5", "w") as file:
             file["embeddings"] = X.astype(np.float32)
             file["positions"] = positions
+            file["token_ids"] = np.arange(len(X)) % TOKEN_TYPES
             file["special"] = positions == 0
     return folder
 
@@ -136,6 +137,18 @@ def test_selected_rows_are_measured_as_if_there_were_no_others(tmp_path, name):
         rows = measured(dump(tmp_path / f"{number}/dump", X), name, selection)
         values = [(int(row[2]), int(row[3]), float(row[4])) for row in rows]
         assert values == list(expected(name, 0, X[kept]))
+
+
+@pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
+def test_one_vector_of_each_token_type_is_measured(tmp_path, name):
+    X, _ = clouds()
+    token_ids, none = np.arange(len(X)) % TOKEN_TYPES, np.zeros(len(X), bool)
+    selection = Selection(token_types="one", seed=5)
+    kept = selection.rows(none, np.zeros(len(X)), token_ids)
+    assert len(kept) == TOKEN_TYPES
+    rows = measured(dump(tmp_path / "dump", X), name, selection)
+    values = [(int(row[2]), int(row[3]), float(row[4])) for row in rows]
+    assert values == list(expected(name, 0, X[kept]))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
