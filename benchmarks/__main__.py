@@ -14,21 +14,22 @@ from pathlib import Path
 
 from benchmarks.machine import record_machine
 from benchmarks.results import RESULTS, Results, write_results
-from benchmarks.table_list import TABLES
+from benchmarks.table_list import STATISTICS, TABLES
 from benchmarks.targets import require_agreement
 from shape_of_learning.errors import InputError
 from shape_of_learning.script_arguments.running import run
 
 logger = logging.getLogger("shape_of_learning")
+EVERY_TABLE = (*TABLES, *STATISTICS)
 
 
 def main(
     tables: list[str], tiny: bool, repeats: int | None, folder: Path | None, output: Path
 ) -> None:
     """Measure `tables`, all if none is named."""
-    if unknown := set(tables) - set(TABLES):
-        raise InputError(f"there is no table {min(unknown)}; choose among {', '.join(TABLES)}")
-    for name in tables or TABLES:
+    if unknown := set(tables) - set(EVERY_TABLE):
+        raise InputError(f"there is no table {min(unknown)}; choose among {', '.join(EVERY_TABLE)}")
+    for name in tables or EVERY_TABLE:
         logger.info("%s", name)
         table = import_module(f"benchmarks.tables.{name}")
         record = record_machine()
@@ -44,7 +45,7 @@ def main(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(EVERY_TABLE))
     parser.add_argument("--tiny", action="store_true", help="only show that everything runs")
     parser.add_argument("--repeats", type=int, help="at most; the median counts")
     parser.add_argument("--folder", type=Path, help="for temporary files, up to 8 GB")

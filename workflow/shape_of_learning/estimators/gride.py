@@ -43,8 +43,8 @@ def gride(distances: ArrayLike, n1: int) -> float:
 
     Notes
     -----
-    A tight cluster of more than `n1` and at most 2 `n1` vectors, such as those of one special token, lowers the
-    estimate much: their ratios are large, and the likelihood believes them.
+    A tight cluster of more than `n1` and at most 2 `n1` vectors, such as those of one special token, lowers
+    the estimate much: their ratios are large, and the likelihood believes them.
 
     Every term falls as d grows, which makes the root unique: it lies between :math:`1 / n_1` and 1 times
     :math:`m / \sum_i \ln \mu_i`. A tie, :math:`\mu = 1`, enters as such.
