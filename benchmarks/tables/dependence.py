@@ -51,7 +51,9 @@ def size_of(vectors: int, windows: int) -> str:
     return f"MiniLM, {vectors:,} vectors of {windows:,} windows"
 
 
-GAUSSIAN = f"Gaussian cloud of {DIMENSION} dimensions, {VECTORS:,} vectors"
+def gaussian_of(vectors: int) -> str:
+    """How it calls a Gaussian cloud."""
+    return f"Gaussian cloud of {DIMENSION} dimensions, {vectors:,} vectors"
 
 
 def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
@@ -73,9 +75,9 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     for vectors, windows in dict.fromkeys(cells):
         clouds = _draws_of_windows(X, window_of, windows, vectors, draws)
         rows += _rows(size_of(vectors, windows), clouds)
-    stream = random_stream(0, "gaussian")
-    n = 400 if tiny else VECTORS
-    return rows + _rows(GAUSSIAN, (stream.standard_normal((n, DIMENSION)) for _ in range(draws)))
+    n, stream = 400 if tiny else VECTORS, random_stream(0, "gaussian")
+    clouds = (stream.standard_normal((n, DIMENSION)) for _ in range(draws))
+    return rows + _rows(gaussian_of(n), clouds)
 
 
 def _draws_of_windows(
@@ -105,6 +107,7 @@ def _rows(size: str, clouds: Iterator[np.ndarray]) -> list[Measured]:
 def draw(results: Results) -> "Figure":
     """Dimension against the number of windows, the number of vectors and n1."""
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullLocator
 
     figure, panels = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
     by_windows = {w: size_of(VECTORS, w) for w in WINDOWS}
@@ -113,7 +116,7 @@ def draw(results: Results) -> "Figure":
         for name in ESTIMATORS:
             points = _points(results, {x: (size, name) for x, size in sizes.items()})
             axis.errorbar(*points, marker="o", markersize=3, label=name)
-    for size in (size_of(VECTORS, PROTOCOL_WINDOWS), GAUSSIAN):
+    for size in (size_of(VECTORS, PROTOCOL_WINDOWS), gaussian_of(VECTORS)):
         of_scale = {n1: (size, name) for n1, name in zip(SCALES, GRIDE, strict=True)}
         label = size.partition(",")[0]
         panels[2].errorbar(*_points(results, of_scale), marker="o", markersize=3, label=label)
@@ -125,11 +128,14 @@ def draw(results: Results) -> "Figure":
     for axis, label in zip(panels, words, strict=True):
         if any(len(line.get_xdata()) for line in axis.lines):
             axis.set_xscale("log", base=2)
+            axis.xaxis.set_minor_locator(NullLocator())
         axis.xaxis.set_major_formatter("{x:g}")
         axis.set(xlabel=label, ylim=(0, None))
     panels[0].set_ylabel("Intrinsic dimension")
-    panels[1].legend(frameon=False, fontsize=7)
-    panels[2].legend(frameon=False, fontsize=7)
+    panels[0].set_xticks(WINDOWS)
+    for axis, columns in ((panels[1], 2), (panels[2], 1)):
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": columns}
+        axis.legend(frameon=False, fontsize=7, **below)
     figure.suptitle(TITLE, x=0.01, ha="left", fontsize=11)
     return figure
 
