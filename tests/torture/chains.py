@@ -53,6 +53,7 @@ def small(checkout: Checkout) -> list[str]:
         "figures": {
             **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
             "anisotropy_measures": [],
+            "dimension_by_scale": [],
             "figure_1": list(models),
             "loss_by_step": ["pretrained"],
             "table_1": ["pretrained"],

@@ -68,7 +68,7 @@ def test_without_a_token_gated_models_fail_if_that_is_asked_for():
 def test_a_figure_without_its_models_is_left_out_and_named():
     settings = paper() | {"models": ["gpt2"]}
     configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
-    assert set(configuration.figures) == {"figure_1", "anisotropy_measures"}
+    assert set(configuration.figures) == {"figure_1", "anisotropy_measures", "dimension_by_scale"}
     left_out = [notice.split()[0] for notice in configuration.notices]
     assert left_out == ["figure_2", "figure_3", "figure_4", "figure_5", "loss_by_step", "table_1"]
 
@@ -76,10 +76,14 @@ def test_a_figure_without_its_models_is_left_out_and_named():
 def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
     settings = paper() | {"models": ["gpt2"]}
     settings["measurement"]["estimators"] = ["mle"]
-    settings["figures"]["anisotropy_measures"] = []
+    settings["figures"] |= {"anisotropy_measures": [], "dimension_by_scale": []}
     configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
     assert configuration.estimators == ("mle",)
     assert set(configuration.measures) == {"mle", "anisotropy"}
+    settings["figures"]["dimension_by_scale"] = ["gpt2"]
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
+    gride = {f"gride_{n1}" for n1 in (1, 2, 4, 8, 16, 32, 64)}
+    assert set(configuration.measures) == {"mle", "anisotropy", *gride}
 
 
 def test_the_demo_draws_every_figure():
@@ -95,6 +99,7 @@ def test_the_demo_draws_every_figure():
         ("sampling", "windows", "many", "`sampling.windows`: 'many' is not of type 'integer'"),
         ("sampling", "windows", 0, "`sampling.windows`: 0 is less than the minimum of 1"),
         ("measurement", "first_token", "no", "must be one of `keep`, `drop`"),
+        ("measurement", "token_types", "keep", "must be one of `all`, `one`"),
         ("measurement", "parameters", {"mom": {"k": 1}}, "`measurement.parameters.mom.k` is 1"),
         ("measurement", "batch_vectors", 100, "`measurement.batch_vectors` is 100"),
         (

@@ -23,6 +23,7 @@ LISTS = NeighbourLists(
     np.arange(1.0, 7.0).reshape(3, 2),
     np.array([[1, 2], [0, 2], [0, 1]]),
     np.array([0, 1, 2, 0, 1]),
+    np.float64(2),
 )
 OTHER_LISTS = LISTS._replace(distances=LISTS.distances + 1)
 
@@ -46,7 +47,7 @@ def test_batches_are_read_as_they_were_written(tmp_path):
 @pytest.mark.parametrize(("m", "bytes_each"), [(200, 1), (60_000, 2), (70_000, 4)])
 def test_indices_take_as_few_bytes_as_they_fit_in(tmp_path, m, bytes_each):
     indices = np.arange(m)[:, None]
-    lists = NeighbourLists(np.ones((m, 1)), indices, indices[:, 0])
+    lists = NeighbourLists(np.ones((m, 1)), indices, indices[:, 0], np.float64(2))
     write_batches(tmp_path / "n.h5", [Batch(m, np.zeros(m, int), lists)])
     with h5py.File(tmp_path / "n.h5") as file:
         assert file["batch_0/indices"].dtype.itemsize == bytes_each

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from clouds import ball, embedded, gaussian, hidden_states, rotation
-from shape_of_learning import mada, mle, mom, nearest_distances, two_nn
+from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
 from shape_of_learning.estimators.arrays import distinct_rows
+from shape_of_learning.estimators.two_nn_authors import two_nn_authors
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -14,13 +15,15 @@ pytestmark = pytest.mark.filterwarnings("error")
 # Every estimator as the workflow calls it, and the variants that its arguments make.
 ESTIMATORS = {
     "two_nn": two_nn,
-    "two_nn_authors": lambda r: two_nn(r, kept=0.2),
+    "two_nn_few": lambda r: two_nn(r, kept=0.2),
     "mada": mada,
     "mada_median": lambda r: mada(r, combine="median"),
     "mom": mom,
     "mom_harmonic": lambda r: mom(r, combine="harmonic"),
     "mle": mle,
     "mle_mean": lambda r: mle(r, combine="mean"),
+    "gride_1": lambda r: gride(r, 1),
+    "gride_32": lambda r: gride(r, 32),
 }
 
 
@@ -58,6 +61,52 @@ def test_local_estimators_follow_their_formula(estimator, pointwise):
     assert estimator(R, k=5, combine="median") == pytest.approx(np.median(pointwise), rel=1e-12)
     harmonic = 1 / np.mean(1 / np.array(pointwise))
     assert estimator(R, k=5, combine="harmonic") == pytest.approx(harmonic, rel=1e-12)
+
+
+@pytest.mark.parametrize("n1", [1, 2, 9, 64])
+@pytest.mark.parametrize("d", [1e-2, 1.0, 40.0, 1e6])
+def test_gride_is_where_the_likelihood_is_greatest(n1, d):
+    x = -np.log(random_stream(0, "ratios").beta(n1, n1, 300)) / d
+    # A tie, which the likelihood in d allows.
+    x[0] = 0 if n1 == 1 else x[0]
+    r = np.repeat([np.ones(300), np.exp(x)], n1, axis=0).T
+
+    def log_likelihood(d):
+        powers = (n1 - 1) * np.log(np.expm1(d * x)) if n1 > 1 else 0
+        return np.sum(np.log(d) + powers - ((2 * n1 - 1) * d + 1) * x)
+
+    found = gride(r, n1)
+    assert found == pytest.approx(d, rel=0.5)
+    # At its top it is flat to second order: 1e-3 away it has fallen by at least 1e-6 * 300 / 2.
+    best = log_likelihood(found)
+    assert best - log_likelihood(found * 1.001) > 1e-4
+    assert best - log_likelihood(found / 1.001) > 1e-4
+    step = 1e-5
+    slope = (log_likelihood(found * (1 + step)) - log_likelihood(found * (1 - step))) / (2 * step)
+    # Differences of sums of rounded terms, the largest of which are 127 * 300 * ln 2.
+    assert abs(slope) < 1e-2
+
+
+def test_gride_of_the_nearest_two_is_one_over_the_mean_logarithm():
+    expected = 1 / np.mean(np.log(R[:, 1] / R[:, 0]))
+    assert gride(R, 1) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n1", [1, 2, 16])
+def test_gride_takes_ties_as_they_are_and_nothing_but_ties_as_undefined(n1):
+    tied, free = np.ones((1, 2 * n1)), np.repeat([[1.0, 2.0]], n1, axis=1)
+    some = gride(np.vstack([tied, free]), n1)
+    assert gride(free, n1) < some < math.inf
+    assert math.isnan(gride(tied, n1))
+
+
+@pytest.mark.parametrize("n1", [1, 2, 64])
+@pytest.mark.parametrize("ratio", [1 + 1e-9, 1e300])
+def test_gride_of_extreme_ratios(n1, ratio):
+    """All ratios equal: t / (exp(t) - 1) and n1 t, of one t for all, say where it is."""
+    found = gride(np.repeat([[1.0, ratio]], n1, axis=1).repeat(5, axis=0), n1)
+    t = found * math.log(ratio)
+    assert 1 + (n1 - 1) * t / math.expm1(t) == pytest.approx(n1 * t, rel=1e-12)
 
 
 @pytest.mark.parametrize("estimator", [mada, mom, mle])
@@ -167,6 +216,13 @@ NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])
         (lambda: mle(R, k=1), "^k must be at least 2, not 1"),
         (lambda: mle(R, k=2.5), "^k must be a whole number, not 2.5"),
         (lambda: mle(R, k=5, combine="mode"), "^combine must be .* but is 'mode'"),
+        (lambda: gride(R, 3), "^k=6 neighbours are needed, but distances has 5 columns"),
+        (lambda: gride(R, 0), "^n1 must be at least 1, not 0"),
+        (lambda: gride(R, 1.5), "^n1 must be a whole number, not 1.5"),
+        (lambda: gride(R - 1, 1), "^distances must be positive"),
+        (lambda: two_nn_authors(R - 2), "^distances must be finite and not negative"),
+        (lambda: two_nn_authors(R[:, ::-1]), "^distances must ascend"),
+        (lambda: two_nn_authors(R[:, :1]), "^k=2 neighbours are needed"),
         (lambda: two_nn(R[0]), "^distances must have two dimensions"),
         (lambda: two_nn(R[:, ::-1]), "^distances must ascend"),
         (lambda: two_nn(R - 1), "^distances must be positive"),

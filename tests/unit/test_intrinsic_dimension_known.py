@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clouds import ball, embedded, gaussian, hidden_states, sphere, swiss_roll
-from shape_of_learning import mada, mle, mom, nearest_distances, two_nn
+from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
 from shape_of_learning.random_streams import random_stream
 
 N = 4096
@@ -56,6 +56,62 @@ def test_local_estimators_have_the_bias_of_the_exact_model(estimator, k, combine
     error = found.std(ddof=1) / math.sqrt(groups)
     # Known to three decimals.
     assert abs(found.mean() - 1 - bias) < 0.0005 + 4 * error
+
+
+@pytest.mark.parametrize(
+    ("n1", "relative_sd"), [(1, 0.015625), (2, 0.0112626), (8, 0.0056425), (64, 0.0019928)]
+)
+def test_gride_has_the_mean_and_spread_of_its_exact_model(n1, relative_sd):
+    # mu^-d, with mu = r_{2 n1} / r_{n1}, follows a Beta(n1, n1) law.
+    d, repetitions, stream = 7.0, 400, random_stream(0, "exact model")
+    ratios = stream.beta(n1, n1, (repetitions, N)) ** (-1 / d)
+    found = np.array([gride(np.repeat([np.ones(N), mu], n1, axis=0).T, n1) / d for mu in ratios])
+    # Known: the spread from the information of one ratio, the mean to 1 / N, of which the middle is taken.
+    error = 4 * relative_sd / math.sqrt(repetitions)
+    assert abs(found.mean() - 1 - 0.5 / N) < 0.5 / N + error
+    assert abs(found.std(ddof=1) / relative_sd - 1) < 4 / math.sqrt(2 * repetitions)
+
+
+# DADApy 0.3.4 (with NumPy 1.26), for n1 = 1, 2, 4, ..., 64:
+#     dadapy.Data(cloud).return_id_scaling_gride(range_max=128)[0]
+GRIDE_OF_DADAPY = {
+    "ball of 5": [
+        *(4.484364433766605, 4.607834633456574, 4.485411355708871, 4.430020477105601),
+        *(4.381652462183994, 4.257228356300883, 4.07503727926445),
+    ],
+    "gaussian of 20": [
+        *(15.934241856326086, 15.664709398315548, 14.765362646379014, 14.151167314902267),
+        *(13.529720771318448, 12.30769289783193, 11.029004870757547),
+    ],
+}
+
+
+def cloud_of_dadapy(name):
+    if name == "gaussian of 20":
+        return np.random.default_rng(2).standard_normal((1000, 20))
+    stream = np.random.default_rng(1)
+    X = stream.standard_normal((1000, 5))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X * stream.random((1000, 1)) ** (1 / 5)
+
+
+@pytest.mark.parametrize("name", GRIDE_OF_DADAPY)
+def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count(name):
+    """It takes m - 1 for m in the likelihood, and solves it to 1e-7 in d."""
+    r, m = nearest_distances(cloud_of_dadapy(name), 128), 1000
+    found = np.array([gride(r, 2**i) for i in range(7)])
+    larger = found / GRIDE_OF_DADAPY[name] - 1
+    assert larger[0] == pytest.approx(1 / (m - 1), rel=1e-3)
+    assert (np.abs(larger - 0.5 / m) < 0.51 / m).all()
+    # The term shrinks against the others, whose information grows with n1.
+    assert (np.diff(larger) < 0).all()
+
+
+@pytest.mark.parametrize(("d", "n1"), [(1, 1), (2, 8), (4, 2), (4, 16)])
+def test_gride_finds_the_dimension_of_a_sphere_at_every_scale(d, n1):
+    # As for TwoNN below, but that neighbourhoods of 2 n1 overlap: there are at least N / (2 n1) apart.
+    found = gride(nearest_distances(embedded(sphere(N, d), 30), 2 * n1), n1)
+    assert found == pytest.approx(d, rel=4 * math.sqrt(2 * n1 / N) + 0.01)
 
 
 # TwoNN, MADA, MOM and MLE by scikit-dimension 0.5.0 on one other draw of 4096 vectors, which has the

@@ -2,6 +2,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 
 import find_neighbours
 import find_spectra
@@ -12,6 +13,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spectrum import spectrum
+from shape_of_learning.estimators.two_nn_authors import mean_distance_to_mean
 from shape_of_learning.metrics.batch_files import write_batches
 from shape_of_learning.metrics.batches import (
     Batch,
@@ -40,7 +42,7 @@ ALL = {
     for name, entry in {**MEASURES, "total_variance": TOTAL_VARIANCE}.items()
 }
 OF_VECTORS = {name: chosen for name, chosen in ALL.items() if chosen.of == "vectors"}
-NEIGHBOURS, BATCH_VECTORS = 100, 300
+NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES = 128, 300, 700
 PROTOCOL = SamplingProtocol(windows=20, window_characters=0, seed=0)
 
 
@@ -52,6 +54,7 @@ def dump(folder, *layers):
         with h5py.File(folder / f"layer_{number}.h5", "w") as file:
             file["embeddings"] = X.astype(np.float32)
             file["positions"] = positions
+            file["token_ids"] = np.arange(len(X)) % TOKEN_TYPES
             file["special"] = positions == 0
             file["windows"] = np.arange(len(X)) // 50
     return folder
@@ -81,6 +84,12 @@ def clouds():
     return X, X[::-1] * 2
 
 
+def with_copies(X):
+    """Distances from all vectors to their two nearest others, as `two_nn_authors` takes them."""
+    X = X.astype(np.float64)
+    return np.sort(cdist(X, X), axis=1)[:, 1:3] / mean_distance_to_mean(X)
+
+
 def expected(name, X):
     """(n, distinct, value) of each batch, by the functions of the library."""
     chosen = ALL[name]
@@ -92,9 +101,16 @@ def expected(name, X):
         taken = {
             "vectors": lambda X: X,
             "spectrum": spectrum,
-            "neighbours": lambda X: nearest_distances(X, NEIGHBOURS),
+            "neighbours": lambda X: (
+                nearest_distances(X, NEIGHBOURS) if chosen.collapse else with_copies(X)
+            ),
         }[chosen.of](batch)
-        yield len(batch), len(distinct_rows(batch)), chosen.load()(taken)
+        value = chosen.load()(taken)
+        yield (
+            len(batch),
+            len(distinct_rows(batch)),
+            value if chosen.collapse else pytest.approx(value, rel=1e-12),
+        )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -157,6 +173,18 @@ def test_selected_rows_are_measured_as_if_there_were_no_others(tmp_path, name):
         assert values == list(expected(name, X[kept]))
 
 
+@pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
+def test_one_vector_of_each_token_type_is_measured(tmp_path, name):
+    X, _ = clouds()
+    token_ids, none = np.arange(len(X)) % TOKEN_TYPES, np.zeros(len(X), bool)
+    selection = Selection(token_types="one", seed=5)
+    kept = selection.rows(none, np.zeros(len(X)), token_ids)
+    assert len(kept) == TOKEN_TYPES
+    rows, _ = measured(dump(tmp_path / "dump", X), name, selection)
+    values = [(int(row[2]), int(row[3]), float(row[4])) for row in rows]
+    assert values == list(expected(name, X[kept]))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ALL)
 def test_a_batch_that_is_not_finite_is_undefined_and_the_others_are_not(tmp_path, name, bad):
@@ -197,7 +225,7 @@ def test_hidden_states_that_cannot_be_read_are_one_sentence(tmp_path, name, how,
 
 def test_distances_that_are_none_name_their_file(tmp_path):
     measured(dump(tmp_path / "dump", hidden_states(400)), "two_nn")
-    lists = NeighbourLists(-np.ones((3, 2)), np.zeros((3, 2), int), np.arange(3))
+    lists = NeighbourLists(-np.ones((3, 2)), np.zeros((3, 2), int), np.arange(3), np.float64(1))
     write_batches(tmp_path / "neighbours/layer_0.h5", [Batch(3, np.arange(3), lists)])
     with pytest.raises(InputError, match=r"layer_0\.h5: distances must be positive .*delete"):
         measure.main(

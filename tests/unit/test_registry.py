@@ -5,6 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES, ChosenMeasure, Measure, registered
 from shape_of_learning.plan.measures import chosen_measures, science_of_measure
@@ -16,14 +17,15 @@ LABELS = {
     "average_cosine": "Average cosine",
     "average_cosine_centered": "Average cosine, centred",
     "two_nn": "TwoNN",
-    "two_nn_authors": "TwoNN (lowest 20 %)",
+    "two_nn_authors": "TwoNN (authors' code)",
     "mada": "MADA",
     "mom": "MOM",
     "mle": "MLE",
+    **{f"gride_{n1}": f"Gride (n1 = {n1})" for n1 in (1, 2, 4, 8, 16, 32, 64)},
 }
 
 
-def chosen(*names, neighbours=100, **parameters):
+def chosen(*names, neighbours=128, **parameters):
     return chosen_measures(
         {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names
     )
@@ -45,9 +47,8 @@ def test_our_measures_have_functions_and_the_labels_of_the_paper():
 
 
 def test_settings_reach_function_and_words():
-    measures = chosen("two_nn_authors", "mada", two_nn_authors={"kept": 0.35}, mada={"k": 4})
-    assert measures["two_nn_authors"].label == "TwoNN (lowest 35 %)"
-    assert "lowest 35 % of the ratios" in measures["two_nn_authors"].description
+    measures = chosen("two_nn", "mada", two_nn={"kept": 0.35}, mada={"k": 4})
+    assert "lowest 35 % of the ratios" in measures["two_nn"].description
     assert measures["mada"].description == "MADA takes k = 4 neighbours (combine: mean)"
     assert measures["mada"].neighbours == 4
     # r_4 = 2 r_2: dimension 1.
@@ -90,7 +91,7 @@ def test_a_measure_is_registered_with_a_kind_and_a_function():
         ({"two_nn": {"kept": True}}, "is True, but must be a number"),
         ({"mada": {"k": 2.5}}, "is 2.5, but must be a whole number at least 2"),
         ({"mada": {"k": 1}}, "`measurement.parameters.mada.k` is 1, but must be"),
-        ({"mada": {"k": 101}}, "`measurement.parameters.mada.k` asks for 101 neighbours, but"),
+        ({"mada": {"k": 129}}, "`measurement.parameters.mada.k` asks for 129 neighbours, but"),
         ({"mle": {"combine": "max"}}, "must be one of `mean`, `median`, `harmonic`"),
         ({"anisotropy": {"center": False}}, "parameters.anisotropy`: it has no parameters"),
     ],
@@ -100,9 +101,30 @@ def test_a_setting_that_cannot_be_is_one_sentence(parameters, sentence):
 
 
 def test_more_neighbours_than_are_searched_are_refused():
-    assert "asks for 100 neighbours, but `measurement.neighbours` is 50" in refusal(
-        "mom", neighbours=50
+    assert (
+        "key `measurement.parameters.mom.k` asks for 100 neighbours, but `measurement.neighbours` is 50; "
+        "raise the latter to 100" in refusal("mom", neighbours=50)
     )
+    assert (
+        "measure `gride_64`, which `measurement.estimators` or a figure names, asks for 128 neighbours, but "
+        "`measurement.neighbours` is 127; raise" in refusal("gride_64", neighbours=127)
+    )
+    chosen("gride_32", neighbours=64)
+
+
+def test_gride_measures_at_the_scale_of_its_name():
+    r = np.arange(1.0, 129.0) ** (1 / np.arange(2.0, 12.0))[:, None]
+    for n1 in (1, 2, 4, 8, 16, 32, 64):
+        measure = chosen(f"gride_{n1}")[f"gride_{n1}"]
+        assert measure.neighbours == 2 * n1
+        assert measure.load()(r) == gride(r, n1)
+
+
+def test_only_a_measure_of_two_neighbours_can_ask_for_copies():
+    assert not chosen("two_nn_authors")["two_nn_authors"].collapse
+    for of, neighbours in (("vectors", 0), ("neighbours", 3)):
+        with pytest.raises(ValueError, match=r"`collapse` may be false for a measure of two"):
+            Measure("numpy:sum", of, "", "", neighbours=neighbours, collapse=False)
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hi
     with h5py.File(tmp_path / "layer_0.h5", "w") as file:
         file["embeddings"] = values
         file["positions"] = np.ones(tokens, dtype=int)
+        file["token_ids"] = np.ones(tokens, dtype=int)
         file["special"] = np.arange(tokens) % 512 == 0
     work = needs.Work(
         layers=1, hidden_size=hidden_size, windows=128, window_characters=tokens * 3 // 128

@@ -22,6 +22,7 @@ FIGURES = {
     "figure_1": "all",
     **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
     "anisotropy_measures": [],
+    "dimension_by_scale": [],
     "loss_by_step": [],
     "table_1": [],
 }

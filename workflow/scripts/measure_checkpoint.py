@@ -62,7 +62,8 @@ def main(
     """Write two tables per measure, into the files of its name, and the loss."""
     windows = draw_windows(text, protocol)
     sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
-    kept = measurement.selection.rows(sample.rows["special"], sample.rows["positions"])
+    of_rows = (sample.rows[name] for name in ("special", "positions", "token_ids"))
+    kept = measurement.selection.rows(*of_rows)
     require_one_batch(len(kept), measurement.batch_vectors)
     all_are_kept = len(kept) == sample.tokens
     window_of = sample.rows["windows"][kept]

@@ -8,6 +8,7 @@ The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neig
     sol.anisotropy(X), sol.average_cosine(X)
     distances = sol.nearest_distances(X, 100)
     sol.two_nn(distances), sol.mada(distances), sol.mom(distances), sol.mle(distances)
+    sol.gride(distances, n1=8)
 """
 
 from importlib import import_module
@@ -18,6 +19,7 @@ _HOME = {
     "anisotropy": "estimators.anisotropy",
     "average_cosine": "estimators.average_cosine",
     "distinct_rows": "estimators.arrays",
+    "gride": "estimators.gride",
     "mada": "estimators.mada",
     "mle": "estimators.mle",
     "mom": "estimators.mom",

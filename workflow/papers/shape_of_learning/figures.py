@@ -17,6 +17,7 @@ from shape_of_learning.figures.averages import (
     over_layers,
     with_labels,
 )
+from shape_of_learning.figures.by_scale import draw_by_scale
 from shape_of_learning.figures.captions import (
     bands_over_batches,
     caption,
@@ -231,6 +232,11 @@ def dimension_by_step(
         "Left of the axis break: before training." if 0 in set(table[progress]) else "",
     )
     return Drawing(figure, table.drop(columns="hollow"), words)
+
+
+def dimension_by_scale(inputs: FigureInputs) -> Drawing:
+    """Intrinsic dimension by Gride against n1, the number of neighbours that sets the scale."""
+    return draw_by_scale(inputs, "n1")
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:

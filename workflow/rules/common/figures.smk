@@ -49,7 +49,7 @@ def figure_inputs(wildcards):
     figure, models = drawn_by(wildcards)
     settings = {key: setting("figures", key) for key in figure.settings}
     measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    keys = ("name", "label", "axis", "depends_on_n")
+    keys = ("name", "label", "axis", "depends_on_n", "parameters")
     return json.dumps(
         {
             "models": [
@@ -93,6 +93,8 @@ def protocol_sentences(figure):
         sentences.append("Special tokens are left out.")
     if setting("measurement", "first_token") == "drop":
         sentences.append("The first token of each window is left out.")
+    if setting("measurement", "token_types") == "one":
+        sentences.append("Of each token type one vector is measured, drawn at random.")
     return " ".join(sentences)
 
 

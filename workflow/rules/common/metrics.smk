@@ -15,9 +15,11 @@ MEASURED_FOLDERS = {
     "neighbours": "<results>/neighbours/{model}/{revision}",
     "spectrum": "<results>/spectra/{model}/{revision}",
 }
+TOKEN_SWITCHES = ("special_tokens", "first_token", "token_types")
 ROWS = {
     "selection": Selection(
-        setting("measurement", "special_tokens"), setting("measurement", "first_token")
+        **{key: setting("measurement", key) for key in TOKEN_SWITCHES},
+        seed=CONFIGURATION.settings["seed"],
     ).to_json(),
     "batch_vectors": setting("measurement", "batch_vectors"),
 }

@@ -50,7 +50,8 @@ def read_selected(path: Path, selection: Selection) -> SelectedRows:
     """
     try:
         with h5py.File(path, "r") as file:
-            rows = selection.rows(file["special"][()], file["positions"][()])
+            of_rows = (file[name][()] for name in ("special", "positions", "token_ids"))
+            rows = selection.rows(*of_rows)
             vectors, windows = file["embeddings"][()], file["windows"][()]
     except UNREADABLE as error:
         remedy = f"delete {path.parent} and run again to dump it anew"

@@ -2,7 +2,7 @@
 
 `anisotropy`, `average_cosine`, `spectrum`
     Measures of a cloud of vectors, one formula in each file.
-`two_nn`, `mada`, `mom`, `mle`
+`two_nn`, `two_nn_authors`, `gride`, `mada`, `mom`, `mle`
     Intrinsic dimension from distances to nearest neighbours, one estimator in each file;
     `neighbour_radii` is what they share.
 `neighbours`

@@ -17,8 +17,11 @@ class CheckedDistances(np.ndarray):
     """Distances that :func:`nearest` takes as they are, since they are some of those that it has checked."""
 
 
-def nearest(distances: ArrayLike, k: int) -> np.ndarray:
-    """Check `distances` and return its first `k` columns, NaN where there is no such neighbour."""
+def nearest(distances: ArrayLike, k: int, *, copies: bool = False) -> np.ndarray:
+    """Check `distances` and return its first `k` columns, NaN where there is no such neighbour.
+
+    Only with `copies`, neighbours may be copies, at distance zero.
+    """
     if isinstance(distances, CheckedDistances) and k <= distances.shape[1]:
         return distances[:, :k].view(np.ndarray)
     r = as_matrix(distances, "distances", finite=False)
@@ -31,9 +34,11 @@ def nearest(distances: ArrayLike, k: int) -> np.ndarray:
     if (missing & ~absent).any():
         raise ValueError("distances holds NaN in a column whose neighbours exist")
     present = r[:, ~absent]
-    if not (np.isfinite(present) & (present > 0)).all():
+    if not (np.isfinite(present) & ((present >= 0) if copies else (present > 0))).all():
         raise ValueError(
-            "distances must be positive and finite; distinct vectors have no distance 0"
+            "distances must be finite and not negative"
+            if copies
+            else "distances must be positive and finite; distinct vectors have no distance 0"
         )
     if (np.diff(r, axis=1) < 0).any():
         raise ValueError("distances must ascend within every row")

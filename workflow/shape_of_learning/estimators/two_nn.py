@@ -25,8 +25,7 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
         From :func:`shape_of_learning.nearest_distances`.
     kept : float
         Share of the ratios, the smallest, that the line is fitted to, in (0, 1]. 0.9 is the choice
-        of the method's authors; 0.2 is what the released code of Razzhigaev et al. (2024) does. The
-        last ratio, where y is infinite, is never used.
+        of the method's authors. The last ratio, where y is infinite, is never used.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.table_reader import Table
@@ -30,12 +30,15 @@ class DrawnMeasure:
         As printed: of the measure with its settings, and of the quantity.
     depends_on_n : bool
         Whether values from batches of different sizes must not meet.
+    parameters : mapping
+        All arguments of its function but the first.
     """
 
     name: str
     label: str
     axis: str
     depends_on_n: bool
+    parameters: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,14 @@ class NeighbourLists(NamedTuple):
         Which distinct vector is that far away.
     distinct_of : ndarray of int, shape (n,)
         Which distinct vector each of the n is.
+    unit : ndarray of float64, shape ()
+        Of distances with copies: :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
     """
 
     distances: np.ndarray
     indices: np.ndarray
     distinct_of: np.ndarray
+    unit: np.ndarray
 
     def nearest(self, k: int, collapse: bool = True) -> np.ndarray:
         """Distances to the k nearest, of the distinct vectors or of all.
@@ -38,7 +41,7 @@ class NeighbourLists(NamedTuple):
             At most K.
         collapse : bool
             Whether vectors that are equal count as one. Else each is a neighbour of the others, at distance
-            zero, and of whoever is near.
+            zero, and of whoever is near; distances are divided by `unit`.
 
         Returns
         -------
@@ -97,7 +100,7 @@ class NeighbourLists(NamedTuple):
                 more, have = _first(distances, indices, copies, copies[lacking], existing, collapse)
                 found, rows = np.concatenate([found, more]), np.concatenate([rows, lacking[have]])
             if not collapse:
-                found = np.repeat(found, copies[rows], axis=0)
+                found = np.repeat(found, copies[rows], axis=0) / self.unit
             if existing < k:
                 found = np.pad(found, ((0, 0), (0, k - existing)), constant_values=np.nan)
             yield found

@@ -6,6 +6,7 @@ import numpy as np
 
 from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.estimators.neighbours import nearest_neighbours
+from shape_of_learning.estimators.two_nn_authors import mean_distance_to_mean
 from shape_of_learning.metrics.batches import Batch, shuffled_batches
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.neighbour_margin import searched_neighbours
@@ -51,5 +52,6 @@ def neighbour_batches(
 def _searched(vectors: "np.ndarray | torch.Tensor", windows: np.ndarray, neighbours: int) -> Batch:
     if not is_finite(vectors):
         return Batch.not_finite(windows)
-    lists = NeighbourLists(*nearest_neighbours(vectors, neighbours))
+    unit = np.float64(mean_distance_to_mean(vectors) or 1)
+    lists = NeighbourLists(*nearest_neighbours(vectors, neighbours), unit)
     return Batch(len(lists.distances), windows, lists)

@@ -55,7 +55,7 @@ class Measure:
     of : {"vectors", "spectrum", "neighbours"}
         Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
         descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `neighbours`), float64.
+        (m, `neighbours`), float64 (see `collapse`).
     label, axis, description : str
         Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
         ``{parameter:percent}`` by it as a percentage.
@@ -75,9 +75,9 @@ class Measure:
         sets of rows faster than by measuring again and again. It is given a list of their row numbers
         besides, and returns the value and those without each set.
     collapse : bool
-        Whether vectors that are equal count as one in its distances. Else it is given those of all n
-        vectors of the batch, (n, `neighbours`): zero to each other copy, and other neighbours as often as
-        they appear.
+        Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
+        all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
+        :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
 
     Examples
     --------
@@ -101,6 +101,8 @@ class Measure:
     def __post_init__(self) -> None:
         if self.of not in KINDS:
             raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
+        if not self.collapse and (self.of, self.neighbours) != ("neighbours", 2):
+            raise ValueError("`collapse` may be false for a measure of two neighbours only")
         if ":" not in self.function:
             raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
         self.chosen(
@@ -229,30 +231,19 @@ def _isotropy(function: str, center: bool, label: str, axis: str, description: s
     )
 
 
-def _two_nn(kept: float, label: str) -> Measure:
-    return Measure(
-        "shape_of_learning.estimators.two_nn:two_nn",
-        "neighbours",
-        label,
-        "Intrinsic dimension",
-        {"kept": kept},
-        {"kept": _KEPT},
-        depends_on_n=True,
-        neighbours=2,
-        description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
-    )
+def _dimension(function: str, label: str, **others: Any) -> Measure:
+    where = f"shape_of_learning.estimators.{function}:{function}"
+    axis = "Intrinsic dimension"
+    return Measure(where, "neighbours", label, axis, depends_on_n=True, **others)
 
 
 def _local(function: str, k: int, combine: str) -> Measure:
     label = function.upper()
-    return Measure(
-        f"shape_of_learning.estimators.{function}:{function}",
-        "neighbours",
+    return _dimension(
+        function,
         label,
-        "Intrinsic dimension",
-        {"k": k, "combine": combine},
-        {"k": _K, "combine": _COMBINE},
-        depends_on_n=True,
+        parameters={"k": k, "combine": combine},
+        allowed={"k": _K, "combine": _COMBINE},
         neighbours="k",
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
@@ -273,11 +264,30 @@ MEASURES: dict[str, Measure] = {
     "average_cosine_centered": _isotropy(
         "average_cosine", True, "Average cosine, centred", "Average cosine", ""
     ),
-    "two_nn": _two_nn(0.9, "TwoNN"),
-    "two_nn_authors": _two_nn(0.2, "TwoNN (lowest {kept:percent})"),
+    "two_nn": _dimension(
+        "two_nn",
+        "TwoNN",
+        parameters={"kept": 0.9},
+        allowed={"kept": _KEPT},
+        neighbours=2,
+        description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
+    ),
+    "two_nn_authors": _dimension(
+        "two_nn_authors",
+        "TwoNN (authors' code)",
+        neighbours=2,
+        collapse=False,
+        description="TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
+    ),
     "mada": _local("mada", 20, "mean"),
     "mom": _local("mom", 100, "mean"),
     "mle": _local("mle", 20, "harmonic"),
+    **{
+        f"gride_{n1}": _dimension(
+            "gride", f"Gride (n1 = {n1})", fixed={"n1": n1}, neighbours=2 * n1
+        )
+        for n1 in (1, 2, 4, 8, 16, 32, 64)
+    },
 }
 
 

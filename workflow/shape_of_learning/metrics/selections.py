@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from shape_of_learning.random_streams import random_stream
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -16,12 +18,29 @@ class Selection:
         Those that the tokenizer adds, such as ``[CLS]``.
     first_token : {"keep", "drop"}
         That of each window, special or not.
+    token_types : {"all", "one"}
+        All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other two
+        leave.
+    seed : int
+        Decides which. It belongs to no model or layer: whoever has the same tokens measures the same ones.
     """
 
     special_tokens: str = "keep"
     first_token: str = "keep"
+    token_types: str = "all"
+    seed: int = 0
 
-    def rows(self, special: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        parts = {
+            "without_first_token": self.first_token == "drop",
+            "without_special_tokens": self.special_tokens == "drop",
+            "one_per_token_type": self.token_types == "one",
+        }
+        return "+".join(part for part, applies in parts.items() if applies) or "all"
+
+    def rows(self, special: np.ndarray, positions: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
         """Choose among the tokens of a sample.
 
         Parameters
@@ -30,6 +49,8 @@ class Selection:
             Whether a token is a special one.
         positions : ndarray of int, shape (n,)
             Its position within its window, from 0.
+        token_ids : ndarray of int, shape (n,)
+            Its type: its entry in the vocabulary.
 
         Returns
         -------
@@ -38,7 +59,8 @@ class Selection:
 
         Examples
         --------
-        >>> Selection(first_token="drop").rows(np.zeros(4, bool), np.array([0, 1, 0, 1]))
+        >>> positions, token_ids = np.array([0, 1, 0, 1]), np.array([7, 5, 6, 5])
+        >>> Selection(first_token="drop").rows(np.zeros(4, bool), positions, token_ids)
         array([1, 3])
         """
         kept = np.ones(len(positions), dtype=bool)
@@ -46,7 +68,12 @@ class Selection:
             kept &= ~np.asarray(special, dtype=bool)
         if self.first_token == "drop":
             kept &= np.asarray(positions) != 0
-        return np.flatnonzero(kept)
+        rows = np.flatnonzero(kept)
+        if self.token_types == "one":
+            order = random_stream(self.seed, "token types").permutation(rows)
+            _, first = np.unique(np.asarray(token_ids)[order], return_index=True)
+            rows = np.sort(order[first])
+        return rows
 
     def to_json(self) -> str:
         """Write as one line that :meth:`from_json` reads."""

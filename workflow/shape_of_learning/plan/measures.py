@@ -101,9 +101,13 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
 
 
 def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int) -> None:
-    if chosen.of == "neighbours" and chosen.neighbours > searched:
-        key = f".{measure.neighbours}" if isinstance(measure.neighbours, str) else ""
-        raise InputError(
-            f"configuration key `measurement.parameters.{chosen.name}{key}` asks for {chosen.neighbours} "
-            f"neighbours, but `measurement.neighbours` is {searched}; raise the latter"
-        )
+    if chosen.of != "neighbours" or chosen.neighbours <= searched:
+        return
+    if isinstance(measure.neighbours, str):
+        asks = f"configuration key `measurement.parameters.{chosen.name}.{measure.neighbours}`"
+    else:
+        asks = f"measure `{chosen.name}`, which `measurement.estimators` or a figure names,"
+    raise InputError(
+        f"{asks} asks for {chosen.neighbours} neighbours, but `measurement.neighbours` is {searched}; "
+        f"raise the latter to {chosen.neighbours}"
+    )
