@@ -69,6 +69,11 @@ class Measure:
         Whether values of batches of different sizes cannot be compared.
     neighbours : int or str
         How many nearest distances it needs, or the name of the parameter that says it.
+    interval : bool
+        Whether its 95 % intervals cover; if not, tables have none of it and figures no band.
+    suspect_above : float, optional
+        The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
+        it, figures mark the point.
 
     Examples
     --------
@@ -86,6 +91,8 @@ class Measure:
     depends_on_n: bool = False
     neighbours: int | str = 0
     description: str = ""
+    interval: bool = True
+    suspect_above: float | None = None
 
     def __post_init__(self) -> None:
         if self.of not in KINDS:
@@ -111,6 +118,8 @@ class Measure:
             parameters={**self.fixed, **parameters},
             neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
+            interval=self.interval,
+            suspect_above=self.suspect_above,
             **words,
         )
 
@@ -127,7 +136,7 @@ class ChosenMeasure:
         All arguments of the function but the first.
     neighbours : int
         How many nearest distances it needs.
-    function, of, depends_on_n
+    function, of, depends_on_n, interval, suspect_above
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -142,6 +151,8 @@ class ChosenMeasure:
     label: str = ""
     axis: str = ""
     description: str = ""
+    interval: bool = True
+    suspect_above: float | None = None
 
     @property
     def module(self) -> str:
@@ -168,7 +179,7 @@ class ChosenMeasure:
 
     def without_words(self) -> "ChosenMeasure":
         """What its values depend on, and nothing else."""
-        return replace(self, label="", axis="", description="")
+        return replace(self, label="", axis="", description="", interval=True, suspect_above=None)
 
     def to_json(self) -> str:
         """Write as one line that :meth:`from_json` reads."""
@@ -207,6 +218,7 @@ def _two_nn(kept: float, label: str) -> Measure:
         {"kept": _KEPT},
         depends_on_n=True,
         neighbours=2,
+        suspect_above=0.1,
         description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
     )
 

@@ -21,6 +21,13 @@ class Selection:
     special_tokens: str = "keep"
     first_token: str = "keep"
 
+    @property
+    def name(self) -> str:
+        """Of tables, such as ``all`` or ``without_first_token``."""
+        left_out = {"first_token": self.first_token, "special_tokens": self.special_tokens}
+        named = [f"without_{key}" for key, what in left_out.items() if what == "drop"]
+        return "+".join(named) or "all"
+
     def rows(self, special: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """Choose among the tokens of a sample.
 

@@ -1,0 +1,253 @@
+"""Estimates of layers and of averages over them, and changes between checkpoints, each with its interval.
+
+All follow from left-out values: what a value would be without one of the groups of windows. The groups are
+the same for all layers and checkpoints, so an average or a difference has left-out values of its own, the
+averages or differences of theirs, and what its parts share is in its interval.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measurements import LAYER_COLUMNS, relative_depth
+from shape_of_learning.metrics.resampling import GROUPS, interval, standard_error
+from shape_of_learning.storage.csv_table import read_rows
+
+LEFT_OUT_COLUMNS = (
+    *("layer", "value", "batch_sd", "n", "n_unique", "near_duplicates", "windows"),
+    *(f"without_{group}" for group in range(GROUPS)),
+)
+ESTIMATE_COLUMNS = (
+    *("model", "role", "revision", "step", "tokens", "layer", "depth", "estimator", "selection"),
+    *("value", "standard_error", "low", "high"),
+    *("batch_sd", "n", "n_unique", "near_duplicates", "windows"),
+)
+CHANGE_COLUMNS = (
+    *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
+    *("difference", "standard_error", "low", "high", "smallest_visible"),
+)
+AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and what is known of it; NaN is undefined or unknown.
+
+    Attributes
+    ----------
+    value : float
+        Mean over batches.
+    batch_sd : float
+        Standard deviation over batches, with the divisor ``batches - 1``.
+    n, n_unique : float
+        Vectors of a batch, and distinct ones among them; means over batches.
+    near_duplicates : float
+        Share of vectors whose second neighbour is more than ten times as far as the nearest.
+    windows : float
+        Number of windows that were measured.
+    left_out : ndarray of float64, shape (groups,)
+        The value without each group of windows.
+    """
+
+    value: float
+    batch_sd: float
+    n: float
+    n_unique: float
+    near_duplicates: float
+    windows: float
+    left_out: np.ndarray
+
+
+@dataclass(frozen=True)
+class MeasuredCurve:
+    """One estimator over checkpoints of one model, as jobs are told of it.
+
+    Attributes
+    ----------
+    model, role, estimator, selection : str
+        As in the tables.
+    layers : int
+        Of the model: hidden states are 0 to `layers`.
+    checkpoints : sequence of (str, int or None, int or None)
+        Revision, step and tokens of each, by ascending step.
+    average_over : {"block_outputs", "all_layers"}
+        Layers 1 to L, or 0 to L.
+    interval : bool
+        Whether the estimator's intervals cover; standard errors and intervals are empty if not.
+    """
+
+    model: str
+    role: str
+    estimator: str
+    selection: str
+    layers: int
+    checkpoints: Sequence[tuple[str, int | None, int | None]]
+    average_over: str
+    interval: bool
+
+    @classmethod
+    def from_json(cls, text: str) -> "MeasuredCurve":
+        """Read the argument of a script."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True)
+class MeasuredCheckpoint:
+    """One estimator at one checkpoint.
+
+    Attributes
+    ----------
+    batches : list of list of str
+        Rows of the table of measurements: layer, batch, n, n_unique, value.
+    layers : list of Estimate
+        Of each layer, from 0.
+    """
+
+    batches: list[list[str]]
+    layers: list[Estimate]
+
+
+def read_checkpoint(measurements: Path, left_out: Path, layers: int) -> MeasuredCheckpoint:
+    """Read the two tables of one estimator at one checkpoint.
+
+    Raises
+    ------
+    InputError
+        If one is missing or damaged, or is not of the layers 0 to `layers`.
+    """
+    batches, rows = read_rows(measurements, LAYER_COLUMNS), read_rows(left_out, LEFT_OUT_COLUMNS)
+    expected = [str(layer) for layer in range(layers + 1)]
+    numbered = [batch for layer, batch, *_ in batches if layer == "0"]
+    whole = [[layer, batch] for layer in expected for batch in numbered]
+    for path, is_whole in (
+        (measurements, whole and [row[:2] for row in batches] == whole),
+        (left_out, [row[0] for row in rows] == expected),
+    ):
+        if not is_whole:
+            raise InputError(
+                f"{path} does not hold all batches of the layers 0 to {layers}; delete it and run again"
+            )
+    try:
+        return MeasuredCheckpoint(batches, [_estimate_of(row) for row in rows])
+    except ValueError as error:
+        raise InputError(f"{left_out}: {error}; delete it and run again") from error
+
+
+def _estimate_of(row: list[str]) -> Estimate:
+    _, *numbers = [float(cell or "nan") for cell in row]
+    value, batch_sd, n, n_unique, near_duplicates, windows, *left_out = numbers
+    return Estimate(value, batch_sd, n, n_unique, near_duplicates, windows, np.array(left_out))
+
+
+def average(checkpoint: MeasuredCheckpoint, first_layer: int) -> Estimate:
+    """Average over the layers from `first_layer` on whose value is defined.
+
+    Returns
+    -------
+    Estimate
+        Its left-out values are the averages of theirs. ``batch_sd`` is the deviation over batches of the
+        average within each batch. ``near_duplicates`` is the largest share of any layer in the average.
+    """
+    layers = {
+        number: each
+        for number, each in enumerate(checkpoint.layers)
+        if number >= first_layer and not math.isnan(each.value)
+    }
+    of_all = checkpoint.layers[first_layer]
+    if not layers:
+        undefined = np.full(GROUPS, math.nan)
+        return replace(of_all, value=math.nan, batch_sd=math.nan, left_out=undefined)
+    by_batch: dict[str, list[float]] = {}
+    for layer, batch, _, _, value in checkpoint.batches:
+        if int(layer) in layers:
+            by_batch.setdefault(batch, []).append(float(value or "nan"))
+    means = [math.fsum(values) / len(values) for values in by_batch.values()]
+    return Estimate(
+        value=_mean([each.value for each in layers.values()]),
+        batch_sd=float(np.std(means, ddof=1)) if len(means) > 1 else math.nan,
+        n=_mean([each.n for each in layers.values()]),
+        n_unique=_mean([each.n_unique for each in layers.values()]),
+        near_duplicates=max(each.near_duplicates for each in layers.values()),
+        windows=of_all.windows,
+        left_out=np.mean([each.left_out for each in layers.values()], axis=0),
+    )
+
+
+def measurement_rows(
+    curve: MeasuredCurve, checkpoints: Sequence[MeasuredCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``measurements.csv``: one per layer and batch."""
+    for (revision, step, tokens), checkpoint in zip(curve.checkpoints, checkpoints, strict=True):
+        for layer, *value in checkpoint.batches:
+            identity = [curve.model, curve.role, revision, step, tokens, layer]
+            depth = relative_depth(int(layer), curve.layers)
+            yield [*identity, depth, curve.estimator, *value]
+
+
+def estimate_rows(
+    curve: MeasuredCurve, checkpoints: Sequence[MeasuredCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
+    first = AVERAGED_LAYERS[curve.average_over]
+    for (revision, step, tokens), checkpoint in zip(curve.checkpoints, checkpoints, strict=True):
+        identity = [curve.model, curve.role, revision, step, tokens]
+        named = [curve.estimator, curve.selection]
+        for layer, estimate in enumerate(checkpoint.layers):
+            place = [layer, relative_depth(layer, curve.layers)]
+            yield [*identity, *place, *named, *_estimate(estimate, curve.interval)]
+        mean = average(checkpoint, first)
+        yield [*identity, None, None, *named, *_estimate(mean, curve.interval)]
+
+
+def change_rows(
+    curve: MeasuredCurve, checkpoints: Sequence[MeasuredCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
+
+    Of each pair first the layers, then the average over layers, whose layer is empty. That is over the layers
+    that are defined at both checkpoints.
+    """
+    pairs = [(i, i + 1) for i in range(len(checkpoints) - 1)]
+    if len(checkpoints) > 2:
+        pairs.append((0, len(checkpoints) - 1))
+    first = AVERAGED_LAYERS[curve.average_over]
+    for i, j in pairs:
+        revisions = [curve.checkpoints[i][0], curve.checkpoints[j][0]]
+        both = zip(checkpoints[i].layers, checkpoints[j].layers, strict=True)
+        changes = [(b.value - a.value, b.left_out - a.left_out) for a, b in both]
+        averaged = [change for change in changes[first:] if not math.isnan(change[0])]
+        mean = (math.nan, np.full(GROUPS, math.nan))
+        if averaged:
+            mean = (
+                _mean([difference for difference, _ in averaged]),
+                np.mean([left_out for _, left_out in averaged], axis=0),
+            )
+        for layer, (difference, left_out) in [*enumerate(changes), (None, mean)]:
+            bars: list[float | None] = [None] * 4
+            if curve.interval and not math.isnan(difference):
+                visible = interval(0.0, left_out)[1]
+                bars = [standard_error(left_out), *interval(difference, left_out), visible]
+            named = [curve.model, curve.estimator, curve.selection, layer]
+            yield [*named, *revisions, difference, *bars]
+
+
+def _estimate(estimate: Estimate, has_interval: bool) -> list[float | None]:
+    """Columns from ``value`` on."""
+    bars: list[float | None] = [None] * 3
+    if has_interval and not math.isnan(estimate.value):
+        bars = [standard_error(estimate.left_out), *interval(estimate.value, estimate.left_out)]
+    sizes = [estimate.n, estimate.n_unique, estimate.near_duplicates, estimate.windows]
+    return [estimate.value, *bars, estimate.batch_sd, *map(_whole_if_it_is, sizes)]
+
+
+def _whole_if_it_is(number: float) -> float:
+    return int(number) if number.is_integer() else number
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
