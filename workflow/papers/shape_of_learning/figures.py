@@ -1,13 +1,10 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 
 from shape_of_learning.errors import InputError
@@ -40,15 +37,14 @@ from shape_of_learning.figures.scales import (
     open_frame,
     set_measure_axes,
     set_progress_axis,
-    set_step_ticks,
 )
+from shape_of_learning.figures.step_lines import draw_steps
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
     PANEL_HEIGHT,
     TEXT_WIDTH,
     LineStyle,
     line_styles,
-    step_colours,
 )
 from shape_of_learning.figures.suspects import suspects
 from shape_of_learning.figures.visible_changes import smallest_visible_changes
@@ -63,8 +59,6 @@ PANELS = {
     "anisotropy": "Centred",
     "average_cosine_centered": "Centred",
 }
-UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: step 0 has no logarithm
-DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
 NOT_IN_CSV = ["hollow", "suspect"]  # for drawing
 PROGRESS_LABELS = {"step": "Training step", "tokens": "Training tokens"}
 PREDICTED = {"decoder": "next token", "encoder": "masked tokens"}
@@ -163,7 +157,7 @@ def training_profile(inputs: FigureInputs) -> Drawing:
     marked = suspects(table, inputs.measures)
     add_footnote(figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *marked])
     axes = figure.subplots()
-    _draw_steps(axes, table)
+    draw_steps(axes, table)
     axes.set(
         title=inputs.models[0].label,
         xlabel="Layer (0 is the embedding output)",
@@ -179,28 +173,6 @@ def training_profile(inputs: FigureInputs) -> Drawing:
         *marked,
     )
     return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
-
-
-def _draw_steps(axes: Axes, table: pd.DataFrame) -> None:
-    """One line per step and the bar of their colours; step 0 is grey and on top."""
-    colours = step_colours()
-    steps = sorted({int(step) for step in table["step"] if step > 0})
-    norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
-    for step, rows in table.groupby("step"):
-        style = LineStyle(to_hex(colours(norm(step))), "-", "o") if step else UNTRAINED
-        if rows["hollow"].all():
-            style = replace(style, dashes=DOTTED)
-        line = draw_line(axes, rows, "layer", style, name=str(step))
-        if not step:
-            line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
-            place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-            axes.legend([line], ["step 0, untrained"], **place)
-    if norm:
-        mapped = ScalarMappable(norm, colours)
-        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
-        bar = axes.figure.colorbar(mapped, ax=axes, **words)
-        bar.outline.set_visible(False)
-        set_step_ticks(bar, steps)
 
 
 def dimension_by_step(
