@@ -21,7 +21,7 @@ def draw_steps(axes: Axes, table: pd.DataFrame) -> None:
     steps = sorted({int(step) for step in table["step"] if step > 0})
     norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
     for step, rows in table.groupby("step"):
-        style = LineStyle(to_hex(colours(norm(step))), "-", "o") if step else UNTRAINED
+        style = LineStyle(to_hex(colours(norm(step))), "-", "o") if norm and step else UNTRAINED
         if rows["hollow"].all():
             style = replace(style, dashes=DOTTED)
         line = draw_line(axes, rows, "layer", style, name=str(step))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from shape_of_learning.figures.captions import enumerated
 from shape_of_learning.figures.inputs import DrawnMeasure
 
 
@@ -34,7 +33,7 @@ def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]
             marked = own[own["suspect"]]
             if marked.empty:
                 continue
-            part = f"{label} {len(marked)} of {len(own)} points"
+            part = f"{label} {len(marked):,} of {len(own):,} points"
             if "suspect_layers" in own:
                 most = marked.loc[marked["suspect_layers"].idxmax()]
                 part += f", in up to {most['suspect_layers']} of {most['layers']} layers"
@@ -42,6 +41,6 @@ def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]
         sentences.append(
             f"Hollow with a dot: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
             f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: "
-            f"{'; '.join(parts) if 'suspect_layers' in table else enumerated(parts)}."
+            f"{'; '.join(parts)}."
         )
     return sentences
