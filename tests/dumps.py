@@ -56,4 +56,4 @@ def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):
 
 def hidden_states(folder, layer):
     """All rows of a layer."""
-    return read_selected(layer_file(folder, layer), Selection())
+    return read_selected(layer_file(folder, layer), Selection()).vectors

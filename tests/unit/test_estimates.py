@@ -10,13 +10,8 @@ import pytest
 import gather_checkpoints
 import gather_tables
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.estimates import (
-    CHANGE_COLUMNS,
-    ESTIMATE_COLUMNS,
-    LEFT_OUT_COLUMNS,
-    MeasuredCurve,
-)
-from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS
+from shape_of_learning.metrics.estimates import CHANGE_COLUMNS, ESTIMATE_COLUMNS, MeasuredCurve
+from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS, LEFT_OUT_COLUMNS
 from shape_of_learning.metrics.resampling import GROUPS
 from shape_of_learning.storage.csv_table import read_rows, write_table
 

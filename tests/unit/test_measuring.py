@@ -13,12 +13,25 @@ from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spectrum import spectrum
 from shape_of_learning.metrics.batch_files import write_batches
-from shape_of_learning.metrics.batches import Batch, contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.batches import (
+    Batch,
+    contiguous_batches,
+    shuffle_of,
+    shuffled_batches,
+)
 from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.measurements import LAYER_COLUMNS, write_measurements
+from shape_of_learning.metrics.measurements import (
+    LAYER_COLUMNS,
+    LEFT_OUT_COLUMNS,
+    write_left_out,
+    write_measurements,
+)
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import MEASURES, Measure
+from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.random_streams import random_stream
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.storage.csv_table import read_rows
 
 TOTAL_VARIANCE = Measure("numpy:sum", "spectrum", "Total variance", "Variance")
@@ -28,6 +41,7 @@ ALL = {
 }
 OF_VECTORS = {name: chosen for name, chosen in ALL.items() if chosen.of == "vectors"}
 NEIGHBOURS, BATCH_VECTORS = 100, 300
+PROTOCOL = SamplingProtocol(windows=20, window_characters=0, seed=0)
 
 
 def dump(folder, *layers):
@@ -39,23 +53,25 @@ def dump(folder, *layers):
             file["embeddings"] = X.astype(np.float32)
             file["positions"] = positions
             file["special"] = positions == 0
+            file["windows"] = np.arange(len(X)) // 50
     return folder
 
 
 def measured(folder, name, selection=Selection(), layers=None):  # noqa: B008
-    """The table of one estimator, by the jobs that make it."""
-    output = folder.parent / f"{name}.csv"
+    """The tables of one estimator, by the jobs that make them."""
+    output, left_out = folder.parent / f"{name}.csv", folder.parent / f"left_out_{name}.csv"
     layers = len(list(folder.iterdir())) - 1 if layers is None else layers
     taken = {"vectors": folder}.get(ALL[name].of, folder.parent / ALL[name].of)
     for layer in range(layers + 1):
         embeddings, found = folder / f"layer_{layer}.h5", taken / f"layer_{layer}.h5"
         if ALL[name].of == "neighbours":
-            owner = ("m", "r", layer)
-            find_neighbours.main(embeddings, owner, selection, NEIGHBOURS, BATCH_VECTORS, 0, found)
+            find_neighbours.main(
+                embeddings, "m", selection, NEIGHBOURS, BATCH_VECTORS, PROTOCOL, found
+            )
         elif ALL[name].of == "spectrum":
-            find_spectra.main(embeddings, selection, BATCH_VECTORS, found)
-    measure.main(taken, layers, ALL[name], selection, BATCH_VECTORS, output)
-    return read_rows(output, LAYER_COLUMNS)
+            find_spectra.main(embeddings, selection, BATCH_VECTORS, PROTOCOL, found)
+    measure.main(taken, layers, ALL[name], selection, BATCH_VECTORS, PROTOCOL, output, left_out)
+    return read_rows(output, LAYER_COLUMNS), read_rows(left_out, LEFT_OUT_COLUMNS)
 
 
 def clouds():
@@ -65,10 +81,10 @@ def clouds():
     return X, X[::-1] * 2
 
 
-def expected(name, layer, X):
+def expected(name, X):
     """(n, distinct, value) of each batch, by the functions of the library."""
     chosen = ALL[name]
-    stream = random_stream(0, "batches", model="m", revision="r", layer=layer)
+    stream = random_stream(0, "batches", model="m")
     batches = [X[rows] for rows in contiguous_batches(len(X), BATCH_VECTORS)]
     if chosen.of == "neighbours":
         batches = [X[rows] for rows in shuffled_batches(len(X), BATCH_VECTORS, stream)]
@@ -84,45 +100,48 @@ def expected(name, layer, X):
 @pytest.mark.parametrize("name", ALL)
 def test_each_batch_of_each_layer_has_the_value_of_its_vectors(tmp_path, name):
     layers = clouds()
-    rows = iter(measured(dump(tmp_path / "dump", *layers), name))
+    rows = iter(measured(dump(tmp_path / "dump", *layers), name)[0])
     for layer, X in enumerate(layers):
-        for batch, (n, distinct, value) in enumerate(expected(name, layer, X)):
+        for batch, (n, distinct, value) in enumerate(expected(name, X)):
             *identity, written = next(rows)
             assert identity == [str(layer), str(batch), str(n), str(distinct)]
             assert float(written) == value
     assert not list(rows)
 
 
+def in_memory(X):
+    """All measures of one layer by the job that writes no hidden states."""
+    windows, groups = np.arange(len(X)) // 50, window_groups(PROTOCOL.windows, PROTOCOL.seed)
+    return measure_layer(
+        X, windows, ALL, BATCH_VECTORS, NEIGHBOURS, shuffle_of(PROTOCOL.seed, "m"), groups
+    )
+
+
 def test_in_memory_all_values_are_those_of_the_separate_jobs(tmp_path):
     layers = clouds()
     folder = dump(tmp_path / "dump", *layers)
-    values = [
-        measure_layer(
-            X, ALL, BATCH_VECTORS, NEIGHBOURS,
-            random_stream(0, "batches", model="m", revision="r", layer=layer),
-        )
-        for layer, X in enumerate(layers)
-    ]  # fmt: skip
+    values = [in_memory(X) for X in layers]
     for name in ALL:
-        write_measurements(
-            tmp_path / "memory.csv", {layer: v[name] for layer, v in enumerate(values)}
-        )
-        assert read_rows(tmp_path / "memory.csv", LAYER_COLUMNS) == measured(folder, name)
+        measured(folder, name)
+        columns = {layer: value[name] for layer, value in enumerate(values)}
+        for write, file in (
+            (write_measurements, f"{name}.csv"),
+            (write_left_out, f"left_out_{name}.csv"),
+        ):
+            write(tmp_path / "memory.csv", columns)
+            assert (tmp_path / "memory.csv").read_bytes() == (tmp_path / file).read_bytes()
 
 
 def test_on_a_gpu_values_are_those_of_the_cpu():
     X, _ = clouds()
 
-    def values(vectors):
-        stream = random_stream(0, "batches")
-        return measure_layer(vectors, ALL, BATCH_VECTORS, NEIGHBOURS, stream)
-
     with pretended_cuda():
-        on_gpu = values(torch.from_numpy(X).to("cuda"))
-    for name, expected in values(X).items():
-        for there, here in zip(on_gpu[name], expected, strict=True):
+        on_gpu = in_memory(torch.from_numpy(X).to("cuda"))
+    for name, expected in in_memory(X).items():
+        for there, here in zip(on_gpu[name].values, expected.values, strict=True):
             assert (there.batch, there.n, there.n_unique) == (here.batch, here.n, here.n_unique)
             assert there.value == pytest.approx(here.value, rel=1e-9)
+        assert on_gpu[name].estimate.left_out == pytest.approx(expected.estimate.left_out, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
@@ -133,9 +152,9 @@ def test_selected_rows_are_measured_as_if_there_were_no_others(tmp_path, name):
         (Selection(special_tokens="drop"), Selection(first_token="drop"))
     ):
         (tmp_path / f"{number}").mkdir()
-        rows = measured(dump(tmp_path / f"{number}/dump", X), name, selection)
+        rows, _ = measured(dump(tmp_path / f"{number}/dump", X), name, selection)
         values = [(int(row[2]), int(row[3]), float(row[4])) for row in rows]
-        assert values == list(expected(name, 0, X[kept]))
+        assert values == list(expected(name, X[kept]))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -143,7 +162,7 @@ def test_selected_rows_are_measured_as_if_there_were_no_others(tmp_path, name):
 def test_a_batch_that_is_not_finite_is_undefined_and_the_others_are_not(tmp_path, name, bad):
     X = hidden_states(900)
     X[50, 3] = bad
-    rows = measured(dump(tmp_path / "dump", X), name)
+    rows, _ = measured(dump(tmp_path / "dump", X), name)
     assert sorted(row[3:] == ["1", ""] for row in rows) == [False, False, True]
 
 
@@ -178,8 +197,11 @@ def test_hidden_states_that_cannot_be_read_are_one_sentence(tmp_path, name, how,
 
 def test_distances_that_are_none_name_their_file(tmp_path):
     measured(dump(tmp_path / "dump", hidden_states(400)), "two_nn")
-    write_batches(tmp_path / "neighbours/layer_0.h5", [Batch(3, 3, -np.ones((3, 2)))])
+    lists = NeighbourLists(-np.ones((3, 2)), np.zeros((3, 2), int), np.arange(3))
+    write_batches(tmp_path / "neighbours/layer_0.h5", [Batch(3, np.arange(3), lists)])
     with pytest.raises(InputError, match=r"layer_0\.h5: distances must be positive .*delete"):
         measure.main(
-            tmp_path / "neighbours", 0, ALL["two_nn"], Selection(), 300, tmp_path / "b.csv"
-        )
+            tmp_path / "neighbours", 0, ALL["two_nn"], Selection(), 300, PROTOCOL,
+            tmp_path / "b.csv", tmp_path / "c.csv",
+        )  # fmt: skip
+    assert not (tmp_path / "b.csv").exists()

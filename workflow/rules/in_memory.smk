@@ -3,6 +3,7 @@
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/measurements/{model}/{revision}/{estimator}.csv   the tables of a dump
+    <results>/left_out/{model}/{revision}/{estimator}.csv       likewise
     <results>/losses/{model}/{revision}.csv
 STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It keeps the hidden
     states of all layers in memory until they are measured.
@@ -17,6 +18,10 @@ rule measure_checkpoint:
     output:
         measurements=expand(
             "<results>/measurements/{{model}}/{{revision}}/{estimator}.csv",
+            estimator=CHOSEN_MEASURES,
+        ),
+        left_out=expand(
+            "<results>/left_out/{{model}}/{{revision}}/{estimator}.csv",
             estimator=CHOSEN_MEASURES,
         ),
         loss="<results>/losses/{model}/{revision}.csv",
@@ -48,4 +53,4 @@ rule measure_checkpoint:
         " --model {wildcards.model:q} --revision {wildcards.revision:q}"
         " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
         " --measurement {params.measurement:q} --output {output.measurements:q}"
-        " --loss {output.loss:q} --log {log:q}"
+        " --left-out {output.left_out:q} --loss {output.loss:q} --log {log:q}"

@@ -2,9 +2,10 @@
 
 REQUIRED INPUTS: the embeddings of a checkpoint.
 OUTPUTS:
-    <results>/neighbours/{model}/{revision}/layer_{layer}.h5   nearest distances, kept, and their .sha256
+    <results>/neighbours/{model}/{revision}/layer_{layer}.h5   nearest neighbours, kept, and their .sha256
     <results>/spectra/{model}/{revision}/layer_{layer}.h5      eigenvalues, where an estimator asks for them; likewise
-    <results>/measurements/{model}/{revision}/{estimator}.csv
+    <results>/measurements/{model}/{revision}/{estimator}.csv  per batch
+    <results>/left_out/{model}/{revision}/{estimator}.csv      per layer, with values without each group of windows
 STEPS: find_neighbours and find_spectra read the hidden states once for all estimators; measure reads what its
 estimator is taken of: the hidden states, nearest distances or spectra. On a cluster, whatever of this is wanted of
 one checkpoint travels as one group.
@@ -32,11 +33,10 @@ rule find_neighbours:
         **MEASUREMENT,
         science=science("find_neighbours"),
         neighbours=setting("measurement", "neighbours"),
-        seed=CONFIGURATION.settings["seed"],
     shell:
         'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
-        " --owner {wildcards.model:q} {wildcards.revision:q} {wildcards.layer} --selection {params.selection:q}"
-        " --neighbours {params.neighbours} --batch-vectors {params.batch_vectors} --seed {params.seed}"
+        " --model {wildcards.model:q} --selection {params.selection:q} --neighbours {params.neighbours}"
+        " --batch-vectors {params.batch_vectors} --protocol {params.sample:q}"
         " --output {output.distances:q} --log {log:q}"
 
 
@@ -62,7 +62,7 @@ rule find_spectra:
         science=science("find_spectra"),
     shell:
         'python "$SCRIPTS/find_spectra.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
-        " --selection {params.selection:q} --batch-vectors {params.batch_vectors}"
+        " --selection {params.selection:q} --batch-vectors {params.batch_vectors} --protocol {params.sample:q}"
         " --output {output.spectra:q} --log {log:q}"
 
 
@@ -72,7 +72,8 @@ rule measure:
         measured=what_is_measured,
         receipts=receipts_of_what_is_measured,
     output:
-        "<results>/measurements/{model}/{revision}/{estimator}.csv",
+        values="<results>/measurements/{model}/{revision}/{estimator}.csv",
+        left_out="<results>/left_out/{model}/{revision}/{estimator}.csv",
     log:
         "<logs>/measurements/{model}/{revision}/{estimator}.log",
     benchmark:
@@ -92,4 +93,4 @@ rule measure:
     shell:
         'python "$SCRIPTS/measure.py" --folder {params.folder:q} --layers {params.layers}'
         " --measure {params.measure:q} --selection {params.selection:q} --batch-vectors {params.batch_vectors}"
-        " --output {output:q} --log {log:q}"
+        " --protocol {params.sample:q} --output {output.values:q} --left-out {output.left_out:q} --log {log:q}"

@@ -8,32 +8,32 @@ from shape_of_learning.metrics.batch_files import write_batches
 from shape_of_learning.metrics.batches import shuffle_of
 from shape_of_learning.metrics.neighbour_search import neighbour_batches
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 
 
 def main(
     embeddings: Path,
-    owner: tuple[str, str, int],
+    model: str,
     selection: Selection,
     neighbours: int,
     batch_vectors: int,
-    seed: int,
+    protocol: SamplingProtocol,
     output: Path,
 ) -> None:
-    """Search within shuffled batches of exactly `batch_vectors`; `owner` is model, revision and layer."""
-    model, revision, layer = owner
-    stream = shuffle_of(seed, model, revision, int(layer))
-    vectors = read_selected(embeddings, selection)
-    write_batches(output, neighbour_batches(vectors, batch_vectors, neighbours, stream))
+    """Search within shuffled batches of exactly `batch_vectors`."""
+    vectors, windows = read_selected(embeddings, selection)
+    stream = shuffle_of(protocol.seed, model)
+    write_batches(output, neighbour_batches(vectors, windows, batch_vectors, neighbours, stream))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--embeddings", type=Path, required=True)
-    parser.add_argument("--owner", nargs=3, required=True, metavar=("MODEL", "REVISION", "LAYER"))
+    parser.add_argument("--model", required=True)
     parser.add_argument("--selection", type=Selection.from_json, required=True)
     parser.add_argument("--neighbours", type=int, required=True)
     parser.add_argument("--batch-vectors", type=int, required=True)
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
     parser.add_argument("--output", type=Path, required=True)
     run(main, parser)

@@ -23,7 +23,7 @@ def main(curve: MeasuredCurve, results: Path, output: list[Path]) -> None:
     for revision, *_ in curve.checkpoints:
         file = Path(curve.model, revision, f"{curve.estimator}.csv")
         measurements, left_out = results / "measurements" / file, results / "left_out" / file
-        checkpoints.append(read_checkpoint(measurements, left_out, curve.layers))
+        checkpoints.append(read_checkpoint(measurements, left_out, curve))
     measurements, estimates, changes = output
     write_table(measurements, COLUMNS, measurement_rows(curve, checkpoints))
     write_table(estimates, ESTIMATE_COLUMNS, estimate_rows(curve, checkpoints))

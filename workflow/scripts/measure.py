@@ -7,9 +7,15 @@ from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.batch_files import read_batches
 from shape_of_learning.metrics.batches import Batch, vector_batches
-from shape_of_learning.metrics.measurements import batch_values, write_measurements
+from shape_of_learning.metrics.measurements import (
+    measure_batches,
+    write_left_out,
+    write_measurements,
+)
 from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 
 
@@ -19,25 +25,32 @@ def main(
     measure: ChosenMeasure,
     selection: Selection,
     batch_vectors: int,
+    protocol: SamplingProtocol,
     output: Path,
+    left_out: Path,
 ) -> None:
-    """Read ``{folder}/layer_0.h5`` to ``layer_{layers}.h5`` and write one value per layer and batch."""
+    """Read ``{folder}/layer_0.h5`` to ``layer_{layers}.h5``.
+
+    Write one value per layer and batch, and per layer those without each group of windows.
+    """
+    groups = window_groups(protocol.windows, protocol.seed)
 
     def batches(file: Path) -> list[Batch]:
         if measure.of == "vectors":
-            return vector_batches(read_selected(file, selection), batch_vectors)
+            return vector_batches(*read_selected(file, selection), batch_vectors)
         return read_batches(file)
 
-    values = {}
+    measured = {}
     for layer in range(layers + 1):
         file = folder / f"layer_{layer}.h5"
         try:
-            values[layer] = batch_values(batches(file), measure)
+            measured[layer] = measure_batches(batches(file), measure, groups)
         except InputError:
             raise
         except ValueError as error:
             raise InputError(f"{file}: {error}; delete it and run again") from error
-    write_measurements(output, values)
+    write_measurements(output, measured)
+    write_left_out(left_out, measured)
 
 
 if __name__ == "__main__":
@@ -47,5 +60,7 @@ if __name__ == "__main__":
     parser.add_argument("--measure", type=ChosenMeasure.from_json, required=True)
     parser.add_argument("--selection", type=Selection.from_json, required=True)
     parser.add_argument("--batch-vectors", type=int, required=True)
+    parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--left-out", type=Path, required=True)
     run(main, parser)

@@ -15,8 +15,9 @@ from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.measurements import BatchValue, write_measurements
+from shape_of_learning.metrics.measurements import Measured, write_left_out, write_measurements
 from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
@@ -54,35 +55,40 @@ def main(
     protocol: SamplingProtocol,
     measurement: Measurement,
     output: list[Path],
+    left_out: list[Path],
     loss: Path,
     **loaded: Any,
 ) -> None:
-    """Write one table per measure, into the output of its name, and the loss."""
+    """Write two tables per measure, into the files of its name, and the loss."""
     windows = draw_windows(text, protocol)
     sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
     kept = measurement.selection.rows(sample.rows["special"], sample.rows["positions"])
     require_one_batch(len(kept), measurement.batch_vectors)
     all_are_kept = len(kept) == sample.tokens
+    window_of = sample.rows["windows"][kept]
+    groups = window_groups(protocol.windows, protocol.seed)
     states = HiddenStatesInMemory(sample)
     cross_entropy = sample.into(states)
     del sample  # which leaves the memory of its weights to the measuring
 
-    def measure(layer: int, rows: "np.ndarray | torch.Tensor") -> dict[str, list[BatchValue]]:
+    def measure(layer: int, rows: "np.ndarray | torch.Tensor") -> dict[str, Measured]:
         return measure_layer(
             rows if all_are_kept else rows[kept],
+            window_of,
             measurement.measures,
             measurement.batch_vectors,
             measurement.neighbours,
-            shuffle_of(protocol.seed, model, revision, layer),
+            shuffle_of(protocol.seed, model),
+            groups,
         )
 
     layers = []
     for values in states.measured(measure, loaded["threads"]):
         layers.append(values)
         logger.info("%s at %s: layer %d is measured", model, revision, len(layers) - 1)
-    for path in output:
-        columns = {layer: values[path.stem] for layer, values in enumerate(layers)}
-        write_measurements(path, columns)
+    for write, paths in ((write_measurements, output), (write_left_out, left_out)):
+        for path in paths:
+            write(path, {layer: values[path.stem] for layer, values in enumerate(layers)})
     write_loss(loss, cross_entropy)
 
 
@@ -91,5 +97,6 @@ if __name__ == "__main__":
     add_sample_arguments(parser)
     parser.add_argument("--measurement", type=Measurement.from_json, required=True)
     parser.add_argument("--output", type=Path, nargs="+", required=True)
+    parser.add_argument("--left-out", type=Path, nargs="+", required=True)
     parser.add_argument("--loss", type=Path, required=True)
     run(main, parser)

@@ -22,6 +22,7 @@ _HOME = {
     "mle": "estimators.mle",
     "mom": "estimators.mom",
     "nearest_distances": "estimators.neighbours",
+    "nearest_neighbours": "estimators.neighbours",
     "two_nn": "estimators.two_nn",
 }
 __all__ = list(_HOME)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -13,7 +14,22 @@ from shape_of_learning.metrics.selections import Selection
 UNREADABLE = (OSError, KeyError, RuntimeError, ValueError)
 
 
-def read_selected(path: Path, selection: Selection) -> np.ndarray:
+class SelectedRows(NamedTuple):
+    """Rows of a layer that are measured.
+
+    Attributes
+    ----------
+    vectors : ndarray of float32, shape (tokens, width)
+        Their hidden states.
+    windows : ndarray of int64, shape (tokens,)
+        The window of text of each.
+    """
+
+    vectors: np.ndarray
+    windows: np.ndarray
+
+
+def read_selected(path: Path, selection: Selection) -> SelectedRows:
     """Read the selected hidden states of one layer.
 
     Parameters
@@ -25,7 +41,7 @@ def read_selected(path: Path, selection: Selection) -> np.ndarray:
 
     Returns
     -------
-    ndarray of float32, shape (tokens, width)
+    SelectedRows
 
     Raises
     ------
@@ -35,11 +51,13 @@ def read_selected(path: Path, selection: Selection) -> np.ndarray:
     try:
         with h5py.File(path, "r") as file:
             rows = selection.rows(file["special"][()], file["positions"][()])
-            vectors = file["embeddings"][()]
+            vectors, windows = file["embeddings"][()], file["windows"][()]
     except UNREADABLE as error:
         remedy = f"delete {path.parent} and run again to dump it anew"
         raise InputError(f"{path} {_reason(path, error)}; {remedy}") from error
-    return vectors if len(rows) == len(vectors) else vectors[rows]
+    if len(rows) == len(vectors):
+        return SelectedRows(vectors, windows)
+    return SelectedRows(vectors[rows], windows[rows])
 
 
 def _reason(path: Path, error: Exception) -> str:

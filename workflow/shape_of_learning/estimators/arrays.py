@@ -142,15 +142,23 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
 
 def first_appearances(X: Any) -> np.ndarray:
     """Find distinct rows, as :func:`distinct_rows`, of what :func:`as_matrix` has read."""
+    first = first_equals(X)
+    return np.flatnonzero(first == np.arange(len(first)))
+
+
+def first_equals(X: Any) -> np.ndarray:
+    """Find for each row of what :func:`as_matrix` has read the first row that equals it, shape (n,)."""
     # Rows whose first number is nobody else's, as in float32 nearly all are, need no further look.
     _, group, sizes = np.unique(as_numpy(X[:, 0]), return_inverse=True, return_counts=True)
-    is_first = sizes[group] == 1
-    shared, seen = np.flatnonzero(~is_first), set()
+    first = np.arange(len(X))
+    seen: dict[bytes, int] = {}
+    shared = np.flatnonzero(sizes[group] > 1)
     for some in row_blocks(shared, CACHE_BYTES // (8 * X.shape[1])):
-        for row, digest in zip(shared[some], _digests(as_numpy(X[shared[some]])), strict=True):
-            is_first[row] = digest not in seen
-            seen.add(digest)
-    return np.flatnonzero(is_first)
+        for row, digest in zip(
+            shared[some].tolist(), _digests(as_numpy(X[shared[some]])), strict=True
+        ):
+            first[row] = seen.setdefault(digest, row)
+    return first
 
 
 def _digests(X: np.ndarray) -> Iterator[bytes]:

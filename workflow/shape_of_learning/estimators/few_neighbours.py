@@ -24,8 +24,8 @@ LARGEST_SQUARE, SMALLEST_SQUARE = 2.0**100, 2.0**-900
 ROUNDED_UP = 1 + 2.0**-20
 
 
-def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
-    r"""Euclidean distances from every vector to its k nearest others, if that is fast.
+def nearest_few(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray] | None:
+    r"""Find the k nearest others of every vector, if that is fast.
 
     Parameters
     ----------
@@ -36,8 +36,10 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
 
     Returns
     -------
-    ndarray of float64, shape (m, k), or None
-        Ascending in each row, by differences. None where k or m is too large, norms are beyond the
+    distances : ndarray of float64, shape (m, k)
+        Euclidean, ascending in each row, by differences.
+    indices : ndarray of int, shape (m, k)
+        Whose they are. Instead of both, None where k or m is too large, norms are beyond the
         range of float32, or too many vectors are too close to each other for it.
 
     Notes
@@ -74,7 +76,8 @@ def nearest_few(X: np.ndarray, k: int) -> np.ndarray | None:
     squares = _squared_differences(X, *pairs)
     if not squares.min() > SMALLEST_SQUARE:
         return None
-    return np.sqrt(_smallest_of_each(pairs, squares, m, k))
+    squares, indices = _smallest_of_each(pairs, squares, m, k)
+    return np.sqrt(squares), indices
 
 
 def _distances_and_bounds(
@@ -131,9 +134,10 @@ def _squared_differences(X: np.ndarray, ones: np.ndarray, others: np.ndarray) ->
 
 def _smallest_of_each(
     pairs: tuple[np.ndarray, np.ndarray], squares: np.ndarray, m: int, k: int
-) -> np.ndarray:
-    """The k smallest of `squares` for each vector that is in a pair of theirs, ascending."""
-    owners, values = np.concatenate(pairs), np.tile(squares, 2)
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k smallest of `squares` for each vector that is in a pair of theirs, ascending, and of whom."""
+    owners, others, values = np.concatenate(pairs), np.concatenate(pairs[::-1]), np.tile(squares, 2)
     order = np.lexsort((values, owners))
     first = np.searchsorted(owners[order], np.arange(m))
-    return values[order][first[:, None] + np.arange(k)]
+    nearest = order[first[:, None] + np.arange(k)]
+    return values[nearest], others[nearest]

@@ -1,4 +1,4 @@
-"""Distances to nearest neighbours: from a matrix product, and where that is too coarse from differences.
+"""Nearest neighbours: distances from a matrix product, and where that is too coarse from differences.
 
 A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but wrong by an amount
 that grows with the norms of x and y; differences give each distance right, but slowly. A bound on what
@@ -7,12 +7,12 @@ Where only a few neighbours are asked for, a coarser product is enough to tell w
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_count, as_matrix, first_appearances
+from shape_of_learning.estimators.arrays import as_count, as_matrix, first_equals
 from shape_of_learning.estimators.few_neighbours import nearest_few
 from shape_of_learning.estimators.neighbours_on_gpu import search_on_gpu
 from shape_of_learning.estimators.squared_distances import median_point, too_close
@@ -21,7 +21,7 @@ from shape_of_learning.estimators.squared_distances import median_point, too_clo
 # bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
 ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
 # Groups of columns for each neighbour: then few of the nearest share a group.
-GROUPS_PER_NEIGHBOUR = 8
+GROUPS_PER_NEIGHBOUR = 4
 # Rows that differences are computed with at a time, so that they are gathered into the cache.
 GATHERED_ROWS = 256
 # Beyond, the difference of two numbers could overflow.
@@ -30,6 +30,25 @@ LARGEST = 2.0**1000
 COMFORTABLE = 2.0**200
 # Beyond, where the median is at that scale, a norm is not squared.
 OUTLYING = 2.0**300
+
+
+class Neighbours(NamedTuple):
+    """Nearest others of the distinct vectors among n.
+
+    Attributes
+    ----------
+    distances : ndarray of float64, shape (m, k)
+        As :func:`nearest_distances` describes them.
+    indices : ndarray of int64, shape (m, k)
+        Which of the m distinct vectors is that far away; 0 where the distance is NaN. Which of several
+        at the same distance come first, or at all, is not said, but it is always the same.
+    distinct_of : ndarray of int64, shape (n,)
+        Which of the m distinct vectors each of the n is.
+    """
+
+    distances: np.ndarray
+    indices: np.ndarray
+    distinct_of: np.ndarray
 
 
 def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
@@ -71,6 +90,26 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
            [4.24264069, 5.        ],
            [1.        , 4.24264069]])
     """
+    return nearest_neighbours(X, k).distances
+
+
+def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
+    """Find the k nearest others of every distinct vector.
+
+    Parameters, errors and exactness are those of :func:`nearest_distances`, whose search this is.
+
+    Returns
+    -------
+    Neighbours
+        Distances, whose they are, and which vectors are equal.
+
+    Examples
+    --------
+    >>> nearest_neighbours([[0, 0], [3, 4], [0, 1], [0, 0]], 2).indices
+    array([[2, 1],
+           [2, 0],
+           [0, 1]])
+    """
     X, given = as_matrix(X, finite=False, stay=True), X
     k = as_count(k, "k", 1)
     if len(X) < k + 1:
@@ -78,17 +117,19 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     if not max(float(X.max()), -float(X.min())) <= LARGEST:
         as_matrix(given)  # which tells NaN and infinity apart
         raise ValueError("X holds numbers beyond 2^1000, whose differences could overflow")
-    first = first_appearances(X)
-    if len(first) < len(X):
-        X = X[first]
-    distances = np.full((len(X), k), np.nan)
-    existing = min(k, len(X) - 1)
+    first = first_equals(X)
+    distinct = np.flatnonzero(first == np.arange(len(first)))
+    m = len(distinct)
+    if m < len(X):
+        X = X[distinct]
+    distances, indices = np.full((m, k), np.nan), np.zeros((m, k), np.int64)
+    existing = min(k, m - 1)
     if existing:
-        distances[:, :existing] = _nearest(X, existing)
-    return distances
+        distances[:, :existing], indices[:, :existing] = _nearest(X, existing)
+    return Neighbours(distances, indices, np.searchsorted(distinct, first))
 
 
-def _nearest(X: Any, k: int) -> np.ndarray:
+def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(X, np.ndarray):
         return search_on_gpu(X, k)
     X = np.ascontiguousarray(X)
@@ -96,14 +137,14 @@ def _nearest(X: Any, k: int) -> np.ndarray:
     return _search(X, k) if few is None else few
 
 
-def _search(X: np.ndarray, k: int) -> np.ndarray:
+def _search(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     m, d = X.shape
     vectors, halves, exponent = _shifted_and_scaled(X)
     # Vectors too far out for their squares are nobody's neighbour at first, and have none.
     outlying = ~(halves < OUTLYING**2 / 2)
     vectors[outlying], halves[outlying] = 0, np.inf
     limits = too_close(halves, d)
-    distances = np.empty((m, k))
+    distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
     room = np.empty((GATHERED_ROWS, d))
     for rows, products in _products(vectors):
         # |y|^2 / 2 - x.y: half the squared distance, short of |x|^2 / 2, which is the same along a row
@@ -113,12 +154,15 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
         for i in np.flatnonzero(products.min(axis=1) <= limits[rows]):
             row = rows.start + i
             close = np.flatnonzero(products[i] <= limits[row])
-            by_differences[row] = _by_differences(X, row, close, room)
+            by_differences[row] = _by_differences(X, row, close, room), close
             products[i, close] = np.inf
-        squares = 2 * (_smallest(products, k) + halves[rows, None])
-        distances[rows] = np.ldexp(np.sqrt(squares), exponent)
-        for row, others in by_differences.items():
-            distances[row] = np.sort(np.concatenate([distances[row], others]))[:k]
+        smallest, indices[rows] = _smallest(products, k)
+        distances[rows] = np.ldexp(np.sqrt(2 * (smallest + halves[rows, None])), exponent)
+        for row, (close_by, close) in by_differences.items():
+            values = np.concatenate([distances[row], close_by])
+            others = np.concatenate([indices[row], close])
+            order = np.argsort(values, kind="stable")[:k]
+            distances[row], indices[row] = values[order], others[order]
     incomplete = distances[:, -1] == np.inf
     if outlying.any():
         # A vector far out is nearer than the k-th only to one that is half as far out, or has it as far away.
@@ -126,8 +170,11 @@ def _search(X: np.ndarray, k: int) -> np.ndarray:
         incomplete |= (halves > half**2 / 2) | (np.ldexp(distances[:, -1], -exponent) > half)
     everyone = np.arange(m)
     for row in np.flatnonzero(incomplete).tolist():
-        distances[row] = _by_differences(X, row, np.delete(everyone, row), room)[:k]
-    return distances
+        others = np.delete(everyone, row)
+        values = _by_differences(X, row, others, room)
+        order = np.argsort(values, kind="stable")[:k]
+        distances[row], indices[row] = values[order], others[order]
+    return distances, indices
 
 
 def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -157,8 +204,8 @@ def _products(vectors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
 
 
-def _smallest(values: np.ndarray, k: int) -> np.ndarray:
-    """The k smallest of each row of `values`, shape (b, m), ascending.
+def _smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k smallest of each row of `values`, shape (b, m), ascending, and their columns.
 
     Columns are put into groups. As many entries as there are groups are no larger than the largest of their
     minima; so the k-th smallest minimum bounds the k-th smallest entry, and lets few others pass.
@@ -167,17 +214,20 @@ def _smallest(values: np.ndarray, k: int) -> np.ndarray:
     group = max(1, m // (GROUPS_PER_NEIGHBOUR * k))
     minima = values[:, : m // group * group].reshape(len(values), group, -1).min(axis=1)
     limits = np.partition(minima, k - 1, axis=1)[:, k - 1]
-    smallest = np.empty((len(values), k))
-    for row, limit, found in zip(values, limits, smallest, strict=True):
-        found[:] = np.partition(row[row <= limit], k - 1)[:k]
-    smallest.sort(axis=1)
-    return smallest
+    smallest, columns = np.empty((len(values), k)), np.empty((len(values), k), np.int64)
+    for i, (row, limit) in enumerate(zip(values, limits, strict=True)):
+        candidates = np.flatnonzero(row <= limit)
+        entries = row[candidates]
+        # Stable, so that of ties the first columns are taken on every machine.
+        order = np.argsort(entries, kind="stable")[:k]
+        smallest[i], columns[i] = entries[order], candidates[order]
+    return smallest, columns
 
 
 def _by_differences(
     X: np.ndarray, row: int, candidates: np.ndarray, room: np.ndarray
 ) -> np.ndarray:
-    """Ascending distances from one row to its `candidates`; `room` is where they are gathered."""
+    """Distances from one row to its `candidates`; `room` is where they are gathered."""
     from scipy.spatial.distance import cdist
 
     squares = np.empty(len(candidates))
@@ -193,5 +243,4 @@ def _by_differences(
             difference = X[other] - X[row]
             largest = np.abs(difference).max()
             distances[i] = largest * np.sqrt(np.square(difference / largest).sum())
-    distances.sort()
     return distances

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 29
 
 
-def search_on_gpu(X: "torch.Tensor", k: int) -> np.ndarray:
-    """Euclidean distances from every vector to its k nearest others.
+def search_on_gpu(X: "torch.Tensor", k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the k nearest others of every vector.
 
     Parameters
     ----------
@@ -26,12 +26,14 @@ def search_on_gpu(X: "torch.Tensor", k: int) -> np.ndarray:
 
     Returns
     -------
-    ndarray of float64, shape (m, k)
-        Ascending in each row, exact to 1e-9 relative, for the reason that
+    distances : ndarray of float64, shape (m, k)
+        Euclidean, ascending in each row, exact to 1e-9 relative, for the reason that
         :func:`shape_of_learning.nearest_distances` gives.
+    indices : ndarray of int64, shape (m, k)
+        Whose they are.
     """
     m, d = X.shape
-    distances = np.empty((m, k))
+    distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
     vectors = X - X.new_tensor(median_point(X))
     halves = vectors.square().sum(dim=1) / 2
     limits = X.new_tensor(too_close(halves.cpu().numpy(), d))
@@ -42,15 +44,24 @@ def search_on_gpu(X: "torch.Tensor", k: int) -> np.ndarray:
         products[:, rows].fill_diagonal_(math.inf)
         one, other = (products <= limits[rows, None]).nonzero(as_tuple=True)
         products[one, other] = math.inf
-        nearest = products.topk(k, dim=1, largest=False).values
-        found = (2 * (nearest + halves[rows, None])).sqrt().cpu().numpy()
+        nearest = products.topk(k, dim=1, largest=False)
+        found = (2 * (nearest.values + halves[rows, None])).sqrt().cpu().numpy()
+        whose = nearest.indices.cpu().numpy()
         by_differences = _differences(X, one + start, other)
         # Pairs come row by row.
         with_close, starts = np.unique(one.cpu().numpy(), return_index=True)
-        for row, close in zip(with_close, np.split(by_differences, starts)[1:], strict=True):
-            found[row] = np.sort(np.append(found[row], close))[:k]
-        distances[rows] = found
-    return distances
+        close = zip(
+            with_close,
+            np.split(by_differences, starts)[1:],
+            np.split(other.cpu().numpy(), starts)[1:],
+            strict=True,
+        )
+        for row, values, others in close:
+            all_values, all_others = np.append(found[row], values), np.append(whose[row], others)
+            order = np.argsort(all_values, kind="stable")[:k]
+            found[row], whose[row] = all_values[order], all_others[order]
+        distances[rows], indices[rows] = found, whose
+    return distances, indices
 
 
 def _differences(X: "torch.Tensor", one: "torch.Tensor", other: "torch.Tensor") -> np.ndarray:

@@ -1,4 +1,4 @@
-"""HDF5 files of what is kept of a layer's batches: nearest distances, or spectra.
+"""HDF5 files of what is kept of a layer's batches: nearest neighbours, or spectra.
 
 Beside each lies ``{name}.sha256``, as sha256sum writes and checks it. For large files Snakemake goes by
 times, which a copy of the folder changes; for small ones by content.
@@ -13,21 +13,25 @@ import h5py
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.batches import Batch
+from shape_of_learning.metrics.batches import Batch, Spectra
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.storage.files import atomic_write
 
 
 def write_batches(path: Path, batches: Sequence[Batch]) -> None:
-    """Write datasets ``batch_0``, ``batch_1``, ..., empty of what is not finite, and the digest.
+    """Write groups ``batch_0``, ``batch_1``, ... and the digest.
 
-    Their attributes are ``n`` and ``n_unique``.
+    Each has the attribute ``n_unique``, the dataset ``windows`` and the fields of what the batch holds, of
+    :class:`.NeighbourLists` or of :class:`.Spectra`; if it is not finite, no others.
     """
     # In memory, where they are anyhow: HDF5 itself crashes on a full disk.
     with h5py.File(path.name, "w", driver="core", backing_store=False) as file:
         for number, batch in enumerate(batches):
-            content = np.empty(0) if batch.content is None else batch.content
-            dataset = file.create_dataset(f"batch_{number}", data=content)
-            dataset.attrs.update(n=batch.n, n_unique=batch.n_unique)
+            group = file.create_group(f"batch_{number}")
+            group.attrs["n_unique"] = batch.n_unique
+            content = {} if batch.content is None else batch.content._asdict()
+            for name, array in {"windows": batch.windows, **content}.items():
+                group[name] = array.astype(_smallest_type(array), copy=False)
         file.flush()
         image = file.id.get_file_image()
     with atomic_write(path) as partial:
@@ -58,12 +62,19 @@ def read_batches(path: Path) -> list[Batch]:
     if hashlib.sha256(image).hexdigest() != written:
         raise InputError(f"{path} is not what its .sha256 says; {remedy}")
     with h5py.File(BytesIO(image), "r") as file:
-        datasets = [file[f"batch_{number}"] for number in range(len(file))]
-        return [
-            Batch(
-                int(dataset.attrs["n"]),
-                int(dataset.attrs["n_unique"]),
-                dataset[()] if dataset.size else None,
-            )
-            for dataset in datasets
-        ]
+        return [_read(file[f"batch_{number}"]) for number in range(len(file))]
+
+
+def _read(group: h5py.Group) -> Batch:
+    arrays = {name: dataset[()] for name, dataset in group.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind == "u":  # NumPy is given no other indices without a copy
+            arrays[name] = array.astype(np.int64)
+    kind = NeighbourLists if "distances" in arrays else Spectra
+    windows = arrays.pop("windows")
+    return Batch(int(group.attrs["n_unique"]), windows, kind(**arrays) if arrays else None)
+
+
+def _smallest_type(array: np.ndarray) -> np.dtype:
+    """Unsigned for indices: two bytes each, as long as they fit."""
+    return np.min_scalar_type(array.max()) if array.dtype.kind == "i" else array.dtype

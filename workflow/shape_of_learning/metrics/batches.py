@@ -1,7 +1,7 @@
 """How the vectors of a layer are divided into the batches that error bars come from."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,38 +13,71 @@ if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True)
-class Batch:
-    """A batch of vectors, as a measure takes it.
+class Spectra(NamedTuple):
+    """Eigenvalues of the covariance of a batch.
 
     Attributes
     ----------
-    n, n_unique : int
-        Vectors, and distinct ones among them.
-    content : ndarray, tensor or None
-        The vectors themselves, the eigenvalues of their covariance or their nearest distances, as
-        :class:`~shape_of_learning.metrics.registry.Measure` describes them. None of a broken checkpoint,
+    eigenvalues : ndarray of float64, shape (r,)
+        Descending.
+    without : ndarray of float64, shape (16, r)
+        Those without each group of windows; NaN where fewer vectors remain than give so many.
+    """
+
+    eigenvalues: np.ndarray
+    without: np.ndarray
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of vectors, and what measures are taken of.
+
+    Attributes
+    ----------
+    n_unique : int
+        Distinct ones among its vectors.
+    windows : ndarray of int64, shape (n,)
+        The window of text of each vector.
+    content : ndarray, tensor, Spectra, NeighbourLists or None
+        The vectors themselves, their spectra or their nearest neighbours. None of a broken checkpoint,
         whose hidden states are NaN or infinite.
     """
 
-    n: int
     n_unique: int
-    content: "np.ndarray | torch.Tensor | None"
+    windows: np.ndarray
+    content: Any
+
+    @property
+    def n(self) -> int:
+        """Number of vectors."""
+        return len(self.windows)
 
     @classmethod
-    def not_finite(cls, n: int) -> "Batch":
+    def not_finite(cls, windows: np.ndarray) -> "Batch":
         """One that holds NaN or infinity: as if all vectors were one."""
-        return cls(n, 1, None)
+        return cls(1, windows, None)
 
 
-def vector_batches(vectors: "np.ndarray | torch.Tensor", size: int) -> list[Batch]:
-    """Divide a layer, shape (tokens, width), into contiguous batches of at least `size` vectors."""
-    batches = [vectors[rows] for rows in contiguous_batches(len(vectors), size)]
+def vector_batches(
+    vectors: "np.ndarray | torch.Tensor", windows: np.ndarray, size: int
+) -> list[Batch]:
+    """Divide a layer into contiguous batches of at least `size` vectors.
+
+    Parameters
+    ----------
+    vectors : ndarray or torch.Tensor, shape (tokens, width)
+        One layer.
+    windows : ndarray of int64, shape (tokens,)
+        The window of each.
+    size : int
+        Least number of vectors in a batch.
+    """
+    batches = contiguous_batches(len(vectors), size)
     return [
-        Batch(len(batch), len(distinct_rows(batch)), batch)
-        if is_finite(batch)
-        else Batch.not_finite(len(batch))
-        for batch in batches
+        Batch(len(distinct_rows(vectors[rows])), windows[rows], vectors[rows])
+        if is_finite(vectors[rows])
+        else Batch.not_finite(windows[rows])
+        for rows in batches
     ]
 
 
@@ -75,9 +108,12 @@ def contiguous_batches(vectors: int, size: int) -> list[slice]:
     return list(map(slice, edges[:-1], edges[1:]))
 
 
-def shuffle_of(seed: int, model: str, revision: str, layer: int) -> np.random.Generator:
-    """The random numbers that decide the shuffle of a layer."""
-    return random_stream(seed, "batches", model=model, revision=revision, layer=layer)
+def shuffle_of(seed: int, model: str) -> np.random.Generator:
+    """The random numbers that decide the shuffle of a model's tokens, one for all its layers and revisions.
+
+    So an average over layers, or a difference between steps, is one of the same tokens.
+    """
+    return random_stream(seed, "batches", model=model)
 
 
 def shuffled_batches(vectors: int, size: int, stream: np.random.Generator) -> list[np.ndarray]:

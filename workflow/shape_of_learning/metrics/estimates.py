@@ -14,14 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measurements import LAYER_COLUMNS, relative_depth
+from shape_of_learning.metrics.measurements import (
+    LAYER_COLUMNS,
+    LEFT_OUT_COLUMNS,
+    Estimate,
+    relative_depth,
+)
 from shape_of_learning.metrics.resampling import GROUPS, interval, standard_error
 from shape_of_learning.storage.csv_table import read_rows
 
-LEFT_OUT_COLUMNS = (
-    *("layer", "value", "batch_sd", "n", "n_unique", "near_duplicates", "windows"),
-    *(f"without_{group}" for group in range(GROUPS)),
-)
 ESTIMATE_COLUMNS = (
     *("model", "role", "revision", "step", "tokens", "layer", "depth", "estimator", "selection"),
     *("value", "standard_error", "low", "high"),
@@ -31,36 +32,8 @@ CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
     *("difference", "standard_error", "low", "high", "smallest_visible"),
 )
+UNDEFINED = (math.nan,) * GROUPS  # left-out values from which no interval follows
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value and what is known of it; NaN is undefined or unknown.
-
-    Attributes
-    ----------
-    value : float
-        Mean over batches.
-    batch_sd : float
-        Standard deviation over batches, with the divisor ``batches - 1``.
-    n, n_unique : float
-        Vectors of a batch, and distinct ones among them; means over batches.
-    near_duplicates : float
-        Share of vectors whose second neighbour is more than ten times as far as the nearest.
-    windows : float
-        Number of windows that were measured.
-    left_out : ndarray of float64, shape (groups,)
-        The value without each group of windows.
-    """
-
-    value: float
-    batch_sd: float
-    n: float
-    n_unique: float
-    near_duplicates: float
-    windows: float
-    left_out: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -112,16 +85,21 @@ class MeasuredCheckpoint:
     layers: list[Estimate]
 
 
-def read_checkpoint(measurements: Path, left_out: Path, layers: int) -> MeasuredCheckpoint:
-    """Read the two tables of one estimator at one checkpoint.
+def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) -> MeasuredCheckpoint:
+    """Read the two tables of one checkpoint of a curve.
+
+    Returns
+    -------
+    MeasuredCheckpoint
+        Left-out values are NaN where no interval is to follow from them.
 
     Raises
     ------
     InputError
-        If one is missing or damaged, or is not of the layers 0 to `layers`.
+        If a table is missing or damaged, or is not of all layers.
     """
     batches, rows = read_rows(measurements, LAYER_COLUMNS), read_rows(left_out, LEFT_OUT_COLUMNS)
-    expected = [str(layer) for layer in range(layers + 1)]
+    expected = [str(layer) for layer in range(curve.layers + 1)]
     numbered = [batch for layer, batch, *_ in batches if layer == "0"]
     whole = [[layer, batch] for layer in expected for batch in numbered]
     for path, is_whole in (
@@ -130,18 +108,21 @@ def read_checkpoint(measurements: Path, left_out: Path, layers: int) -> Measured
     ):
         if not is_whole:
             raise InputError(
-                f"{path} does not hold all batches of the layers 0 to {layers}; delete it and run again"
+                f"{path} does not hold all batches of the layers 0 to {curve.layers}; delete it and run again"
             )
     try:
-        return MeasuredCheckpoint(batches, [_estimate_of(row) for row in rows])
+        return MeasuredCheckpoint(batches, [_estimate_of(row, curve.interval) for row in rows])
     except ValueError as error:
         raise InputError(f"{left_out}: {error}; delete it and run again") from error
 
 
-def _estimate_of(row: list[str]) -> Estimate:
+def _estimate_of(row: list[str], has_interval: bool) -> Estimate:
     _, *numbers = [float(cell or "nan") for cell in row]
     value, batch_sd, n, n_unique, near_duplicates, windows, *left_out = numbers
-    return Estimate(value, batch_sd, n, n_unique, near_duplicates, windows, np.array(left_out))
+    if not has_interval or math.isnan(value):
+        left_out = list(UNDEFINED)
+    known = (n, n_unique, near_duplicates, int(windows))
+    return Estimate(value, batch_sd, *known, left_out=tuple(left_out))
 
 
 def average(checkpoint: MeasuredCheckpoint, first_layer: int) -> Estimate:
@@ -160,8 +141,7 @@ def average(checkpoint: MeasuredCheckpoint, first_layer: int) -> Estimate:
     }
     of_all = checkpoint.layers[first_layer]
     if not layers:
-        undefined = np.full(GROUPS, math.nan)
-        return replace(of_all, value=math.nan, batch_sd=math.nan, left_out=undefined)
+        return replace(of_all, value=math.nan, batch_sd=math.nan, left_out=UNDEFINED)
     by_batch: dict[str, list[float]] = {}
     for layer, batch, _, _, value in checkpoint.batches:
         if int(layer) in layers:
@@ -174,7 +154,7 @@ def average(checkpoint: MeasuredCheckpoint, first_layer: int) -> Estimate:
         n_unique=_mean([each.n_unique for each in layers.values()]),
         near_duplicates=max(each.near_duplicates for each in layers.values()),
         windows=of_all.windows,
-        left_out=np.mean([each.left_out for each in layers.values()], axis=0),
+        left_out=tuple(np.mean([each.left_out for each in layers.values()], axis=0)),
     )
 
 
@@ -199,9 +179,9 @@ def estimate_rows(
         named = [curve.estimator, curve.selection]
         for layer, estimate in enumerate(checkpoint.layers):
             place = [layer, relative_depth(layer, curve.layers)]
-            yield [*identity, *place, *named, *_estimate(estimate, curve.interval)]
+            yield [*identity, *place, *named, *_estimate(estimate)]
         mean = average(checkpoint, first)
-        yield [*identity, None, None, *named, *_estimate(mean, curve.interval)]
+        yield [*identity, None, None, *named, *_estimate(mean)]
 
 
 def change_rows(
@@ -219,35 +199,34 @@ def change_rows(
     for i, j in pairs:
         revisions = [curve.checkpoints[i][0], curve.checkpoints[j][0]]
         both = zip(checkpoints[i].layers, checkpoints[j].layers, strict=True)
-        changes = [(b.value - a.value, b.left_out - a.left_out) for a, b in both]
+        changes = [(b.value - a.value, np.subtract(b.left_out, a.left_out)) for a, b in both]
         averaged = [change for change in changes[first:] if not math.isnan(change[0])]
-        mean = (math.nan, np.full(GROUPS, math.nan))
-        if averaged:
-            mean = (
-                _mean([difference for difference, _ in averaged]),
-                np.mean([left_out for _, left_out in averaged], axis=0),
-            )
+        differences, left_out = (
+            zip(*averaged, strict=True) if averaged else ([math.nan], [UNDEFINED])
+        )
+        mean = (_mean(differences), np.mean(left_out, axis=0))
         for layer, (difference, left_out) in [*enumerate(changes), (None, mean)]:
-            bars: list[float | None] = [None] * 4
-            if curve.interval and not math.isnan(difference):
-                visible = interval(0.0, left_out)[1]
-                bars = [standard_error(left_out), *interval(difference, left_out), visible]
             named = [curve.model, curve.estimator, curve.selection, layer]
-            yield [*named, *revisions, difference, *bars]
+            _, _, smallest_visible = _bars(0.0, left_out)
+            yield [*named, *revisions, difference, *_bars(difference, left_out), smallest_visible]
 
 
-def _estimate(estimate: Estimate, has_interval: bool) -> list[float | None]:
+def _estimate(estimate: Estimate) -> list[object]:
     """Columns from ``value`` on."""
-    bars: list[float | None] = [None] * 3
-    if has_interval and not math.isnan(estimate.value):
-        bars = [standard_error(estimate.left_out), *interval(estimate.value, estimate.left_out)]
-    sizes = [estimate.n, estimate.n_unique, estimate.near_duplicates, estimate.windows]
-    return [estimate.value, *bars, estimate.batch_sd, *map(_whole_if_it_is, sizes)]
+    sizes = [_whole_if_it_is(estimate.n), _whole_if_it_is(estimate.n_unique)]
+    known = [estimate.batch_sd, *sizes, estimate.near_duplicates, estimate.windows]
+    return [estimate.value, *_bars(estimate.value, estimate.left_out), *known]
+
+
+def _bars(value: float, left_out: Sequence[float]) -> list[float]:
+    """Columns ``standard_error``, ``low`` and ``high``."""
+    without = np.asarray(left_out)
+    return [float(each) for each in (standard_error(without), *interval(np.array(value), without))]
 
 
 def _whole_if_it_is(number: float) -> float:
     return int(number) if number.is_integer() else number
 
 
-def _mean(values: list[float]) -> float:
+def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)

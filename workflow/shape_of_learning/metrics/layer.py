@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.metrics.batches import Batch, vector_batches
-from shape_of_learning.metrics.measurements import BatchValue, batch_values
+from shape_of_learning.metrics.measurements import Measured, measure_batches
 from shape_of_learning.metrics.neighbour_search import neighbour_batches
 from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.spectra import spectrum_batches
@@ -17,36 +17,45 @@ if TYPE_CHECKING:
 
 def measure_layer(
     vectors: "np.ndarray | torch.Tensor",
+    windows: np.ndarray,
     measures: Mapping[str, ChosenMeasure],
     batch_vectors: int,
     neighbours: int,
     stream: np.random.Generator,
-) -> dict[str, list[BatchValue]]:
-    """Measure one layer, with one neighbour search and one spectrum per batch at most.
+    groups: np.ndarray,
+) -> dict[str, Measured]:
+    """Measure one layer, with one neighbour search and one set of spectra per batch at most.
 
     Parameters
     ----------
     vectors : ndarray or torch.Tensor, shape (tokens, width)
         The rows that are measured. Where it is a tensor on a GPU, that measures.
+    windows : ndarray of int64, shape (tokens,)
+        The window of each.
     measures : mapping of str to ChosenMeasure
         By name.
     batch_vectors, neighbours : int
         ``measurement.batch_vectors`` and ``measurement.neighbours`` of the configuration.
     stream : numpy.random.Generator
-        Decides the shuffle before the batches of the neighbour search.
+        Decides the shuffle before the batches of the neighbour search, :func:`.shuffle_of`.
+    groups : ndarray of int64, shape (windows,)
+        From :func:`.window_groups`.
 
     Returns
     -------
-    dict of str to list of BatchValue
-        For each measure one value per batch.
+    dict of str to Measured
+        For each measure its values.
     """
 
     def batches_of(kind: str) -> list[Batch]:
         if kind == "vectors":
-            return vector_batches(vectors, batch_vectors)
+            return vector_batches(vectors, windows, batch_vectors)
         if kind == "spectrum":
-            return spectrum_batches(vectors, batch_vectors)
-        return neighbour_batches(vectors, batch_vectors, neighbours, stream)
+            return spectrum_batches(vectors, windows, batch_vectors, groups)
+        return neighbour_batches(vectors, windows, batch_vectors, neighbours, stream)
 
     batches = {kind: batches_of(kind) for kind in {measure.of for measure in measures.values()}}
-    return {name: batch_values(batches[measure.of], measure) for name, measure in measures.items()}
+    return {
+        name: measure_batches(batches[measure.of], measure, groups)
+        for name, measure in measures.items()
+    }

@@ -1,12 +1,17 @@
 """Values of measures, the tables that hold them, and their columns."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+import numpy as np
+
 from shape_of_learning.metrics.batches import Batch
+from shape_of_learning.metrics.left_out import value_of, values_without_groups
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.metrics.resampling import GROUPS, left_out_values
 from shape_of_learning.storage.csv_table import write_table
 
 
@@ -43,12 +48,70 @@ def relative_depth(layer: int, layers: int) -> float:
     return layer / layers
 
 
-def batch_values(batches: Iterable[Batch], measure: ChosenMeasure) -> list[BatchValue]:
-    """Measure each batch of a layer; `batches` hold what the measure is taken of.
+@dataclass(frozen=True)
+class Estimate:
+    """What the batches of a layer say together, and what they say without each group of windows.
+
+    Attributes
+    ----------
+    value : float
+        Mean over batches, NaN if it is undefined in any.
+    batch_sd : float
+        Standard deviation over batches, with one degree of freedom less than there are; NaN for one batch.
+    n, n_unique : float
+        Vectors of a batch, and distinct ones among them, in the mean over batches.
+    near_duplicates : float
+        Share of the vectors with a near-duplicate, :meth:`.NeighbourLists.near_duplicates`, in the mean
+        over batches. NaN for measures that are not of neighbours.
+    windows : int
+        How many windows have vectors in the batches.
+    left_out : tuple of float
+        Values without each group of windows: means over the batches, as far as vectors are left. NaN where
+        undefined, and all of them where there are not windows of every group.
+    """
+
+    value: float
+    batch_sd: float
+    n: float
+    n_unique: float
+    near_duplicates: float
+    windows: int
+    left_out: tuple[float, ...]
+
+
+# Of one checkpoint and estimator: what intervals come from.
+LEFT_OUT_COLUMNS = (
+    "layer",
+    *(field.name for field in fields(Estimate) if field.name != "left_out"),
+    *(f"without_{group}" for group in range(GROUPS)),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one measure says of a layer: batch by batch, and all together."""
+
+    values: list[BatchValue]
+    estimate: Estimate
+
+
+def measure_batches(
+    batches: Sequence[Batch], measure: ChosenMeasure, groups: np.ndarray
+) -> Measured:
+    """Measure the batches of a layer, with all windows and without each group of them.
+
+    Parameters
+    ----------
+    batches : sequence of Batch
+        They hold what the measure is taken of.
+    measure : ChosenMeasure
+        Which.
+    groups : ndarray of int64, shape (windows,)
+        From :func:`.window_groups`.
 
     Returns
     -------
-    list of BatchValue
+    Measured
         NaN where a batch holds NaN or infinity.
 
     Raises
@@ -56,19 +119,67 @@ def batch_values(batches: Iterable[Batch], measure: ChosenMeasure) -> list[Batch
     ValueError
         If the measure refuses what it is given, such as distances that are none.
     """
-    function = measure.load()
-    return [
-        BatchValue(
-            number,
-            batch.n,
-            batch.n_unique,
-            math.nan if batch.content is None else function(batch.content),
-        )
+    values = [
+        BatchValue(number, batch.n, batch.n_unique, value_of(batch, measure))
         for number, batch in enumerate(batches)
     ]
+    numbers = np.array([value.value for value in values])
+    lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
+    estimate = Estimate(
+        value=float(numbers.mean()),
+        batch_sd=float(numbers.std(ddof=1)) if len(numbers) > 1 else math.nan,
+        n=_mean([batch.n for batch in batches]),
+        n_unique=_mean([batch.n_unique for batch in batches]),
+        near_duplicates=float(np.mean([found.near_duplicates() for found in lists] or math.nan)),
+        windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
+        left_out=_left_out(batches, measure, groups, numbers),
+    )
+    return Measured(values, estimate)
 
 
-def write_measurements(path: Path, layers: Mapping[int, Iterable[BatchValue]]) -> None:
-    """Write the values of one checkpoint and estimator, all layers."""
-    rows = ((layer, *astuple(value)) for layer, values in layers.items() for value in values)
+def _mean(numbers: Sequence[float]) -> float:
+    """Mean, as a whole number where it is one."""
+    mean = sum(numbers) / len(numbers)
+    return int(mean) if mean.is_integer() else mean
+
+
+def _left_out(
+    batches: Sequence[Batch], measure: ChosenMeasure, groups: np.ndarray, values: np.ndarray
+) -> tuple[float, ...]:
+    # Vectors of each group in each batch.
+    counts = np.array([np.bincount(groups[batch.windows], minlength=GROUPS) for batch in batches])
+    if np.isnan(values).any() or not counts.any(axis=0).all():
+        return (math.nan,) * GROUPS
+    rows = np.empty(counts.shape)
+    anew = np.empty(counts.shape)
+    for number, batch in enumerate(batches):
+        rows[number], anew[number] = values_without_groups(batch, measure, groups)
+        # Without a group that it has no vectors of, a batch is as it was.
+        rows[number, counts[number] == 0] = anew[number, counts[number] == 0] = values[number]
+    # A batch of no other group says nothing without it.
+    is_left = counts < counts.sum(axis=1, keepdims=True)
+    return tuple(left_out_values(_mean_where(rows, is_left), _mean_where(anew, is_left)).tolist())
+
+
+def _mean_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """Means of columns over the rows that count; NaN where none does."""
+    return np.where(counted, values, 0).sum(axis=0) / np.where(
+        counted.any(axis=0), counted.sum(axis=0), np.nan
+    )
+
+
+def write_measurements(path: Path, layers: Mapping[int, Measured]) -> None:
+    """Write the values per batch of one checkpoint and estimator, all layers."""
+    rows = ((layer, *astuple(value)) for layer, of in layers.items() for value in of.values)
     write_table(path, LAYER_COLUMNS, rows)
+
+
+def write_left_out(path: Path, layers: Mapping[int, Measured]) -> None:
+    """Write the estimates of one checkpoint and estimator, all layers, with `LEFT_OUT_COLUMNS`."""
+
+    def row(layer: int, estimate: Estimate) -> tuple[object, ...]:
+        *columns, left_out = (getattr(estimate, field.name) for field in fields(estimate))
+        return (layer, *columns, *left_out)
+
+    rows = (row(layer, measured.estimate) for layer, measured in layers.items())
+    write_table(path, LEFT_OUT_COLUMNS, rows)

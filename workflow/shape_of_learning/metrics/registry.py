@@ -55,7 +55,7 @@ class Measure:
     of : {"vectors", "spectrum", "neighbours"}
         Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
         descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `measurement.neighbours`), float64.
+        (m, `neighbours`), float64.
     label, axis, description : str
         Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
         ``{parameter:percent}`` by it as a percentage.
@@ -68,7 +68,12 @@ class Measure:
     depends_on_n : bool
         Whether values of batches of different sizes cannot be compared.
     neighbours : int or str
-        How many nearest distances it needs, or the name of the parameter that says it.
+        How many nearest distances it is given, or the name of the parameter that says it; 0 for
+        ``measurement.neighbours``.
+    collapse : bool
+        Whether vectors that are equal count as one in its distances. Else it is given those of all n
+        vectors of the batch, (n, `neighbours`): zero to each other copy, and other neighbours as often as
+        they appear.
     interval : bool
         Whether its 95 % intervals cover; if not, tables have none of it and figures no band.
     suspect_above : float, optional
@@ -91,6 +96,7 @@ class Measure:
     depends_on_n: bool = False
     neighbours: int | str = 0
     description: str = ""
+    collapse: bool = True
     interval: bool = True
     suspect_above: float | None = None
 
@@ -118,6 +124,7 @@ class Measure:
             parameters={**self.fixed, **parameters},
             neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
             depends_on_n=self.depends_on_n,
+            collapse=self.collapse,
             interval=self.interval,
             suspect_above=self.suspect_above,
             **words,
@@ -135,8 +142,8 @@ class ChosenMeasure:
     parameters : mapping
         All arguments of the function but the first.
     neighbours : int
-        How many nearest distances it needs.
-    function, of, depends_on_n, interval, suspect_above
+        How many nearest distances it is given.
+    function, of, depends_on_n, collapse, interval, suspect_above
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -151,6 +158,7 @@ class ChosenMeasure:
     label: str = ""
     axis: str = ""
     description: str = ""
+    collapse: bool = True
     interval: bool = True
     suspect_above: float | None = None
 

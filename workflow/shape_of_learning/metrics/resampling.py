@@ -1,54 +1,113 @@
-"""Standard errors and intervals from values with one group of windows left out."""
+r"""Standard errors and intervals from leaving out groups of whole windows.
+
+Tokens of one window depend on each other, so nothing is left out but whole windows: the delete-a-group
+jackknife. With the value :math:`v_g` without group g, of G groups,
+
+.. math:: s^2 = \frac{G - 1}{G} \sum_g (v_g - \bar v)^2, \qquad v \pm t_{0.975, G - 1} \, s
+
+An average over layers, or a difference between steps, has the averages or differences of the left-out values
+for its own, since the groups are the same everywhere.
+
+References
+----------
+Efron and Stein, The jackknife estimate of variance, Annals of Statistics 9 (1981). Künsch, The jackknife and
+the bootstrap for general stationary observations, Annals of Statistics 17 (1989), for blocks of dependent
+observations. Shao and Wu, A general theory for jackknife variance estimation, Annals of Statistics 17 (1989),
+for leaving out more than one. Kott, The delete-a-group jackknife, Journal of Official Statistics 17 (2001),
+for the degrees of freedom.
+"""
 
 import numpy as np
-from scipy.special import stdtrit
 
-GROUPS = 16  # of windows
-COVERAGE = 0.95
+from shape_of_learning.random_streams import random_stream
+
+GROUPS = 16
+LEVEL = 0.95
 
 
-def standard_error(left_out: np.ndarray) -> float:
-    r"""Standard error by the delete-a-group jackknife.
-
-    .. math:: \sqrt{\tfrac{G - 1}{G} \sum_g (v_g - \bar v)^2}
+def window_groups(windows: int, seed: int) -> np.ndarray:
+    """Divide windows into groups at random, the same for every layer, revision and model.
 
     Parameters
     ----------
-    left_out : ndarray of float64, shape (G,)
-        The value :math:`v_g` without each group.
+    windows : int
+        How many were drawn, ``sampling.windows`` of the configuration.
+    seed : int
+        ``seed`` of the configuration.
 
     Returns
     -------
-    float
-        NaN if one of them is.
-
-    References
-    ----------
-    Efron & Stein, The jackknife estimate of variance, Annals of Statistics 9 (1981).
+    ndarray of int64, shape (windows,)
+        From 0 to 15. Groups differ by one window at most; of fewer than 16 windows some groups have none.
 
     Examples
     --------
-    >>> standard_error(np.array([1.0, 3.0]))  # of the mean of 3 and 1: their distance over 2
-    1.0
+    >>> np.bincount(window_groups(35, 0))
+    array([3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
     """
-    left_out = np.asarray(left_out, dtype=np.float64)
-    groups = len(left_out)
-    return float(np.sqrt((groups - 1) / groups * np.square(left_out - left_out.mean()).sum()))
+    groups = np.empty(windows, np.int64)
+    order = random_stream(seed, "groups of windows").permutation(windows)
+    groups[order] = np.arange(windows) % GROUPS
+    return groups
 
 
-def interval(value: float, left_out: np.ndarray) -> tuple[float, float]:
-    """95 % interval: `value` -+ t(0.975, G - 1) times :func:`standard_error`.
+def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
+    """Combine two kinds of left-out values of a measure of neighbours into those that intervals come from.
 
     Parameters
     ----------
-    value : float
-    left_out : ndarray of float64, shape (G,)
-        The value without each group.
+    rows : ndarray of float64, shape (16,)
+        Values without the vectors of a group, their distances as found with all.
+    anew : ndarray of float64, shape (16,)
+        Values without a group, neighbours found anew among the others.
 
     Returns
     -------
-    low, high : float
-        NaN where the value or one without a group is.
+    ndarray of float64, shape (16,)
+        `anew`: what the estimator says of a text that lacks those windows.
     """
-    half = float(stdtrit(len(left_out) - 1, (1 + COVERAGE) / 2)) * standard_error(left_out)
-    return value - half, value + half
+    return anew
+
+
+def standard_error(left_out: np.ndarray) -> np.ndarray:
+    """Standard error from left-out values, the first formula at the top.
+
+    Parameters
+    ----------
+    left_out : array_like of float, shape (..., G)
+        Values without one group each.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        NaN where one of them is NaN.
+    """
+    left_out = np.asarray(left_out, dtype=np.float64)
+    groups = left_out.shape[-1]
+    deviations = left_out - left_out.mean(axis=-1, keepdims=True)
+    return np.sqrt((groups - 1) / groups * np.square(deviations).sum(axis=-1))
+
+
+def interval(value: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """95 % interval of values, the second formula at the top.
+
+    Parameters
+    ----------
+    value : array_like of float, shape (...)
+        With all windows.
+    left_out : array_like of float, shape (..., G)
+        Without one group each.
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (...)
+    """
+    half = quantile(np.shape(left_out)[-1]) * standard_error(left_out)
+    return np.asarray(value) - half, np.asarray(value) + half
+
+
+def quantile(groups: int = GROUPS) -> float:
+    """Quantile of Student's t that bounds the interval: 2.131 for 16 groups."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(groups - 1, (1 + LEVEL) / 2))

@@ -1,6 +1,7 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def chosen_measures(
         checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
         chosen[name] = measure.chosen(name, checked)
         _require_neighbours(chosen[name], measure, searched)
+        if not chosen[name].neighbours and measure.of == "neighbours":
+            chosen[name] = replace(chosen[name], neighbours=searched)
     return {name: chosen[name] for name in names}
 
 

@@ -12,7 +12,7 @@ from shape_of_learning.plan.schema import read_yaml
 FOLDERS = (
     "readme.md",
     *("benchmarks", "checkpoints", "corpus", "embeddings", "figures", "logs", "losses"),
-    *("measurements", "neighbours", "pretrained", "spectra", "tables"),
+    *("left_out", "measurements", "neighbours", "pretrained", "spectra", "tables"),
 )
 
 
