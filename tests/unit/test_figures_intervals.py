@@ -95,6 +95,14 @@ def test_a_measure_whose_intervals_do_not_cover_has_no_band_and_is_named(tmp_pat
     assert "Fewer than 16" not in drawing.caption
 
 
+def test_a_lost_interval_is_a_gap_in_the_band_and_the_caption_says_why(tmp_path):
+    rows = [row | NO_INTERVAL if row["step"] == 8 else row for row in TRAINED]
+    drawing = drawn(tmp_path, "dimension_by_step", rows)
+    assert 8 not in bands(drawing)[:, 0]
+    assert 8 in named_lines(drawing)["a"].get_xdata()
+    assert "No band where a value is undefined without some group." in drawing.caption
+
+
 def test_an_interval_between_two_gaps_of_the_band_is_a_bar(tmp_path):
     rows = [row | NO_INTERVAL if row["step"] in (1, 64) else row for row in TRAINED]
     drawing = drawn(tmp_path, "dimension_by_step", rows)

@@ -22,3 +22,9 @@ def test_rows_that_are_kept_ascend(special_tokens, first_token, rows):
     assert chosen.dtype == np.int64
     np.testing.assert_array_equal(chosen, rows)
     assert Selection.from_json(selection.to_json()) == selection
+
+
+def test_a_selection_is_named_by_what_it_leaves_out():
+    assert Selection().name == "all"
+    assert Selection(first_token="drop").name == "without_first_token"
+    assert Selection("drop", "drop").name == "without_first_token+without_special_tokens"

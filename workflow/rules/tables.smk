@@ -61,7 +61,7 @@ rule gather_tables:
     message:
         "Gathering all {wildcards.table}"
     shell:
-        'python "$SCRIPTS/gather_tables.py" --kind {wildcards.table} --tables {input.tables:q}'
+        'python "$SCRIPTS/gather_tables.py" --kind {wildcards.table:q} --tables {input.tables:q}'
         " --output {output:q} --log {log:q}"
 
 

@@ -37,6 +37,7 @@ def lines_and_bands(
     windows = number_range(int(defined["windows"].min()), int(defined["windows"].max()))
     bare = [measure.label for measure in measures if not measure.interval]
     covered = defined["estimator"].isin([each.name for each in measures if each.interval])
+    few = defined["windows"] < GROUPS
     lines = f"Lines: mean over {of} of {sizes} vectors"
     if defined["low"].notna().any():
         bands = (
@@ -47,8 +48,9 @@ def lines_and_bands(
         bands = "."
     return caption(
         lines + bands,
-        f"Fewer than {GROUPS} windows give no intervals."
-        if (defined.loc[covered, "windows"] < GROUPS).any()
+        f"Fewer than {GROUPS} windows give no intervals." if (covered & few).any() else "",
+        "No band where a value is undefined without some group."
+        if (covered & ~few & defined["low"].isna()).any()
         else "",
         f"No bands for {enumerated(bare)}, whose intervals do not cover." if bare else "",
         "" if len(defined) == len(table) else "Gaps: undefined.",
