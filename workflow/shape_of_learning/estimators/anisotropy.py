@@ -1,7 +1,8 @@
 """Anisotropy: the share of the largest singular value in the variance of a cloud of vectors."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from shape_of_learning.estimators.arrays import (
     row_blocks,
     squarable,
 )
+from shape_of_learning.estimators.leading_without_parts import without_parts
 from shape_of_learning.random_streams import random_stream
 
 # Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
@@ -72,47 +74,93 @@ def anisotropy(X: ArrayLike, center: bool = True) -> float:
     >>> anisotropy([[2, 0], [-2, 0], [0, 1], [0, -1]])
     0.8
     """
-    X = as_matrix(X, stay=True)
-    if center and len(X) < 2:
-        raise ValueError(f"X has {len(X)} row, but variance takes at least 2")
-    X = centred(X) if center else squarable(X)
-    xp = namespace(X)
-    variance = float(xp.einsum("ij,ij->i", X, X).sum())
+    return leaving_out(X, [], center)[0]
+
+
+def leaving_out(
+    X: ArrayLike, parts: Sequence[np.ndarray], center: bool = True
+) -> tuple[float, np.ndarray]:
+    """:func:`anisotropy` of all rows, and of those that are left without each of some parts.
+
+    Parameters
+    ----------
+    X, center
+        As in :func:`anisotropy`, errors likewise.
+    parts : sequence of ndarray of int
+        Numbers of the rows that are left out each time. No row is in two of them.
+
+    Returns
+    -------
+    value : float
+    without : ndarray of float64, shape (parts,)
+        NaN where undefined. Right to a millionth of their standard deviation, or to 1e-12.
+
+    Notes
+    -----
+    The leading directions without a part are near that of all rows, from which Lanczos iteration finds all of
+    them at the same time: each pass over the data serves all parts. What it cannot tell soon is computed from
+    the rows that are left.
+    """
+    whole = as_matrix(X, stay=True)
+    if center and len(whole) < 2:
+        raise ValueError(f"X has {len(whole)} row, but variance takes at least 2")
+    rows = centred(whole) if center else squarable(whole)
+    xp = namespace(rows)
+    variance = float(xp.einsum("ij,ij->i", rows, rows).sum())
     if variance == 0:
-        return math.nan
+        # The rows of a part may be all that differ in the last bits, or not at all.
+        return math.nan, np.array([_alone(whole, part, center) for part in parts])
 
     def product(v: np.ndarray) -> np.ndarray:
-        v = xp.asarray(v, device=X.device)
+        v = xp.asarray(v, device=rows.device)
         # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
-        blocks = (X[rows] for rows in row_blocks(X, ROWS_PER_BLOCK))
+        blocks = (rows[some] for some in row_blocks(rows, ROWS_PER_BLOCK))
         return as_numpy(sum((block @ v) @ block for block in blocks) / variance)
 
-    largest = largest_by_lanczos(product, X.shape[1]) if min(X.shape) > GRAM_SIDE else None
-    if largest is None:
-        gram = X.T @ X if X.shape[0] >= X.shape[1] else X @ X.T
+    leading = leading_by_lanczos(product, rows.shape[1]) if min(rows.shape) > GRAM_SIDE else None
+    if leading is None:
+        tall = rows.shape[0] >= rows.shape[1]
+        gram = rows.T @ rows if tall else rows @ rows.T
         # In Fortran's order, which spares a copy.
-        largest = largest_of_gram(as_numpy(gram).T) / variance
-    return min(largest, 1.0)
+        largest, direction = leading_of_gram(as_numpy(gram).T)
+        if not tall:
+            direction = as_numpy(xp.asarray(direction, device=rows.device) @ rows)
+        leading = largest / variance, direction
+    value = min(leading[0], 1.0)
+    without = without_parts(rows, parts, leading[1], variance, center)
+    for number in np.flatnonzero(np.isnan(without)).tolist():
+        without[number] = _alone(whole, parts[number], center)
+    return value, without
 
 
-def largest_of_gram(gram: np.ndarray) -> float:
-    """Largest eigenvalue of a symmetric matrix, given by its upper triangle, which is overwritten."""
+def _alone(X: Any, part: np.ndarray, center: bool) -> float:
+    """Anisotropy of the rows that are left without a part; NaN if they are too few."""
+    left = np.delete(np.arange(len(X)), part)
+    return leaving_out(X[left], [], center)[0] if len(left) > center else math.nan
+
+
+def leading_of_gram(gram: np.ndarray) -> tuple[float, np.ndarray]:
+    """Leading eigenvalue and eigenvector of a symmetric matrix, given by its upper triangle.
+
+    It is overwritten.
+    """
     from scipy.linalg import eigh
 
     last = len(gram) - 1
-    top = eigh(
+    top, directions = eigh(
         gram,
         lower=False,
-        eigvals_only=True,
         subset_by_index=[last, last],
         overwrite_a=True,
         check_finite=False,
     )
-    return float(top[0])
+    return float(top[0]), directions[:, 0]
 
 
-def largest_by_lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) -> float | None:
-    """Largest eigenvalue of a symmetric matrix, given by its product with a vector.
+def leading_by_lanczos(
+    product: Callable[[np.ndarray], np.ndarray], width: int
+) -> tuple[float, np.ndarray] | None:
+    """Leading eigenvalue and eigenvector of a symmetric matrix, given by its product with a vector.
 
     None if it is too close to the next to be told apart soon.
     """
@@ -122,7 +170,7 @@ def largest_by_lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) 
     # A random start, unlike a vector of ones, is orthogonal to no direction that data could have.
     start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
     try:
-        top = eigsh(
+        top, directions = eigsh(
             matrix,
             k=1,
             v0=start,
@@ -131,8 +179,7 @@ def largest_by_lanczos(product: Callable[[np.ndarray], np.ndarray], width: int) 
             # To machine precision: a residual is small beside *some* eigenvalue, and where the two largest
             # nearly agree, only a tiny one tells which.
             tol=0,
-            return_eigenvectors=False,
         )
     except ArpackError:
         return None
-    return float(top[0])
+    return float(top[0]), directions[:, 0]

@@ -1,7 +1,7 @@
 """Average cosine similarity between vectors: how much they point one way."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import (
     as_matrix,
+    as_numpy,
+    centred,
     is_constant,
     namespace,
     row_blocks,
@@ -20,6 +22,8 @@ BLOCK_BYTES = 1 << 24
 # Squared norms between these are taken as they are: no square of a coordinate that counts beside the
 # largest underflows, and none overflows.
 LEAST_SQUARE, LARGEST_SQUARE = 1e-250, 1e300
+# A squared norm that is less than this share of what it is the difference of has lost six of sixteen digits.
+LOST_DIGITS = 1e-6
 
 
 def average_cosine(X: ArrayLike, center: bool = False) -> float:
@@ -79,6 +83,69 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     reach = xp.maximum(abs(low - first - rest), abs(high - first - rest))
     noise = 8 * np.finfo(float).eps * float(reach @ reach) ** 0.5
     return _from_directions((X[rows] - first - rest for rows in _blocks(X)), noise)
+
+
+def leaving_out(
+    X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False
+) -> tuple[float, np.ndarray]:
+    r""":func:`average_cosine` of all rows, and of those that are left without each of some parts.
+
+    Parameters
+    ----------
+    X, center
+        As in :func:`average_cosine`, errors likewise.
+    parts : sequence of ndarray of int
+        Numbers of the rows that are left out each time.
+
+    Returns
+    -------
+    value : float
+    without : ndarray of float64, shape (parts,)
+        NaN where undefined.
+
+    Notes
+    -----
+    With the mean m of the rows that are left, beside that of all,
+    :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
+    another one the sums of directions. Where that would cost digits, parts are left out one after the other.
+    """
+    X = as_matrix(X, stay=True)
+    value = average_cosine(X, center)
+    without = np.full(len(parts), math.nan)
+    if parts:
+        rows = centred(X) if center else squarable(X)
+        without = _without_parts(rows, _rows_left(rows, parts), center)
+    for number in np.flatnonzero(np.isnan(without)).tolist():
+        left = np.delete(np.arange(len(X)), parts[number])
+        if len(left) > 1:
+            without[number] = average_cosine(X[left], center)
+    return value, without
+
+
+def _rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
+    """Ones for the rows that are left without each part, else zeros, (n, parts)."""
+    left = np.ones((len(X), len(parts)))
+    for number, part in enumerate(parts):
+        left[part, number] = 0
+    return namespace(X).asarray(left, device=X.device)
+
+
+def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
+    """Mean cosine without each part; NaN where a row is too near a mean, or cannot be squared."""
+    xp = namespace(X)
+    counts = left.sum(axis=0)
+    squares = xp.einsum("ij,ij->i", X, X)[:, None]
+    means = X.T @ left / counts if center else 0 * (X.T @ left)
+    square_means = (means * means).sum(axis=0)
+    norms = squares - 2 * (X @ means) + square_means
+    least = LOST_DIGITS * (squares + square_means) + LOST_DIGITS**3 * squares.max() + LEAST_SQUARE
+    is_safe = (norms > least) & (norms < LARGEST_SQUARE)
+    usable = as_numpy((is_safe | (left == 0)).all(axis=0) & (counts > 1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        inverse = left / xp.sqrt(xp.where(is_safe, norms, 1.0))
+        total = X.T @ inverse - means * inverse.sum(axis=0)
+        cosines = as_numpy(((total * total).sum(axis=0) - counts) / (counts * (counts - 1)))
+    return np.where(usable, np.minimum(cosines, 1.0), np.nan)
 
 
 def _from_directions(blocks: Iterable[Any], noise: float = 0.0) -> float:

@@ -27,9 +27,7 @@ def by_layer(estimates: Table, measures: Sequence[DrawnMeasure]) -> pd.DataFrame
         Columns of :data:`~shape_of_learning.figures.table_reader.ESTIMATES` and the boolean ``suspect``:
         whether more vectors have a near-duplicate than the measure's conditions allow.
     """
-    rows = estimates.rows[estimates.rows["layer"].notna()]
-    _log_undefined(rows)
-    return rows.assign(suspect=_is_suspect(rows, measures))
+    return _layers(estimates, measures, first=0)
 
 
 def over_layers(
@@ -53,8 +51,7 @@ def over_layers(
         ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``suspect`` if any of its
         layers is.
     """
-    layers = by_layer(estimates, measures)
-    layers = layers[layers["layer"] >= AVERAGED_LAYERS[average_over]]
+    layers = _layers(estimates, measures, first=AVERAGED_LAYERS[average_over])
     defined = layers["value"].notna()
     counts = layers.assign(
         layers=defined, layers_left_out=~defined, suspect_layers=defined & layers["suspect"]
@@ -76,12 +73,8 @@ def with_labels(table: pd.DataFrame, models: Sequence[DrawnModel]) -> pd.DataFra
     return table.reset_index(drop=True)
 
 
-def _is_suspect(rows: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> pd.Series:
-    allowed = {measure.name: measure.suspect_above for measure in measures}
-    return rows["near_duplicates"] > rows["estimator"].map(allowed).astype("float64")
-
-
-def _log_undefined(rows: pd.DataFrame) -> None:
+def _layers(estimates: Table, measures: Sequence[DrawnMeasure], first: int) -> pd.DataFrame:
+    rows = estimates.rows[estimates.rows["layer"].ge(first).fillna(value=False)]
     for row in rows[rows["value"].isna()].itertuples():
         logger.info(
             "%s %s, layer %d: %s is undefined, a gap in the line or left out of the average",
@@ -90,3 +83,6 @@ def _log_undefined(rows: pd.DataFrame) -> None:
             row.layer,
             row.estimator,
         )
+    allowed = {measure.name: measure.suspect_above for measure in measures}
+    above = rows["near_duplicates"] > rows["estimator"].map(allowed).astype("float64")
+    return rows.assign(suspect=above)

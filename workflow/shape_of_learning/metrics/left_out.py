@@ -1,7 +1,6 @@
-"""Values of a measure on a batch: of all its vectors, and without each group of windows."""
+"""A measure of a batch: of all its vectors, and without each group of windows."""
 
 import math
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,70 +10,85 @@ from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import GROUPS
 
-
-def value_of(batch: Batch, measure: ChosenMeasure) -> float:
-    """Measure a batch; NaN if it holds NaN or infinity."""
-    content = batch.content
-    if content is None:
-        return math.nan
-    function = measure.load()
-    if isinstance(content, NeighbourLists):
-        return function(content.nearest(measure.neighbours, measure.collapse))
-    return function(content.eigenvalues if isinstance(content, Spectra) else content)
+Values = tuple[float, np.ndarray, np.ndarray]
 
 
-def values_without_groups(
-    batch: Batch, measure: ChosenMeasure, groups: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Measure a batch without each group of windows that it has vectors of.
+def measure_batch(batch: Batch, measure: ChosenMeasure, group_of: np.ndarray) -> Values:
+    """Measure a batch with all its vectors, and without each group of windows.
 
     Parameters
     ----------
     batch : Batch
-        What the measure is taken of; not of a broken checkpoint.
+        What the measure is taken of.
     measure : ChosenMeasure
         Which.
-    groups : ndarray of int64, shape (windows,)
-        From :func:`.window_groups`.
+    group_of : ndarray of int64, shape (n,)
+        The group of each vector's window, from 0 to 15; -1 where none is left out.
 
     Returns
     -------
+    value : float
+        NaN if the batch holds NaN or infinity.
     rows, anew : ndarray of float64, shape (16,)
         Two kinds for measures of neighbours, as :func:`.left_out_values` describes them; for others the same.
-        NaN where undefined, and where the batch has no vectors of that group.
+        The value itself without a group that the batch has no vectors of; NaN where undefined.
     """
-    group_of = groups[batch.windows]
-    present = [group for group in range(GROUPS) if (group_of == group).any()]
-    rows, anew = np.full(GROUPS, np.nan), np.full(GROUPS, np.nan)
-    if isinstance(batch.content, NeighbourLists):
-        function, lists = measure.load(), batch.content
-        wanted = (measure.neighbours, measure.collapse)
-        for group in present:
-            left = group_of != group
-            rows[group] = _defined(function, lists.nearest_as_found(left, *wanted))
-            anew[group] = _defined(function, lists.nearest_anew(left, *wanted))
-        return rows, anew
-    rows[present] = list(_values(batch.content, group_of, present, measure))
-    return rows, rows
+    content = batch.content
+    if content is None:
+        return math.nan, np.full(GROUPS, np.nan), np.full(GROUPS, np.nan)
+    groups = [group for group in range(GROUPS) if (group_of == group).any()]
+    if isinstance(content, NeighbourLists):
+        value, rows, anew = _of_neighbours(content, measure, group_of, groups)
+    else:
+        of = _of_spectra if isinstance(content, Spectra) else _of_vectors
+        value, rows = of(content, measure, group_of, groups)
+        anew = rows
+    return value, _spread(value, rows, groups), _spread(value, anew, groups)
 
 
-def _values(
-    content: Any, group_of: np.ndarray, groups: list[int], measure: ChosenMeasure
-) -> Iterator[float]:
-    """Values of vectors or spectra without each of some groups."""
+def _spread(value: float, without: Any, groups: list[int]) -> np.ndarray:
+    all_groups = np.full(GROUPS, value)
+    all_groups[groups] = without
+    return all_groups
+
+
+def _of_neighbours(
+    lists: NeighbourLists, measure: ChosenMeasure, group_of: np.ndarray, groups: list[int]
+) -> tuple[float, list[float], list[float]]:
+    function, k, collapse = measure.load(), measure.neighbours, measure.collapse
+    nearest = lists.nearest(k, collapse)
+    rows, anew = [], []
+    for group in groups:
+        left = group_of != group
+        kept = lists.nearest_as_found(left, nearest, collapse)
+        found = lists.nearest_anew(left, k, collapse)
+        rows.append(function(kept) if len(kept) else math.nan)
+        anew.append(function(found) if len(found) else math.nan)
+    return function(nearest), rows, anew
+
+
+def _of_spectra(
+    spectra: Spectra, measure: ChosenMeasure, group_of: np.ndarray, groups: list[int]
+) -> tuple[float, list[float]]:
     function = measure.load()
-    if isinstance(content, Spectra):
-        for group in groups:
-            eigenvalues = content.without[group]
-            yield _defined(function, eigenvalues[~np.isnan(eigenvalues)])
-        return
+    without = [row[~np.isnan(row)] for row in spectra.without[groups]]
+    return function(spectra.eigenvalues), [
+        function(eigenvalues) if len(eigenvalues) else math.nan for eigenvalues in without
+    ]
+
+
+def _of_vectors(
+    vectors: Any, measure: ChosenMeasure, group_of: np.ndarray, groups: list[int]
+) -> tuple[float, Any]:
+    leaving_out = measure.load_leaving_out()
+    if leaving_out is not None:
+        return leaving_out(vectors, [np.flatnonzero(group_of == group) for group in groups])
+    function = measure.load()
+    without = []
     for group in groups:
         rows = np.flatnonzero(group_of != group)
         try:
-            yield function(content[rows]) if len(rows) > 1 else math.nan
+            without.append(function(vectors[rows]) if len(rows) > 1 else math.nan)
         except ValueError:  # which says that these are too few
-            yield math.nan
-
-
-def _defined(function: Callable[[Any], float], taken: np.ndarray) -> float:
-    return function(taken) if len(taken) else math.nan
+            without.append(math.nan)
+    return function(vectors), without

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from shape_of_learning.metrics.batches import Batch
-from shape_of_learning.metrics.left_out import value_of, values_without_groups
+from shape_of_learning.metrics.left_out import measure_batch
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import GROUPS, left_out_values
@@ -119,53 +119,51 @@ def measure_batches(
     ValueError
         If the measure refuses what it is given, such as distances that are none.
     """
-    values = [
-        BatchValue(number, batch.n, batch.n_unique, value_of(batch, measure))
-        for number, batch in enumerate(batches)
+    # Vectors of each group in each batch.
+    counts = np.array([np.bincount(groups[batch.windows], minlength=GROUPS) for batch in batches])
+    all_groups = bool(counts.any(axis=0).all())
+    measured = [
+        measure_batch(batch, measure, groups[batch.windows] if all_groups else np.full(batch.n, -1))
+        for batch in batches
     ]
-    numbers = np.array([value.value for value in values])
+    values = np.array([value for value, _, _ in measured])
     lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
+    left_out = np.full(GROUPS, math.nan)
+    if all_groups and not np.isnan(values).any():
+        # Without its only group, a batch says nothing.
+        speaks = counts < counts.sum(axis=1, keepdims=True)
+        rows, anew = (
+            _mean_where(np.array(kind), speaks) for kind in list(zip(*measured, strict=True))[1:]
+        )
+        left_out = left_out_values(rows, anew)
     estimate = Estimate(
-        value=float(numbers.mean()),
-        batch_sd=float(numbers.std(ddof=1)) if len(numbers) > 1 else math.nan,
+        value=float(values.mean()),
+        batch_sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
         n=_mean([batch.n for batch in batches]),
         n_unique=_mean([batch.n_unique for batch in batches]),
         near_duplicates=float(np.mean([found.near_duplicates() for found in lists] or math.nan)),
         windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
-        left_out=_left_out(batches, measure, groups, numbers),
+        left_out=tuple(left_out.tolist()),
     )
-    return Measured(values, estimate)
+    return Measured(
+        [
+            BatchValue(number, batch.n, batch.n_unique, value)
+            for number, (batch, value) in enumerate(zip(batches, values.tolist(), strict=True))
+        ],
+        estimate,
+    )
 
 
-def _mean(numbers: Sequence[float]) -> float:
+def _mean(numbers: Sequence[int]) -> float:
     """Mean, as a whole number where it is one."""
     mean = sum(numbers) / len(numbers)
     return int(mean) if mean.is_integer() else mean
 
 
-def _left_out(
-    batches: Sequence[Batch], measure: ChosenMeasure, groups: np.ndarray, values: np.ndarray
-) -> tuple[float, ...]:
-    # Vectors of each group in each batch.
-    counts = np.array([np.bincount(groups[batch.windows], minlength=GROUPS) for batch in batches])
-    if np.isnan(values).any() or not counts.any(axis=0).all():
-        return (math.nan,) * GROUPS
-    rows = np.empty(counts.shape)
-    anew = np.empty(counts.shape)
-    for number, batch in enumerate(batches):
-        rows[number], anew[number] = values_without_groups(batch, measure, groups)
-        # Without a group that it has no vectors of, a batch is as it was.
-        rows[number, counts[number] == 0] = anew[number, counts[number] == 0] = values[number]
-    # A batch of no other group says nothing without it.
-    is_left = counts < counts.sum(axis=1, keepdims=True)
-    return tuple(left_out_values(_mean_where(rows, is_left), _mean_where(anew, is_left)).tolist())
-
-
 def _mean_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Means of columns over the rows that count; NaN where none does."""
-    return np.where(counted, values, 0).sum(axis=0) / np.where(
-        counted.any(axis=0), counted.sum(axis=0), np.nan
-    )
+    totals = np.where(counted, values, 0).sum(axis=0)
+    return totals / np.where(counted.any(axis=0), counted.sum(axis=0), np.nan)
 
 
 def write_measurements(path: Path, layers: Mapping[int, Measured]) -> None:

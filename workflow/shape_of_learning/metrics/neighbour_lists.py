@@ -48,10 +48,11 @@ class NeighbourLists(NamedTuple):
             return self.distances[:, :k]
         return self.nearest_anew(np.ones(len(self.distinct_of), bool), k, collapse=False)
 
-    def nearest_as_found(self, present: np.ndarray, k: int, collapse: bool = True) -> np.ndarray:
-        """:meth:`nearest`, of the vectors that are `present`, (n,) of bool, with all as neighbours."""
-        rows = np.flatnonzero(self._copies(present)) if collapse else present
-        return self.nearest(k, collapse)[rows]
+    def nearest_as_found(
+        self, present: np.ndarray, nearest: np.ndarray, collapse: bool = True
+    ) -> np.ndarray:
+        """Rows of what :meth:`nearest` gives, of the vectors that are `present`, (n,) of bool."""
+        return nearest[self._copies(present) > 0 if collapse else present]
 
     def nearest_anew(self, present: np.ndarray, k: int, collapse: bool = True) -> np.ndarray:
         """:meth:`nearest`, of the vectors that are `present`, (n,) of bool, among themselves.
