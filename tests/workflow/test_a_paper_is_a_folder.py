@@ -63,6 +63,18 @@ def test_a_figure_in_a_folder_is_planned_with_what_it_draws(checkout):
     assert "last_checkpoint/demo-decoder/anisotropy/estimates.csv" not in said
 
 
+def test_estimates_have_what_only_a_figure_draws(checkout):
+    chosen = write_paper(checkout)
+    said = {
+        table: checkout.snakemake(f"results/tables/{table}.csv", *chosen, "--dry-run")
+        for table in ("estimates", "changes", "measurements")
+    }
+    for table, planned in said.items():
+        assert f"results/tables/every_checkpoint/demo-decoder/anisotropy/{table}.csv" in planned
+        assert ("last_checkpoint/demo-decoder/mle" in planned) == (table == "estimates")
+        assert "every_checkpoint/demo-decoder/mle" not in planned
+
+
 def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     chosen = write_paper(checkout)
     table = checkout.folder / "results/tables/last_checkpoint/demo-decoder/mle/estimates.csv"
