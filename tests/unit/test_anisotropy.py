@@ -32,7 +32,7 @@ def test_lanczos_iteration_finds_the_same(name, center, monkeypatch):
     X = CLOUDS[name]()
     monkeypatch.setattr(spectrum, "GRAM_SIDE", 20)
     monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1000)
-    monkeypatch.setattr(spectrum, "largest_of_gram", None)  # so that it cannot stand in
+    monkeypatch.setattr(spectrum, "leading_of_gram", None)  # so that it cannot stand in
     monkeypatch.setattr(spectrum, "ROWS_PER_BLOCK", 64)
     assert anisotropy(X, center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
 
@@ -47,7 +47,7 @@ def test_a_spectrum_without_gap_is_left_to_the_gram_matrix(monkeypatch):
     X = gaussian(400, 300)
     monkeypatch.setattr(spectrum, "GRAM_SIDE", 20)
     monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1)
-    assert spectrum.largest_by_lanczos(lambda v: (X @ v) @ X, X.shape[1]) is None
+    assert spectrum.leading_by_lanczos(lambda v: (X @ v) @ X, X.shape[1]) is None
     assert anisotropy(X) == pytest.approx(by_singular_values(X), rel=1e-9)
 
 

@@ -134,16 +134,21 @@ def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
     """Mean cosine without each part; NaN where a row is too near a mean, or cannot be squared."""
     xp = namespace(X)
     counts = left.sum(axis=0)
-    squares = xp.einsum("ij,ij->i", X, X)[:, None]
-    means = X.T @ left / counts if center else 0 * (X.T @ left)
-    square_means = (means * means).sum(axis=0)
-    norms = squares - 2 * (X @ means) + square_means
+    norms = squares = xp.einsum("ij,ij->i", X, X)[:, None]
+    square_means: Any = 0.0
+    if center:
+        # Products of few rows with many are the faster ones.
+        means = (left.T @ X).T / counts
+        square_means = (means * means).sum(axis=0)
+        norms = squares - 2 * (means.T @ X.T).T + square_means
     least = LOST_DIGITS * (squares + square_means) + LOST_DIGITS**3 * squares.max() + LEAST_SQUARE
     is_safe = (norms > least) & (norms < LARGEST_SQUARE)
     usable = as_numpy((is_safe | (left == 0)).all(axis=0) & (counts > 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         inverse = left / xp.sqrt(xp.where(is_safe, norms, 1.0))
-        total = X.T @ inverse - means * inverse.sum(axis=0)
+        total = (inverse.T @ X).T
+        if center:
+            total = total - means * inverse.sum(axis=0)
         cosines = as_numpy(((total * total).sum(axis=0) - counts) / (counts * (counts - 1)))
     return np.where(usable, np.minimum(cosines, 1.0), np.nan)
 

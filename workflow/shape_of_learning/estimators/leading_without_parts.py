@@ -8,8 +8,9 @@ import numpy as np
 from shape_of_learning.estimators.arrays import as_numpy, namespace, row_blocks
 from shape_of_learning.random_streams import random_stream
 
-# Rows per step of X^T (X W), which for 16 columns are in the cache when they are read the second time.
-ROWS_PER_BLOCK = 256
+# Rows per step of X^T (X W) have so many bytes, and are in the cache when they are read the second time.
+BLOCK_BYTES = 400_000
+LEAST_ROWS = 16
 # Passes over the data before a spectrum without gap is left to others.
 PASSES = 60
 # Lanczos iteration never leaves an eigenvector, as which it may start; a little of all others helps.
@@ -46,9 +47,9 @@ def without_parts(
     Notes
     -----
     Lanczos iteration for all parts side by side, each from `direction`, with full orthogonalisation (Golub
-    and Van Loan, Matrix Computations, 2013, section 10.3). It ends when :math:`r^2 / (\theta_1 - \theta_2)`, with the
-    residual r and the two largest Ritz values, which bounds the error (Parlett, The Symmetric Eigenvalue
-    Problem, 1998, section 11.7), is small.
+    and Van Loan, Matrix Computations, 2013, section 10.3). It ends when
+    :math:`r^2 / (\theta_1 - \theta_2)`, with the residual r and the two largest Ritz values, which bounds the
+    error (Parlett, The Symmetric Eigenvalue Problem, 1998, section 11.7), is small.
     """
     if not parts:
         return np.empty(0)
@@ -61,7 +62,7 @@ def without_parts(
     counts = left.sum(axis=0)
     means = np.zeros((d, len(parts)))
     if center:
-        means = as_numpy(X.T @ left_there) / np.maximum(counts, 1)
+        means = as_numpy(left_there.T @ X).T / np.maximum(counts, 1)
     squares = as_numpy(xp.einsum("ij,ij->i", X, X))
     variances = squares @ left - counts * np.square(means).sum(axis=0)
 
@@ -69,7 +70,7 @@ def without_parts(
         """Covariance without each part, times its own vector, (d, parts)."""
         there = xp.asarray(vectors, device=X.device)
         total = 0.0
-        for rows in row_blocks(X, ROWS_PER_BLOCK):
+        for rows in row_blocks(X, max(LEAST_ROWS, BLOCK_BYTES // (8 * d))):
             total = total + X[rows].T @ ((X[rows] @ there) * left_there[rows])
         return as_numpy(total) - counts * means * (means * vectors).sum(axis=0)
 

@@ -6,7 +6,6 @@ times, which a copy of the folder changes; for small ones by content.
 
 import hashlib
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 
 import h5py
@@ -61,17 +60,14 @@ def read_batches(path: Path) -> list[Batch]:
         raise InputError(f"{path} or its .sha256 cannot be read ({error}); {remedy}") from error
     if hashlib.sha256(image).hexdigest() != written:
         raise InputError(f"{path} is not what its .sha256 says; {remedy}")
-    with h5py.File(BytesIO(image), "r") as file:
+    with h5py.File(h5py.h5f.open_file_image(image)) as file:
         return [_read(file[f"batch_{number}"]) for number in range(len(file))]
 
 
 def _read(group: h5py.Group) -> Batch:
     arrays = {name: dataset[()] for name, dataset in group.items()}
-    for name, array in arrays.items():
-        if array.dtype.kind == "u":  # NumPy is given no other indices without a copy
-            arrays[name] = array.astype(np.int64)
     kind = NeighbourLists if "distances" in arrays else Spectra
-    windows = arrays.pop("windows")
+    windows = arrays.pop("windows").astype(np.int64)
     return Batch(int(group.attrs["n_unique"]), windows, kind(**arrays) if arrays else None)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from shape_of_learning.estimators.neighbour_radii import CheckedDistances
 from shape_of_learning.metrics.batches import Batch, Spectra
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import ChosenMeasure
@@ -57,14 +58,15 @@ def _of_neighbours(
 ) -> tuple[float, list[float], list[float]]:
     function, k, collapse = measure.load(), measure.neighbours, measure.collapse
     nearest = lists.nearest(k, collapse)
-    rows, anew = [], []
-    for group in groups:
-        left = group_of != group
-        kept = lists.nearest_as_found(left, nearest, collapse)
-        found = lists.nearest_anew(left, k, collapse)
-        rows.append(function(kept) if len(kept) else math.nan)
-        anew.append(function(found) if len(found) else math.nan)
-    return function(nearest), rows, anew
+    value = function(nearest)  # which checks the distances
+
+    def without(distances: np.ndarray) -> float:
+        return function(distances.view(CheckedDistances)) if len(distances) else math.nan
+
+    left = [group_of != group for group in groups]
+    rows = [without(lists.nearest_as_found(some, nearest, collapse)) for some in left]
+    anew = [without(found) for found in lists.nearest_anew(left, k, collapse)]
+    return value, rows, anew
 
 
 def _of_spectra(

@@ -1,5 +1,6 @@
 """Lists of nearest neighbours of a batch, and what they are without some of its vectors."""
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +19,9 @@ class NeighbourLists(NamedTuple):
     ----------
     distances : ndarray of float64, shape (m, K)
         Ascending. Where m <= K, NaN from column m - 1 on.
-    indices : ndarray of int64, shape (m, K)
+    indices : ndarray of int, shape (m, K)
         Which distinct vector is that far away.
-    distinct_of : ndarray of int64, shape (n,)
+    distinct_of : ndarray of int, shape (n,)
         Which distinct vector each of the n is.
     """
 
@@ -41,53 +42,65 @@ class NeighbourLists(NamedTuple):
 
         Returns
         -------
-        ndarray of float64, shape (m, k), or (n, k) in the order of the batch
+        ndarray of float64, shape (m, k) or (n, k)
             Ascending in each row; NaN where there is no such neighbour.
         """
         if collapse:
             return self.distances[:, :k]
-        return self.nearest_anew(np.ones(len(self.distinct_of), bool), k, collapse=False)
+        (everyone,) = self.nearest_anew([np.ones(len(self.distinct_of), bool)], k, collapse=False)
+        return everyone
 
     def nearest_as_found(
         self, present: np.ndarray, nearest: np.ndarray, collapse: bool = True
     ) -> np.ndarray:
         """Rows of what :meth:`nearest` gives, of the vectors that are `present`, (n,) of bool."""
-        return nearest[self._copies(present) > 0 if collapse else present]
+        copies = self._copies(present)
+        if collapse:
+            return nearest[copies > 0]
+        # The rows of copies lie side by side, and are the same.
+        everyone = self._copies(np.ones(len(present), bool))
+        return nearest[np.repeat(everyone.cumsum() - everyone, copies)]
 
-    def nearest_anew(self, present: np.ndarray, k: int, collapse: bool = True) -> np.ndarray:
-        """:meth:`nearest`, of the vectors that are `present`, (n,) of bool, among themselves.
+    def nearest_anew(
+        self, presents: Iterable[np.ndarray], k: int, collapse: bool = True
+    ) -> Iterator[np.ndarray]:
+        """:meth:`nearest`, of some of the vectors among themselves.
 
-        Returns
-        -------
+        Parameters
+        ----------
+        presents : iterable of ndarray of bool, shape (n,)
+            Which vectors are there, each time.
+        k, collapse
+            As in :meth:`nearest`.
+
+        Yields
+        ------
         ndarray of float64, shape (at most m or n, k)
             Without vectors of whose K neighbours fewer than k are left, unless all neighbours are known.
         """
-        copies = self._copies(present)
-        rows = np.flatnonzero(copies)
-        others = (len(rows) if collapse else int(copies.sum())) - 1
-        if others < k:
-            nothing = np.full((others + 1, k), np.nan)
-            if others > 0:
-                existing = self.nearest_anew(present, others, collapse)
-                nothing = np.full((len(existing), k), np.nan)
-                nothing[:, :others] = existing
-            return nothing
-        m, searched = self.distances.shape
-        found, lacking = np.empty((m, k)), rows
-        # Of a margin, few lack neighbours; of these, all that were searched are looked at.
-        for columns in sorted({min(searched, searched_neighbours(k)), searched}):
-            first, enough = self._first(lacking, columns, copies, k, collapse)
-            found[lacking[enough]] = first
-            lacking = lacking[~enough]
-            if not len(lacking):
-                break
-        known = np.zeros(m, bool)
-        known[rows] = True
-        known[lacking] = False
-        if collapse:
-            return found[known]
-        owners = self.distinct_of[present]
-        return found[owners[known[owners]]]
+        m = len(self.distances)
+        # With a margin, few vectors lack neighbours; for these, all that were searched are looked at.
+        near, far = (self._first_columns(n) for n in (searched_neighbours(k), m - 1))
+        for present in presents:
+            copies = self._copies(present)
+            others = int(np.count_nonzero(copies) if collapse else copies.sum()) - 1
+            existing = max(min(k, others), 0)
+            rows = np.flatnonzero(copies)
+            if not existing:
+                yield np.full((others + 1, k), np.nan)
+                continue
+            found, has = _first(*near, copies, copies, existing, collapse)
+            lacking = rows[~has[rows]]
+            rows = np.flatnonzero(has)
+            if len(lacking) and far[0].shape[1] > near[0].shape[1]:
+                distances, indices = far[0][lacking], far[1][lacking]
+                more, have = _first(distances, indices, copies, copies[lacking], existing, collapse)
+                found, rows = np.concatenate([found, more]), np.concatenate([rows, lacking[have]])
+            if not collapse:
+                found = np.repeat(found, copies[rows], axis=0)
+            if existing < k:
+                found = np.pad(found, ((0, 0), (0, k - existing)), constant_values=np.nan)
+            yield found
 
     def near_duplicates(self) -> float:
         """Share of the distinct vectors whose second neighbour is ten times as far away as the first."""
@@ -98,25 +111,40 @@ class NeighbourLists(NamedTuple):
         """How many of the present vectors are each distinct one, (m,)."""
         return np.bincount(self.distinct_of[present], minlength=len(self.distances))
 
-    def _first(
-        self, rows: np.ndarray, columns: int, copies: np.ndarray, k: int, collapse: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The first k distances of rows that have so many in some columns, and which rows have."""
-        distances, indices = self.distances[rows, :columns], self.indices[rows, :columns]
-        if collapse:
-            is_there = (copies > 0).take(indices)
-            is_there &= ~np.isnan(distances)
-            available = np.count_nonzero(is_there, axis=1)
-            found = distances[is_there]
-        else:
-            # The other copies of a vector come first.
-            counts = np.where(np.isnan(distances), 0, copies.take(indices))
-            counts = np.hstack([copies[rows, None] - 1, counts])
-            available = counts.sum(axis=1)
-            with_zero = np.hstack([np.zeros((len(rows), 1)), distances])
-            found = np.repeat(with_zero.ravel(), counts.ravel())
-        enough = available >= k
-        starts = np.cumsum(available) - available
-        if not enough.any():
-            return np.empty((0, k)), enough
-        return sliding_window_view(found, k)[starts[enough]], enough
+    def _first_columns(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distances and indices of so many neighbours, of those that exist."""
+        columns = min(number, self.distances.shape[1], len(self.distances) - 1)
+        if columns == self.distances.shape[1]:
+            return self.distances, self.indices
+        # Many times it is faster to look at what lies side by side, by indices of NumPy's own type.
+        return self.distances[:, :columns].copy(), self.indices[:, :columns].astype(np.intp)
+
+
+def _first(
+    distances: np.ndarray,
+    indices: np.ndarray,
+    copies: np.ndarray,
+    own: np.ndarray,
+    k: int,
+    collapse: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first k distances to vectors that are there, of rows that have so many, and which have.
+
+    `copies`, (m,), says how often each distinct vector is there, `own` likewise those whose rows are given.
+    """
+    if collapse:
+        taken = (copies > 0)[indices]
+        taken[own == 0] = False
+        available = np.count_nonzero(taken, axis=1)
+        found = distances[taken]
+    else:
+        # The other copies of a vector come first.
+        counts = np.hstack([own[:, None] - 1, copies[indices]]) * (own[:, None] > 0)
+        available = counts.sum(axis=1)
+        with_zero = np.hstack([np.zeros((len(distances), 1)), distances])
+        found = np.repeat(with_zero.ravel(), counts.ravel())
+    has = available >= k
+    starts = np.cumsum(available) - available
+    if not has.any():
+        return np.empty((0, k)), has
+    return sliding_window_view(found, k)[starts[has]], has
