@@ -10,9 +10,9 @@ import pytest
 import gather_checkpoints
 import gather_tables
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.estimates import CHANGE_COLUMNS, ESTIMATE_COLUMNS, MeasuredCurve
+from shape_of_learning.metrics.estimates import MeasuredCurve
 from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS, LEFT_OUT_COLUMNS
-from shape_of_learning.metrics.resampling import GROUPS
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS, GROUPS
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
 LAYERS, BATCHES = 3, 3

@@ -4,7 +4,7 @@ import csv
 
 import yaml
 
-from shape_of_learning.metrics.estimates import ESTIMATE_COLUMNS
+from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
 
 PAPER = {
     "title": "A throw-away paper",

@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 
 from shape_of_learning.metrics.estimates import (
-    CHANGE_COLUMNS,
-    ESTIMATE_COLUMNS,
     MeasuredCurve,
     change_rows,
     estimate_rows,
@@ -13,6 +11,7 @@ from shape_of_learning.metrics.estimates import (
     read_checkpoint,
 )
 from shape_of_learning.metrics.measurements import COLUMNS
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import write_table
 

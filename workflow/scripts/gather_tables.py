@@ -4,8 +4,8 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
-from shape_of_learning.metrics.estimates import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.metrics.measurements import COLUMNS
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
 

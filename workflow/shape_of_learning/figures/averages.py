@@ -7,7 +7,7 @@ import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel
 from shape_of_learning.figures.table_reader import Table
-from shape_of_learning.metrics.estimates import AVERAGED_LAYERS
+from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.metrics.resampling import GROUPS
+from shape_of_learning.metrics.table_columns import GROUPS
 
 
 def short_number(number: float) -> str:

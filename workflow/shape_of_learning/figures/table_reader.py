@@ -8,7 +8,7 @@ import pandas as pd
 
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.estimates import CHANGE_COLUMNS, ESTIMATE_COLUMNS
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 
 TEXT = ("model", "role", "revision", "estimator", "selection", "verdict", "shown")
 TEXT += ("from_revision", "to_revision")

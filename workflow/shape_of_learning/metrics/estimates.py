@@ -20,20 +20,11 @@ from shape_of_learning.metrics.measurements import (
     Estimate,
     relative_depth,
 )
-from shape_of_learning.metrics.resampling import GROUPS, interval, standard_error
+from shape_of_learning.metrics.resampling import interval, standard_error
+from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS, GROUPS
 from shape_of_learning.storage.csv_table import read_rows
 
-ESTIMATE_COLUMNS = (
-    *("model", "role", "revision", "step", "tokens", "layer", "depth", "estimator", "selection"),
-    *("value", "standard_error", "low", "high"),
-    *("batch_sd", "n", "n_unique", "near_duplicates", "windows"),
-)
-CHANGE_COLUMNS = (
-    *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
-    *("difference", "standard_error", "low", "high", "smallest_visible"),
-)
 UNDEFINED = (math.nan,) * GROUPS  # left-out values from which no interval follows
-AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
 
 
 @dataclass(frozen=True)
