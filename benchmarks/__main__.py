@@ -21,7 +21,6 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.script_arguments.running import run
 
 logger = logging.getLogger("shape_of_learning")
-EVERY_TABLE = (*TABLES, *STATISTICS)
 
 
 def main(

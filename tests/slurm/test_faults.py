@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.slurm
 
 # The profile of one estimator: two forward passes, then two groups of two measurements each.
-TABLE = "results/tables/every_checkpoint/small-decoder/anisotropy.csv"
+TABLE = "results/tables/every_checkpoint/small-decoder/anisotropy/estimates.csv"
 DUMPS_AND_GROUPS = 4
 
 

@@ -2,44 +2,83 @@
 
 import csv
 import random
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.output import Drawing, paper_function
 from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
+from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
 
-HEADER = list(MEASUREMENTS)
+HEADER = list(ESTIMATES)
 VERDICT_HEADER = list(VERDICTS)
+CHANGE_HEADER = list(CHANGES)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
 ALL += ("two_nn", "mada", "mom")
 QUANTITIES = dict(zip(ALL, ["Anisotropy"] * 2 + ["Average cosine"] * 2, strict=False))
 LABELS = {"anisotropy": "Anisotropy", "two_nn": "TwoNN", "mada": "MADA", "mom": "MOM"}
+NO_INTERVAL = {"standard_error": "", "low": "", "high": ""}
 
 
 def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=ALL, n=4096):
-    """Rows of one model as dictionaries; three batches of every layer and estimator."""
+    """Rows of one model as dictionaries: every layer and estimator, and the averages over layers 1 to L."""
     numbers = random.Random(f"{model} {steps}")
-    return [
-        {
+    rows = []
+    for step in steps:
+        checkpoint = {
             "model": model,
             "role": role,
             "revision": "main" if step is None else f"step{step}",
             "step": "" if step is None else step,
             "tokens": "" if step is None else step * 2048,
-            "layer": layer,
-            "depth": layer / layers,
-            "estimator": estimator,
-            "batch": batch,
-            "n": n,
-            "n_unique": n,
-            "value": numbers.uniform(10, 40) if estimator in ALL[4:] else numbers.uniform(0, 1),
         }
-        for step in steps
-        for layer in range(layers + 1)
-        for estimator in estimators
-        for batch in range(3)
-    ]
+        for estimator in estimators:
+            top = 40 if estimator in ALL[4:] else 1
+            common = checkpoint | {
+                **{"estimator": estimator, "selection": "all", "windows": 128},
+                **{"n": n, "n_unique": n, "batch_sd": top / 100},
+                "near_duplicates": 0.01 if estimator in ALL[4:] else "",
+            }
+            values = [numbers.uniform(top / 4, top) for _ in range(layers + 1)]
+            places = [{"layer": i, "depth": i / layers} for i in range(layers + 1)]
+            for place, value in zip(places, values, strict=True):
+                rows.append(common | place | with_interval(value, top / 50))
+            over = {"layer": "", "depth": ""}
+            rows.append(common | over | with_interval(fmean(values[1:]), top / 90))
+    return rows
+
+
+def with_interval(value, error):
+    """The columns of a value and its interval."""
+    half = 2.131 * error
+    return {"value": value, "standard_error": error, "low": value - half, "high": value + half}
+
+
+def changes_of(rows, visible=0.25):
+    """Changes between consecutive steps of `rows`; those that can be seen are larger than `visible`."""
+    changes = []
+    kinds = {(row["model"], row["estimator"], row["layer"]): [] for row in rows}
+    for row in rows:
+        kinds[row["model"], row["estimator"], row["layer"]].append(row)
+    for (model, estimator, layer), curve in kinds.items():
+        for before, after in pairwise(curve):
+            difference = after["value"] - before["value"]
+            changes.append(
+                {
+                    **{"model": model, "estimator": estimator, "selection": "all", "layer": layer},
+                    **{"from_revision": before["revision"], "to_revision": after["revision"]},
+                    **{"difference": difference, "standard_error": visible / 2.131},
+                    **{"low": difference - visible, "high": difference + visible},
+                    "smallest_visible": visible,
+                }
+            )
+    return changes
+
+
+def undefined(row):
+    """A row without a value."""
+    return row | NO_INTERVAL | {"value": "", "batch_sd": ""}
 
 
 def verdicts_on(model, steps, flagged=None, *, losses=None, vocabulary=100):
@@ -87,24 +126,30 @@ def models_named(names, labels=(), families=(), role="decoder"):
 
 
 def measures_named(*names):
-    """Measures of a figure."""
+    """Measures of a figure; TwoNN is suspect above a tenth."""
     return [
         DrawnMeasure(
             name,
             LABELS.get(name, name),
             QUANTITIES.get(name, "Intrinsic dimension"),
             depends_on_n=name in ALL[4:],
+            suspect_above=0.1 if name == "two_nn" else None,
         )
         for name in names
     ]
 
 
-def inputs_of(folder: Path, models, *estimators, rows=None, verdicts=None) -> FigureInputs:
+def inputs_of(
+    folder: Path, models, *estimators, rows=None, verdicts=None, changes=None
+) -> FigureInputs:
     """What a figure of these rows and verdicts is given; models by name or as they are drawn."""
     tables = {}
     if rows is not None:
-        path = write_rows(folder / "measurements.csv", rows)
-        tables["measurements"] = read_table([path], MEASUREMENTS)
+        path = write_rows(folder / "estimates.csv", rows)
+        tables["estimates"] = read_table([path], ESTIMATES)
+    if changes is not None:
+        path = write_rows(folder / "changes.csv", changes, CHANGE_HEADER)
+        tables["changes"] = read_table([path], CHANGES)
     if verdicts is not None:
         path = write_verdicts(folder / "verdicts.csv", verdicts)
         tables["verdicts"] = read_table([path], VERDICTS)
@@ -126,7 +171,7 @@ def named_lines(drawing: Drawing, panel=0):
 
 
 def lines_labelled(drawing: Drawing, label, panel=0):
-    """Those that are no curves: ``_hollow`` points and ``_crosses``."""
+    """Those that are no curves: ``_hollow`` and ``_suspect`` points, and ``_crosses``."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]
 
 

@@ -14,7 +14,7 @@ sys.path.append(str(ROOT))
 
 from benchmarks.contest import Contender, Measured, contest  # noqa: E402
 from benchmarks.results import RESULTS, Results, write_results  # noqa: E402
-from benchmarks.table_list import STATISTICS, TABLES  # noqa: E402
+from benchmarks.table_list import PAGES, TABLES  # noqa: E402
 from benchmarks.targets import Agreement, Target, require_agreement  # noqa: E402
 
 
@@ -29,7 +29,7 @@ def written(*command: object) -> str:
     return run.stdout
 
 
-@pytest.mark.parametrize("name", [*TABLES, *STATISTICS])
+@pytest.mark.parametrize("name", [*TABLES, *PAGES])
 def test_a_table_knows_its_contenders_and_targets(name):
     table = import_module(f"benchmarks.tables.{name}")
     assert table.TITLE

@@ -10,7 +10,9 @@ from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 
 SCALES = (1, 2, 4, 8, 16, 32, 64)
 MEASURES = [
-    DrawnMeasure(f"gride_{n1}", f"Gride (n1 = {n1})", "Intrinsic dimension", True, {"n1": n1})
+    DrawnMeasure(
+        f"gride_{n1}", f"Gride (n1 = {n1})", "Intrinsic dimension", True, parameters={"n1": n1}
+    )
     for n1 in SCALES
 ]
 NAMES = [measure.name for measure in MEASURES]
@@ -27,7 +29,7 @@ def by_scale(folder, *models, values=None):
     for row in rows if values else ():
         row["value"] = values(row["model"], int(row["estimator"].removeprefix("gride_")))
     given = inputs_of(folder, [name for name, _ in models], rows=rows)
-    inputs = FigureInputs(given.models, MEASURES, "Words.", given.measurements)
+    inputs = FigureInputs(given.models, MEASURES, "Words.", given.estimates)
     return draw("dimension_by_scale", inputs), rows
 
 
@@ -54,7 +56,7 @@ def test_each_panel_draws_one_block_of_each_model(tmp_path):
             in_table = table[(table["block"] == block) & (table["model"] == name)]
             assert list(in_table["n1"]) == list(SCALES)
             assert set(in_table["layer"]) == {layer}
-            np.testing.assert_array_equal(in_table["mean"], line.get_ydata())
+            np.testing.assert_array_equal(in_table["value"], line.get_ydata())
     assert not lines_labelled(drawing, "_hollow")
 
 
@@ -105,4 +107,4 @@ def test_one_checkpoint_of_a_model_is_drawn(tmp_path):
     rows = rows_of_model("a", steps=[1, 2], estimators=NAMES)
     given = inputs_of(tmp_path, ["a"], rows=rows)
     with pytest.raises(InputError, match="has 2 checkpoints of a, but the figure draws one"):
-        draw("dimension_by_scale", FigureInputs(given.models, MEASURES, "", given.measurements))
+        draw("dimension_by_scale", FigureInputs(given.models, MEASURES, "", given.estimates))

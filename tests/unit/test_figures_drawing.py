@@ -12,12 +12,15 @@ import pytest
 
 from figure_tables import (
     ALL,
+    CHANGE_HEADER,
+    changes_of,
     draw,
     inputs_of,
     measures_named,
     models_named,
     read_csv,
     rows_of_model,
+    undefined,
     verdicts_on,
     write_rows,
     write_verdicts,
@@ -50,18 +53,16 @@ def column(points, name):
 
 def assert_line_is(line, points, x):
     np.testing.assert_array_equal(line.get_xdata(), column(points, x))
-    np.testing.assert_array_equal(line.get_ydata(), column(points, "mean"))
+    np.testing.assert_array_equal(line.get_ydata(), column(points, "value"))
 
 
 def assert_bands_are(axes, points, x):
-    """Every band of the panel passes through mean - sd and mean + sd of its points."""
+    """Every band of the panel passes through the ends of the intervals of its points."""
     corners = np.concatenate(
         [path.vertices for band in axes.collections for path in band.get_paths()]
     )
-    places, mean, sd = (column(points, name) for name in (x, "mean", "sd"))
-    expected = np.concatenate(
-        [np.column_stack([places, mean - sd]), np.column_stack([places, mean + sd])]
-    )
+    places, low, high = (column(points, name) for name in (x, "low", "high"))
+    expected = np.concatenate([np.column_stack([places, low]), np.column_stack([places, high])])
     assert {tuple(corner) for corner in expected} == {tuple(corner) for corner in corners}
 
 
@@ -153,19 +154,17 @@ def test_step_0_stands_within_a_logarithmic_axis(tmp_path):
 
 
 def test_an_undefined_checkpoint_is_a_gap(tmp_path):
-    rows = [
-        row | {"value": ""} if (row["model"], row["step"]) == ("a", 8) else row for row in TRAINED
-    ]
+    rows = [undefined(row) if (row["model"], row["step"]) == ("a", 8) else row for row in TRAINED]
     figure, points = drawn("dimension_by_step", rows, ["a", "b"], tmp_path, "two_nn")
     line = lines_of(figure.axes[0])["a"]
     assert list(np.isnan(line.get_ydata())) == [step == 8 for step in STEPS]
-    assert [point["mean"] == "" for point in points if point["model"] == "a"] == [
+    assert [point["value"] == "" for point in points if point["model"] == "a"] == [
         step == 8 for step in STEPS
     ]
 
 
 def test_a_point_between_two_gaps_is_marked(tmp_path):
-    rows = [row | {"value": ""} if row["layer"] in (0, 2) else row for row in rows_of_model("a")]
+    rows = [undefined(row) if row["layer"] in (0, 2) else row for row in rows_of_model("a")]
     figure, _ = drawn("profiles_by_role", rows, ["a"], tmp_path, "anisotropy")
     line = lines_of(figure.axes[0])["a"]
     assert list(line.get_markevery()) == [False, True, False, True]
@@ -173,7 +172,7 @@ def test_a_point_between_two_gaps_is_marked(tmp_path):
 
 
 def test_a_model_without_any_value_is_named_as_undefined(tmp_path):
-    rows = FINAL + [row | {"model": "d", "value": ""} for row in rows_of_model("a")]
+    rows = FINAL + [undefined(row) | {"model": "d"} for row in rows_of_model("a")]
     figure, _ = drawn("profiles_by_role", rows, ["a", "d"], tmp_path, "anisotropy")
     assert "d: undefined" in [text.get_text() for text in figure.axes[0].texts]
 
@@ -215,7 +214,7 @@ def test_a_profile_by_depth_shows_one_checkpoint_of_each_model(tmp_path):
         ("loss_by_step", TRAINED, []),
     ],
 )
-def test_equal_measurements_give_equal_bytes(tmp_path, name, rows, estimators, monkeypatch):
+def test_equal_estimates_give_equal_bytes(tmp_path, name, rows, estimators, monkeypatch):
     flagged = {1: ("broken: perplexity is infinite", "no"), 8: ("mixed shards", "hollow")}
     verdicts = verdicts_on("a", STEPS, flagged) if rows is TRAINED else None
     inputs = inputs_of(tmp_path, ["a"], *estimators, rows=rows, verdicts=verdicts)
@@ -242,7 +241,7 @@ def run_script(folder, function, models, *arguments):
     }
     named = ["--function", f"shape_of_learning:{function}", "--figure", json.dumps(figure)]
     named += ["--caption", "Protocol.", "--log", folder / "log"]
-    named += [text for file in outputs for text in (f"--{file.suffix[1:]}", file)]
+    named += ["--output", *outputs]
     command = [sys.executable, WORKFLOW / "scripts" / "draw_figure.py", *named, *arguments]
     ran = subprocess.run(
         list(map(str, command)),
@@ -255,10 +254,8 @@ def run_script(folder, function, models, *arguments):
 
 
 def test_the_script_writes_pdf_png_and_csv(tmp_path):
-    path = write_rows(tmp_path / "measurements.csv", FINAL)
-    ran, (pdf, png, csv) = run_script(
-        tmp_path, "profiles_by_role", ["a", "b"], "--measurements", path
-    )
+    path = write_rows(tmp_path / "estimates.csv", FINAL)
+    ran, (pdf, png, csv) = run_script(tmp_path, "profiles_by_role", ["a", "b"], "--estimates", path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert pdf.read_bytes().startswith(b"%PDF")
     assert png.read_bytes().startswith(b"\x89PNG")
@@ -266,14 +263,14 @@ def test_the_script_writes_pdf_png_and_csv(tmp_path):
 
 
 @pytest.mark.parametrize("function", ["dimension_by_step", "loss_by_step"])
-def test_the_script_reads_verdicts_and_the_loss_needs_no_measurements(tmp_path, function):
-    path = write_rows(tmp_path / "measurements.csv", TRAINED)
+def test_the_script_reads_verdicts_and_the_loss_needs_no_estimates(tmp_path, function):
+    path = write_rows(tmp_path / "estimates.csv", TRAINED)
     flagged = {8: ("same weights as step 1", "no"), 64: ("mixed shards", "hollow")}
     verdicts = write_verdicts(tmp_path / "verdicts.csv", verdicts_on("a", STEPS, flagged))
-    measurements = [] if function == "loss_by_step" else ["--measurements", path]
-    ran, (_, png, csv) = run_script(
-        tmp_path, function, ["a"], "--verdicts", verdicts, *measurements
-    )
+    changes = write_rows(tmp_path / "changes.csv", changes_of(TRAINED), CHANGE_HEADER)
+    estimates = ["--estimates", path, "--changes", changes]
+    given = [] if function == "loss_by_step" else estimates
+    ran, (_, png, csv) = run_script(tmp_path, function, ["a"], "--verdicts", verdicts, *given)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Left out: M a step 8 (same weights as step 1)." in (tmp_path / "log").read_text()
     verdict_at = {row["step"]: row["verdict"] for row in read_csv(csv)}
@@ -282,8 +279,8 @@ def test_the_script_reads_verdicts_and_the_loss_needs_no_measurements(tmp_path, 
 
 
 def test_the_script_says_in_one_sentence_what_is_wrong_and_leaves_nothing(tmp_path):
-    path = write_rows(tmp_path / "measurements.csv", TRAINED)
-    ran, outputs = run_script(tmp_path, "profiles_by_role", ["z"], "--measurements", path)
+    path = write_rows(tmp_path / "estimates.csv", TRAINED)
+    ran, outputs = run_script(tmp_path, "profiles_by_role", ["z"], "--estimates", path)
     assert ran.returncode == 1
     assert "has no model 'z'" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1

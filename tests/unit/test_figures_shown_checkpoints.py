@@ -121,7 +121,7 @@ def test_a_model_of_which_nothing_is_shown_is_named_and_not_drawn(tmp_path):
 def test_what_is_left_out_may_have_another_batch_size(tmp_path):
     small = [row | {"n": 1024} if row["step"] == 8 else row for row in TRAINED]
     drawing = drawn(tmp_path, "dimension_by_step", ["a", "b"], LEFT_OUT, rows=small)
-    assert set(drawing.table["n_smallest"]) == {4096}
+    assert set(drawing.table["n"]) == {4096}
 
 
 def test_models_that_are_not_drawn_need_no_verdict(tmp_path):

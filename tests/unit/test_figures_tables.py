@@ -4,17 +4,26 @@ import math
 
 import pytest
 
-from figure_tables import HEADER, inputs_of, rows_of_model, verdicts_on, write_rows, write_verdicts
+from figure_tables import (
+    CHANGE_HEADER,
+    HEADER,
+    inputs_of,
+    rows_of_model,
+    undefined,
+    verdicts_on,
+    write_rows,
+    write_verdicts,
+)
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.drawn_rows import drawn_measurements
-from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
+from shape_of_learning.figures.drawn_rows import drawn_estimates
+from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
 
 
 def test_several_files_are_one_table(tmp_path):
     paths = [
         write_rows(tmp_path / f"{name}.csv", rows_of_model(name)) for name in ("a", "b", "c", "d")
     ]
-    table = read_table(paths, MEASUREMENTS)
+    table = read_table(paths, ESTIMATES)
     assert set(table.rows["model"]) == set("abcd")
     assert table.source.endswith("c.csv and 1 more")
 
@@ -23,8 +32,8 @@ def test_numbers_keep_every_bit_and_names_stay_text(tmp_path):
     rows = rows_of_model("NA", estimators=["mada"])
     for row in rows:
         row["revision"] = "1000"
-    rows[0]["value"] = ""
-    table = read_table([write_rows(tmp_path / "table.csv", rows)], MEASUREMENTS).rows
+    rows[0] = undefined(rows[0])
+    table = read_table([write_rows(tmp_path / "table.csv", rows)], ESTIMATES).rows
     assert math.isnan(table["value"][0])
     assert list(table["value"][1:]) == [row["value"] for row in rows[1:]]
     assert (table["model"][0], table["revision"][0]) == ("NA", "1000")
@@ -54,13 +63,17 @@ def test_what_is_no_table_is_refused_in_one_sentence(tmp_path, content, reason):
     if content is not None:
         path.write_text(content)
     with pytest.raises(InputError, match=reason) as refused:
-        read_table([path], MEASUREMENTS)
+        read_table([path], ESTIMATES)
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
+def test_one_checkpoint_has_no_changes(tmp_path):
+    assert read_table([write_rows(tmp_path / "a.csv", [], CHANGE_HEADER)], CHANGES).rows.empty
+
+
 def chosen(folder, rows, models, *estimators):
-    return drawn_measurements(inputs_of(folder, models, *estimators, rows=rows)).rows
+    return drawn_estimates(inputs_of(folder, models, *estimators, rows=rows)).rows
 
 
 def test_an_unknown_model_is_refused(tmp_path):
@@ -82,7 +95,7 @@ def test_intrinsic_dimensions_of_different_batch_sizes_are_not_mixed(tmp_path):
 
 def test_anisotropies_of_different_batch_sizes_may_meet(tmp_path):
     rows = rows_of_model("a", n=4096) + rows_of_model("b", n=4700)
-    assert len(chosen(tmp_path, rows, ["a", "b"], "anisotropy")) == 2 * 4 * 3
+    assert len(chosen(tmp_path, rows, ["a", "b"], "anisotropy")) == 2 * (4 + 1)
 
 
 def test_batch_sizes_of_models_that_are_not_drawn_do_not_matter(tmp_path):
@@ -90,8 +103,8 @@ def test_batch_sizes_of_models_that_are_not_drawn_do_not_matter(tmp_path):
     assert set(chosen(tmp_path, rows, ["b"], "two_nn")["n"]) == {2048}
 
 
-def test_a_batch_that_is_there_twice_is_refused(tmp_path):
-    with pytest.raises(InputError, match="batch 0 of anisotropy twice for a, revision main"):
+def test_a_value_that_is_there_twice_is_refused(tmp_path):
+    with pytest.raises(InputError, match="anisotropy of layer 0 twice for a, revision main"):
         chosen(tmp_path, rows_of_model("a") * 2, ["a"], "anisotropy")
 
 

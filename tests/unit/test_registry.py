@@ -64,6 +64,22 @@ def test_words_are_no_reason_to_measure_again():
     assert one.without_words() == two.without_words()
 
 
+def test_what_figures_make_of_a_value_is_no_reason_to_measure_again():
+    plain = Measure("math:fsum", "spectrum", "Sum", "axis").chosen("sum", {})
+    drawn = Measure("math:fsum", "spectrum", "Sum", "axis", interval=False, suspect_above=0.2)
+    chosen = drawn.chosen("sum", {})
+    assert (chosen.interval, chosen.suspect_above) == (False, 0.2)
+    assert ChosenMeasure.from_json(chosen.to_json()) == chosen
+    assert chosen != plain
+    assert chosen.without_words() == plain.without_words()
+
+
+def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
+    suspect = {name for name, measure in chosen(*MEASURES).items() if measure.suspect_above}
+    assert suspect == {"two_nn", "two_nn_authors"}
+    assert chosen("two_nn")["two_nn"].suspect_above == 0.1
+
+
 def test_a_measure_is_registered_with_a_kind_and_a_function():
     with pytest.raises(ValueError, match=r"`of` must be one of vectors, spectrum, neighbours"):
         Measure("numpy:sum", "pairs", "", "")

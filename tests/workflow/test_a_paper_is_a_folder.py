@@ -4,6 +4,8 @@ import csv
 
 import yaml
 
+from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
+
 PAPER = {
     "title": "A throw-away paper",
     "citation": "Nobody",
@@ -24,15 +26,15 @@ FUNCTIONS = '''
 from matplotlib.figure import Figure
 
 from shape_of_learning.figures.averages import by_layer
-from shape_of_learning.figures.drawn_rows import drawn_measurements
+from shape_of_learning.figures.drawn_rows import drawn_estimates
 from shape_of_learning.figures.output import Drawing
 
 
 def means(inputs, decimals):
     """Draw means by layer."""
-    table = by_layer(drawn_measurements(inputs)).round({"mean": decimals})
+    table = by_layer(drawn_estimates(inputs), inputs.measures).round({"value": decimals})
     figure = Figure()
-    figure.subplots().plot(table["layer"], table["mean"])
+    figure.subplots().plot(table["layer"], table["value"])
     return Drawing(figure, table, inputs.caption)
 '''
 CONFIGURATION = {
@@ -41,7 +43,6 @@ CONFIGURATION = {
     "measurement": {"estimators": ["anisotropy"]},
     "figures": {"throwaway_means": "all"},
 }
-COLUMNS = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value"
 
 
 def write_paper(checkout):
@@ -58,16 +59,28 @@ def test_a_figure_in_a_folder_is_planned_with_what_it_draws(checkout):
     planned = checkout.planned("throwaway_means", *chosen)
     assert planned["draw_figure"] == planned["throwaway_means"] == 1
     said = checkout.snakemake("throwaway_means", *chosen, "--dry-run")
-    assert "results/tables/last_checkpoint/demo-decoder/mle.csv" in said
-    assert "last_checkpoint/demo-decoder/anisotropy.csv" not in said
+    assert "results/tables/last_checkpoint/demo-decoder/mle/estimates.csv" in said
+    assert "last_checkpoint/demo-decoder/anisotropy/estimates.csv" not in said
+
+
+def test_estimates_have_what_only_a_figure_draws(checkout):
+    chosen = write_paper(checkout)
+    said = {
+        table: checkout.snakemake(f"results/tables/{table}.csv", *chosen, "--dry-run")
+        for table in ("estimates", "changes", "measurements")
+    }
+    for table, planned in said.items():
+        assert f"results/tables/every_checkpoint/demo-decoder/anisotropy/{table}.csv" in planned
+        assert ("last_checkpoint/demo-decoder/mle" in planned) == (table == "estimates")
+        assert "every_checkpoint/demo-decoder/mle" not in planned
 
 
 def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     chosen = write_paper(checkout)
-    table = checkout.folder / "results/tables/last_checkpoint/demo-decoder/mle.csv"
+    table = checkout.folder / "results/tables/last_checkpoint/demo-decoder/mle/estimates.csv"
     table.parent.mkdir(parents=True)
-    row = "demo-decoder,decoder,step128,128,9,0,0.0,mle,0,99,99,1.2345"
-    table.write_text(f"{COLUMNS}\n{row}\n")
+    row = "demo-decoder,decoder,step128,128,9,0,0.0,mle,all,1.2345,,,,,99,99,,9"
+    table.write_text(f"{','.join(ESTIMATE_COLUMNS)}\n{row}\n")
     alone = (
         "throwaway_means",
         *chosen,
@@ -79,11 +92,11 @@ def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     )
     checkout.snakemake(*alone)
     with (checkout.folder / "results/figures/throwaway_means.csv").open() as file:
-        assert [row["mean"] for row in csv.DictReader(file)] == ["1.23"]
+        assert [row["value"] for row in csv.DictReader(file)] == ["1.23"]
     functions = checkout.folder / "workflow/papers/throwaway/figures.py"
     functions.write_text(FUNCTIONS.replace("Draw means", "Draw the means"))
     assert "draw_figure" not in checkout.planned(*alone)
-    functions.write_text(FUNCTIONS.replace('"mean"]', '"sd"]'))
+    functions.write_text(FUNCTIONS.replace('"value"]', '"batch_sd"]'))
     assert checkout.planned(*alone)["draw_figure"] == 1
 
 

@@ -130,8 +130,9 @@ def test_a_table_on_a_full_disk_is_one_sentence(checkout, tmp_path):
         fill(disk)
         said = refusal(
             checkout,
-            "gather_measurements",
-            measurements=table,
+            "gather_tables",
+            kind="measurements",
+            tables=table,
             output=disk / "out.csv",
             log=disk / "log",
         )

@@ -105,7 +105,7 @@ def test_measures_of_a_package_are_in_the_table(checkout: Checkout):
         assert participation == pytest.approx(directions, rel=1e-12)
 
     # Another setting is one small job per checkpoint. So is an edit of the function; a comment is none.
-    small = {"measure": 2, "gather_checkpoints": 1, "gather_measurements": 1, "total": 4}
+    small = {"measure": 2, "gather_checkpoints": 1, "gather_tables": 1, "total": 4}
     checkout.write(
         "tiny.yaml",
         settings | {"measurement": settings["measurement"] | {"parameters": {"gap": {"k": 5}}}},

@@ -54,6 +54,10 @@ def test_a_run_in_a_hard_place_with_hard_names(tmp_path):
     checkout.snakemake("--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")
     table = (folder / "results/tables/measurements.csv").read_text()
     assert "\nown,decoder,main,,,3," in table
+    estimates = (folder / "results/tables/estimates.csv").read_text()
+    assert "\nown,decoder,main,,,3," in estimates
+    assert "\nown,decoder,main,,,,,anisotropy,all,0." in estimates
+    assert "\ntiny,anisotropy,all,," in (folder / "results/tables/changes.csv").read_text()
     assert (folder / "results/figures/figure_1.pdf").exists()
     assert not [path for path in tmp_path.rglob("*") if path.name == "F"]
     assert not Path("F").exists()

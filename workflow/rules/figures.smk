@@ -12,7 +12,8 @@ are targets: `snakemake --cores 1 figure_3` makes one figure.
 rule draw_figure:
     """Draw one figure from tables alone."""
     input:
-        measurements=figure_tables,
+        estimates=figure_tables,
+        changes=figure_changes,
         verdicts=figure_verdicts,
     output:
         pdf="<results>/figures/{figure}.pdf",
@@ -46,8 +47,8 @@ rule draw_figure:
         "Drawing {output.pdf}"
     shell:
         'python "$SCRIPTS/draw_figure.py" --function {params.function:q} --figure {params.figure:q}'
-        " --caption={params.caption:q} --measurements {input.measurements:q} --verdicts {input.verdicts:q}"
-        " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} --log {log:q}"
+        " --caption={params.caption:q} --estimates {input.estimates:q} --changes {input.changes:q}"
+        " --verdicts {input.verdicts:q} --output {output.pdf:q} {output.png:q} {output.csv:q} --log {log:q}"
 
 
 rule write_table:

@@ -1,20 +1,25 @@
-"""From one small file per checkpoint and estimator to the tables that figures and readers use.
+"""From small files per checkpoint and estimator to the tables that figures and readers use.
 
-REQUIRED INPUTS: the measurements of each checkpoint.
+REQUIRED INPUTS: the measurements of each checkpoint, and its values with groups of windows left out.
 OUTPUTS:
-    <results>/tables/{which}/{model}/{estimator}.csv   one model and estimator, of every_checkpoint or last_checkpoint
-    <results>/tables/measurements.csv                  everything
-    <results>/tables/protocol.yaml                     the configuration that it was measured with
-STEPS: gather_checkpoints, gather_measurements and write_protocol.
+    <results>/tables/{which}/{model}/{estimator}/{table}.csv   one model and estimator, of every_checkpoint or
+                                                               last_checkpoint
+    <results>/tables/{table}.csv     everything: measurements (one row per batch), estimates (one row per value,
+                                     with its interval) and changes (between checkpoints)
+    <results>/tables/protocol.yaml   the configuration that it was measured with
+STEPS: gather_checkpoints, gather_tables and write_protocol.
 """
 
 
 rule gather_checkpoints:
-    """Gather one estimator over the checkpoints of one model."""
+    """Gather one estimator over the checkpoints of one model, with intervals and changes."""
     input:
         checkpoint_measurements,
     output:
-        "<results>/tables/{which}/{model}/{estimator}.csv",
+        expand(
+            "<results>/tables/{{which}}/{{model}}/{{estimator}}/{table}.csv",
+            table=GATHERED,
+        ),
     log:
         "<logs>/tables/{which}/{model}/{estimator}.log",
     benchmark:
@@ -29,39 +34,35 @@ rule gather_checkpoints:
     params:
         science=science("gather_checkpoints"),
         # The script is given the folder: many names make a long command line.
-        folder=subpath(input[0], ancestor=2),
-        layers=model_layers,
-        role=model_role,
-        checkpoints=gathered_checkpoints,
+        results=subpath(input[0], ancestor=4),
+        curve=measured_curve,
     shell:
-        'python "$SCRIPTS/gather_checkpoints.py" --folder {params.folder:q} --model {wildcards.model:q}'
-        " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator:q}"
-        " --checkpoints {params.checkpoints:q} --output {output:q} --log {log:q}"
+        'python "$SCRIPTS/gather_checkpoints.py" --curve {params.curve:q} --results {params.results:q}'
+        " --output {output:q} --log {log:q}"
 
 
-rule gather_measurements:
-    """Gather all models and estimators into one tidy table."""
+rule gather_tables:
+    """Gather the tables of all models and estimators into one tidy table."""
     input:
-        measurements=expand(
-            "<results>/tables/every_checkpoint/{model}/{estimator}.csv",
-            model=MODELS,
-            estimator=CONFIGURATION.estimators,
-        ),
+        tables=tables_of_all,
     output:
-        report("<results>/tables/measurements.csv", category="Tables"),
+        report("<results>/tables/{table}.csv", category="Tables"),
     log:
-        "<logs>/tables/measurements.log",
+        "<logs>/tables/{table}.log",
     benchmark:
-        "<benchmarks>/tables/measurements.tsv"
+        "<benchmarks>/tables/{table}.tsv"
+    wildcard_constraints:
+        table=any_of(GATHERED),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("gather_measurements"),
+        science=science("gather_tables"),
     message:
-        "Gathering all measurements"
+        "Gathering all {wildcards.table}"
     shell:
-        'python "$SCRIPTS/gather_measurements.py" --measurements {input.measurements:q} --output {output:q} --log {log:q}'
+        'python "$SCRIPTS/gather_tables.py" --kind {wildcards.table:q} --tables {input.tables:q}'
+        " --output {output:q} --log {log:q}"
 
 
 rule write_protocol:

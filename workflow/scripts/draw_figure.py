@@ -7,7 +7,7 @@ from pathlib import Path
 from shape_of_learning.figures.inputs import figure_inputs
 from shape_of_learning.figures.output import paper_function, save
 from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.table_reader import MEASUREMENTS, VERDICTS, read_table
+from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
 from shape_of_learning.script_arguments.running import run
 
 logger = logging.getLogger("shape_of_learning")
@@ -17,22 +17,22 @@ def main(
     function: str,
     figure: str,
     caption: str,
-    measurements: list[Path],
+    estimates: list[Path],
+    changes: list[Path],
     verdicts: list[Path],
-    pdf: Path,
-    png: Path,
-    csv: Path,
+    output: list[Path],
 ) -> None:
     """Read the tables, draw and save."""
     inputs, options = figure_inputs(
         figure,
         caption,
-        read_table(measurements, MEASUREMENTS) if measurements else None,
-        read_table(verdicts, VERDICTS) if verdicts else None,
+        estimates=read_table(estimates, ESTIMATES) if estimates else None,
+        changes=read_table(changes, CHANGES) if changes else None,
+        verdicts=read_table(verdicts, VERDICTS) if verdicts else None,
     )
     with theme():
         drawing = paper_function(function)(inputs, **options)
-        save(drawing, pdf, png, csv)
+        save(drawing, *output)
     logger.info("%s", drawing.caption)
 
 
@@ -41,8 +41,9 @@ if __name__ == "__main__":
     parser.add_argument("--function", required=True, metavar="PAPER:NAME")
     parser.add_argument("--figure", required=True, metavar="JSON", help="models, measures, options")
     parser.add_argument("--caption", required=True, help="what is known before the tables are read")
-    for tables in ("measurements", "verdicts"):
+    for tables in ("estimates", "changes", "verdicts"):
         parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
-    for kind in ("pdf", "png", "csv"):
-        parser.add_argument(f"--{kind}", type=Path, required=True, metavar="OUT")
+    parser.add_argument(
+        "--output", type=Path, nargs=3, required=True, metavar=("PDF", "PNG", "CSV")
+    )
     run(main, parser)

@@ -1,46 +1,43 @@
-"""Gather what one estimator says of the checkpoints of one model."""
+"""Gather what one estimator says of the checkpoints of one model: values, estimates, changes."""
 
 import argparse
-import json
-from collections.abc import Iterator
 from pathlib import Path
 
-from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS, relative_depth
+from shape_of_learning.metrics.estimates import (
+    MeasuredCurve,
+    change_rows,
+    estimate_rows,
+    measurement_rows,
+    read_checkpoint,
+)
+from shape_of_learning.metrics.measurements import COLUMNS
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.script_arguments.running import run
-from shape_of_learning.storage.csv_table import read_rows, write_table
+from shape_of_learning.storage.csv_table import write_table
 
 
-def main(
-    folder: Path,
-    model: str,
-    role: str,
-    layers: int,
-    estimator: str,
-    checkpoints: str,
-    output: Path,
-) -> None:
-    """Concatenate ``{folder}/{revision}/{estimator}.csv`` of the `checkpoints`.
-
-    They are JSON: (revision, step, tokens) of each, the last two null where the model has no training steps.
-    """
-
-    def rows() -> Iterator[list[object]]:
-        for revision, step, tokens in json.loads(checkpoints):
-            for layer, *value in read_rows(folder / revision / f"{estimator}.csv", LAYER_COLUMNS):
-                identity = [model, role, revision, step, tokens, layer]
-                identity.append(relative_depth(int(layer), layers))
-                yield [*identity, estimator, *value]
-
-    write_table(output, COLUMNS, rows())
+def main(curve: MeasuredCurve, results: Path, output: list[Path]) -> None:
+    """Read ``{results}/{measurements,left_out}/{model}/{revision}/{estimator}.csv`` of each checkpoint."""
+    checkpoints = []
+    for revision, *_ in curve.checkpoints:
+        file = Path(curve.model, revision, f"{curve.estimator}.csv")
+        measurements, left_out = results / "measurements" / file, results / "left_out" / file
+        checkpoints.append(read_checkpoint(measurements, left_out, curve))
+    measurements, estimates, changes = output
+    write_table(measurements, COLUMNS, measurement_rows(curve, checkpoints))
+    write_table(estimates, ESTIMATE_COLUMNS, estimate_rows(curve, checkpoints))
+    write_table(changes, CHANGE_COLUMNS, change_rows(curve, checkpoints))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--role", required=True)
-    parser.add_argument("--layers", type=int, required=True)
-    parser.add_argument("--estimator", required=True)
-    parser.add_argument("--checkpoints", required=True)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--curve", type=MeasuredCurve.from_json, required=True, metavar="JSON")
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        nargs=3,
+        required=True,
+        metavar=("MEASUREMENTS", "ESTIMATES", "CHANGES"),
+    )
     run(main, parser)

@@ -1,13 +1,10 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 
 from shape_of_learning.errors import InputError
@@ -19,14 +16,14 @@ from shape_of_learning.figures.averages import (
 )
 from shape_of_learning.figures.by_scale import draw_by_scale
 from shape_of_learning.figures.captions import (
-    bands_over_batches,
     caption,
     enumerated,
+    lines_and_bands,
     number_range,
     short_number,
 )
 from shape_of_learning.figures.drawn_rows import (
-    drawn_measurements,
+    drawn_estimates,
     require_one_checkpoint,
     require_progress,
     with_verdicts,
@@ -41,16 +38,17 @@ from shape_of_learning.figures.scales import (
     open_frame,
     set_measure_axes,
     set_progress_axis,
-    set_step_ticks,
 )
+from shape_of_learning.figures.step_lines import draw_steps
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
     PANEL_HEIGHT,
     TEXT_WIDTH,
     LineStyle,
     line_styles,
-    step_colours,
 )
+from shape_of_learning.figures.suspects import suspects
+from shape_of_learning.figures.visible_changes import smallest_visible_changes
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
@@ -63,8 +61,7 @@ PANELS = {
     "anisotropy": "Centred",
     "average_cosine_centered": "Centred",
 }
-UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: step 0 has no logarithm
-DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
+NOT_IN_CSV = ["hollow", "suspect"]  # for drawing
 PROGRESS_LABELS = {"step": "Training step", "tokens": "Training tokens"}
 PREDICTED = {"decoder": "next token", "encoder": "masked tokens"}
 LOSS_COLUMNS = [
@@ -81,6 +78,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     most = max(rows["model"].nunique() for rows in by_role.values())
     height = max(PANEL_HEIGHT, height_for_labels(most)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
+    add_footnote(figure, suspects(table, inputs.measures))
     panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
     drawn = [
         _draw_profiles(axes, rows, inputs.models)
@@ -92,7 +90,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     set_measure_axes(panels, inputs.measures)
     for axes, lines in zip(panels, drawn, strict=True):
         label_line_ends(axes, lines)
-    return Drawing(figure, table, caption(inputs.caption, bands_over_batches(table)))
+    return _profiles_drawing(figure, table, inputs)
 
 
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
@@ -100,6 +98,7 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     table = _profiles(inputs)
     height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
+    add_footnote(figure, suspects(table, inputs.measures))
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
@@ -111,13 +110,22 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
         axes.set_xlabel("Relative depth")
     set_measure_axes(grid.flat, inputs.measures)
     label_line_ends(grid[0, 1], labelled)
-    return Drawing(figure, table, caption(inputs.caption, bands_over_batches(table)))
+    return _profiles_drawing(figure, table, inputs)
 
 
 def _profiles(inputs: FigureInputs) -> pd.DataFrame:
-    measurements = drawn_measurements(inputs)
-    require_one_checkpoint(measurements)
-    return with_labels(by_layer(measurements), inputs.models)
+    estimates = drawn_estimates(inputs)
+    require_one_checkpoint(estimates)
+    return with_labels(by_layer(estimates, inputs.measures), inputs.models)
+
+
+def _profiles_drawing(figure: Figure, table: pd.DataFrame, inputs: FigureInputs) -> Drawing:
+    words = caption(
+        inputs.caption,
+        lines_and_bands(table, inputs.measures),
+        *suspects(table, inputs.measures),
+    )
+    return Drawing(figure, table.drop(columns="suspect"), words)
 
 
 def _draw_profiles(
@@ -143,46 +151,30 @@ def training_profile(inputs: FigureInputs) -> Drawing:
             f"a profile by training step shows at most {MOST_PROFILES} models, not {len(inputs.models)}; "
             "name fewer under `figures` in the configuration"
         )
-    chosen = drawn_measurements(inputs)
+    chosen = drawn_estimates(inputs)
     require_progress(chosen, "step")
-    table = with_labels(with_verdicts(by_layer(chosen), inputs.verdicts), inputs.models)
+    rows = by_layer(chosen, inputs.measures)
+    table = with_labels(with_verdicts(rows, inputs.verdicts), inputs.models)
     by_label = dict(list(table.groupby("label", sort=False)))
     width = COLUMN_WIDTH if len(by_label) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, PANEL_HEIGHT + 0.4))
-    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    marked = suspects(table, inputs.measures)
+    add_footnote(figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *marked])
     panels = figure.subplots(1, len(by_label), sharey=True, squeeze=False)[0]
     for axes, (label, rows) in zip(panels, by_label.items(), strict=True):
-        _draw_steps(axes, rows)
+        draw_steps(axes, rows)
         axes.set(title=label, xlabel="Layer (0 is the embedding output)")
         axes.xaxis.get_major_locator().set_params(integer=True)
     panels[0].set_ylabel(inputs.measures[0].label)
     set_measure_axes(panels, inputs.measures)
     words = caption(
-        inputs.caption, bands_over_batches(table), *omissions(inputs.verdicts, inputs.models)
+        inputs.caption,
+        lines_and_bands(table, inputs.measures),
+        smallest_visible_changes(inputs, table),
+        *omissions(inputs.verdicts, inputs.models),
+        *marked,
     )
-    return Drawing(figure, table.drop(columns="hollow"), words)
-
-
-def _draw_steps(axes: Axes, table: pd.DataFrame) -> None:
-    """One line per step and the bar of their colours; step 0 is grey and on top."""
-    colours = step_colours()
-    steps = sorted({int(step) for step in table["step"] if step > 0})
-    norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
-    for step, rows in table.groupby("step"):
-        style = LineStyle(to_hex(colours(norm(step))), "-", "o") if step else UNTRAINED
-        if rows["hollow"].all():
-            style = replace(style, dashes=DOTTED)
-        line = draw_line(axes, rows, "layer", style, name=str(step))
-        if not step:
-            line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
-            place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-            axes.legend([line], ["step 0, untrained"], **place)
-    if norm:
-        mapped = ScalarMappable(norm, colours)
-        words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}
-        bar = axes.figure.colorbar(mapped, ax=axes, **words)
-        bar.outline.set_visible(False)
-        set_step_ticks(bar, steps)
+    return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
 
 
 def dimension_by_step(
@@ -204,13 +196,15 @@ def dimension_by_step(
         If a checkpoint does not say its step or its tokens.
     """
     models, measures, verdicts = inputs.models, inputs.measures, inputs.verdicts
-    chosen = drawn_measurements(inputs)
+    chosen = drawn_estimates(inputs)
     require_progress(chosen, progress)
-    table = with_labels(with_verdicts(over_layers(chosen, average_over), verdicts), models)
+    rows = over_layers(chosen, measures, average_over)
+    table = with_labels(with_verdicts(rows, verdicts), models)
     height = max(PANEL_HEIGHT, height_for_labels(len(models)))
     width = COLUMN_WIDTH if len(measures) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, height + 0.4))
-    add_footnote(figure, omissions(verdicts, models, sources=False))
+    marked = suspects(table, measures)
+    add_footnote(figure, [*omissions(verdicts, models, sources=False), *marked])
     panels = figure.subplots(1, len(measures), squeeze=False)[0]
     styles = line_styles(models)
     for axes, measure in zip(panels, measures, strict=True):
@@ -227,11 +221,13 @@ def dimension_by_step(
     words = caption(
         inputs.caption,
         AVERAGED_LAYERS_IN_WORDS[average_over],
-        bands_over_batches(table, of="layers and batches"),
+        lines_and_bands(table, measures, of="layers and batches"),
+        smallest_visible_changes(inputs, table),
         *omissions(verdicts, models),
+        *marked,
         "Left of the axis break: before training." if 0 in set(table[progress]) else "",
     )
-    return Drawing(figure, table.drop(columns="hollow"), words)
+    return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
 
 
 def dimension_by_scale(inputs: FigureInputs) -> Drawing:

@@ -17,15 +17,25 @@ def drawn_by(wildcards):
     return FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]
 
 
-def figure_tables(wildcards):
-    """The tables of measurements that a figure reads."""
+def checkpoints_of_figure(figure):
+    """Which tables a figure reads."""
+    return "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
+
+
+def figure_tables(wildcards, table="estimates"):
+    """The tables of estimates, or of another kind, that a figure reads."""
     figure, models = drawn_by(wildcards)
-    which = "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
     return expand(
-        f"<results>/tables/{which}/{{model}}/{{estimator}}.csv",
+        f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
         model=models,
         estimator=figure.estimators,
     )
+
+
+def figure_changes(wildcards):
+    """The changes between checkpoints, of a figure by training step."""
+    figure, _ = drawn_by(wildcards)
+    return figure_tables(wildcards, "changes") if figure.needs_training_steps else []
 
 
 def figure_verdicts(wildcards):
@@ -49,7 +59,7 @@ def figure_inputs(wildcards):
     figure, models = drawn_by(wildcards)
     settings = {key: setting("figures", key) for key in figure.settings}
     measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    keys = ("name", "label", "axis", "depends_on_n", "parameters")
+    keys = ("name", "label", "axis", "depends_on_n", "interval", "suspect_above", "parameters")
     return json.dumps(
         {
             "models": [

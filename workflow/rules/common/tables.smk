@@ -1,5 +1,9 @@
 """Which measurements belong to a table."""
 
+# Per batch; per value, with its interval; per pair of checkpoints.
+GATHERED = ("measurements", "estimates", "changes")
+SELECTION = Selection.from_json(ROWS["selection"]).name
+
 
 def selected_checkpoints(wildcards):
     """All checkpoints of a model, or just its last good one."""
@@ -9,17 +13,53 @@ def selected_checkpoints(wildcards):
 
 
 def checkpoint_measurements(wildcards):
-    """What one estimator says of each checkpoint."""
+    """What one estimator says of each checkpoint, with all windows and without groups of them."""
     return [
-        f"<results>/measurements/{wildcards.model}/{checkpoint.name}/{wildcards.estimator}.csv"
+        f"<results>/{folder}/{wildcards.model}/{checkpoint.name}/{wildcards.estimator}.csv"
+        for folder in ("measurements", "left_out")
         for checkpoint in selected_checkpoints(wildcards)
     ]
 
 
-def gathered_checkpoints(wildcards):
-    """What gather_checkpoints.py is told of each checkpoint, as JSON: revision, step, tokens."""
-    return json.dumps([(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)])
+def measured_curve(wildcards):
+    """What gather_checkpoints.py is told of a model, its checkpoints and the estimator, as JSON."""
+    shape = MODELS[wildcards.model].shape
+    return json.dumps(
+        {
+            "model": wildcards.model,
+            "role": shape.role,
+            "estimator": wildcards.estimator,
+            "selection": SELECTION,
+            "layers": shape.layers,
+            "checkpoints": [(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)],
+            "average_over": setting("figures", "average_over"),
+            "interval": CONFIGURATION.measures[wildcards.estimator].interval,
+        }
+    )
 
 
-def model_role(wildcards):
-    return MODELS[wildcards.model].shape.role
+def tables_of_all(wildcards):
+    """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
+    tables = expand(
+        f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
+        model=MODELS,
+        estimator=CONFIGURATION.estimators,
+    )
+    return tables + (drawn_besides() if wildcards.table == "estimates" else [])
+
+
+def drawn_besides():
+    """Tables of estimates that figures read, of measures that the configuration does not list."""
+    drawn = {}
+    for name, models in CONFIGURATION.figures.items():
+        which = checkpoints_of_figure(FIGURES[name])
+        others = [e for e in FIGURES[name].estimators if e not in CONFIGURATION.estimators]
+        for model in models:
+            for estimator in others:
+                # Every checkpoint, if one figure draws them all, is also the last one.
+                if drawn.get((model, estimator)) != "every_checkpoint":
+                    drawn[model, estimator] = which
+    return [
+        f"<results>/tables/{which}/{model}/{estimator}/estimates.csv"
+        for (model, estimator), which in drawn.items()
+    ]

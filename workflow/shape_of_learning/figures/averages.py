@@ -1,116 +1,66 @@
-"""Mean and standard deviation over batches, by layer or of the average over layers."""
+"""The rows of a figure: values by layer, or their averages over layers."""
 
 import logging
 from collections.abc import Sequence
 
 import pandas as pd
 
-from shape_of_learning.errors import InputError
-from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel
 from shape_of_learning.figures.table_reader import Table
+from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
 
 logger = logging.getLogger(__name__)
 
-CHECKPOINT = ["model", "role", "revision", "step", "tokens"]
-AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
+CURVE_POINT = ["model", "revision", "estimator"]
 AVERAGED_LAYERS_IN_WORDS = {
     "block_outputs": "Averaged are the outputs of all blocks, without the embedding output.",
     "all_layers": "Averaged are the embedding output and the outputs of all blocks.",
 }
 
 
-def by_layer(measurements: Table) -> pd.DataFrame:
-    """Mean and standard deviation over batches, layer by layer.
+def by_layer(estimates: Table, measures: Sequence[DrawnMeasure]) -> pd.DataFrame:
+    """Keep the rows of layers.
 
     Returns
     -------
     pandas.DataFrame
-        One row per checkpoint, estimator and layer: these columns, ``n_smallest``, ``n_largest``
-        (vectors in a batch), ``batches`` (with a defined value), ``undefined_batches``, ``mean``
-        over the defined batches and ``sd`` with the divisor ``batches - 1``. The mean is NaN where
-        no batch is defined, the standard deviation where fewer than two are.
+        Columns of :data:`~shape_of_learning.figures.table_reader.ESTIMATES` and the boolean ``suspect``:
+        whether more vectors have a near-duplicate than the measure's conditions allow.
     """
-    keys = [*CHECKPOINT, "estimator", "layer", "depth"]
-    groups = measurements.rows.groupby(keys, dropna=False, sort=True)
-    table = groups.agg(
-        n_smallest=("n", "min"),
-        n_largest=("n", "max"),
-        batches=("value", "count"),
-        undefined_batches=("value", "size"),
-        mean=("value", "mean"),
-        sd=("value", "std"),
-    )
-    table["undefined_batches"] -= table["batches"]
-    _log_undefined(table[table["batches"] == 0].reset_index())
-    return table.reset_index()
+    return _layers(estimates, measures, first=0)
 
 
-def over_layers(measurements: Table, average_over: str = "block_outputs") -> pd.DataFrame:
-    """Average over layers within each batch index, then mean and standard deviation over these.
+def over_layers(
+    estimates: Table, measures: Sequence[DrawnMeasure], average_over: str = "block_outputs"
+) -> pd.DataFrame:
+    """Keep the averages over layers, and count what went into them.
 
     Parameters
     ----------
+    estimates : Table
+        With the rows of layers, too.
+    measures : sequence of DrawnMeasure
     average_over : {"block_outputs", "all_layers"}
-        Layers 1 to L, or 0 to L. Layer 0 is a function of the token alone in models that do not
-        add positions to the embeddings.
+        What the averages are of: layers 1 to L, or 0 to L. Layer 0 is a function of the token alone in models
+        that do not add positions to the embeddings.
 
     Returns
     -------
     pandas.DataFrame
-        One row per checkpoint and estimator: these columns, ``n_smallest``, ``n_largest`` (vectors
-        in a batch), ``batches``, ``layers`` (averaged), ``layers_left_out``, ``mean`` and ``sd``
-        with the divisor ``batches - 1``.
-
-    Raises
-    ------
-    InputError
-        If a checkpoint lacks a layer that others of its model have, or a layer lacks a batch.
-
-    Notes
-    -----
-    A layer with an undefined value in any batch is left out of that checkpoint's average, for all
-    its batches, so that every batch averages the same layers.
+        As :func:`by_layer`, without ``layer`` and ``depth`` and with ``layers`` (averaged),
+        ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``suspect`` if any of its
+        layers is.
     """
-    rows = measurements.rows
-    rows = rows[rows["layer"] >= AVERAGED_LAYERS[average_over]]
-    if rows.empty:
-        raise InputError(f"{measurements.source} has no layer above 0: measure the block outputs")
-    layers_of = rows.groupby(["model", "estimator"])["layer"].nunique()
-    table = []
-    for key, group in rows.groupby([*CHECKPOINT, "estimator"], dropna=False, sort=False):
-        named = dict(zip([*CHECKPOINT, "estimator"], key, strict=True))
-        values = group.pivot(index="layer", columns="batch", values="value")
-        expected = layers_of[named["model"], named["estimator"]]
-        if values.shape[0] != expected or values.size != len(group):
-            raise InputError(
-                f"{measurements.source} is incomplete for {named['model']} {named['revision']}: "
-                f"{named['estimator']} needs every batch of {expected} layers; gather it again"
-            )
-        undefined = values.isna().any(axis="columns")
-        if undefined.any():
-            left_out = ", ".join(str(layer) for layer in values.index[undefined])
-            logger.info(
-                "%s %s: %s is undefined at layer %s, left out of the average over layers",
-                named["model"],
-                named["revision"],
-                named["estimator"],
-                left_out,
-            )
-        per_batch = values[~undefined].mean(axis="index")
-        table.append(
-            named
-            | {
-                "n_smallest": group["n"].min(),
-                "n_largest": group["n"].max(),
-                "batches": int(per_batch.count()),
-                "layers": int((~undefined).sum()),
-                "layers_left_out": int(undefined.sum()),
-                "mean": per_batch.mean(),
-                "sd": per_batch.std(ddof=1),
-            }
-        )
-    whole = dict.fromkeys(("step", "tokens", "n_smallest", "n_largest"), "Int64")
-    return pd.DataFrame(table).astype(whole)
+    layers = _layers(estimates, measures, first=AVERAGED_LAYERS[average_over])
+    defined = layers["value"].notna()
+    counts = layers.assign(
+        layers=defined, layers_left_out=~defined, suspect_layers=defined & layers["suspect"]
+    )
+    counted = ["layers", "layers_left_out", "suspect_layers"]
+    counts = counts.groupby(CURVE_POINT, sort=False)[counted].sum().reset_index()
+    averages = estimates.rows[estimates.rows["layer"].isna()].drop(columns=["layer", "depth"])
+    table = averages.merge(counts, how="left", on=CURVE_POINT)
+    return table.assign(suspect=table["suspect_layers"] > 0)
 
 
 def with_labels(table: pd.DataFrame, models: Sequence[DrawnModel]) -> pd.DataFrame:
@@ -123,12 +73,16 @@ def with_labels(table: pd.DataFrame, models: Sequence[DrawnModel]) -> pd.DataFra
     return table.reset_index(drop=True)
 
 
-def _log_undefined(table: pd.DataFrame) -> None:
-    for row in table.itertuples():
+def _layers(estimates: Table, measures: Sequence[DrawnMeasure], first: int) -> pd.DataFrame:
+    rows = estimates.rows[estimates.rows["layer"].ge(first).fillna(value=False)]
+    for row in rows[rows["value"].isna()].itertuples():
         logger.info(
-            "%s %s, layer %d: %s is undefined in every batch, a gap in the line",
+            "%s %s, layer %d: %s is undefined, a gap in the line or left out of the average",
             row.model,
             row.revision,
             row.layer,
             row.estimator,
         )
+    allowed = {measure.name: measure.suspect_above for measure in measures}
+    above = rows["near_duplicates"] > rows["estimator"].map(allowed).astype("float64")
+    return rows.assign(suspect=above)

@@ -7,14 +7,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from shape_of_learning.figures.averages import by_layer, with_labels
-from shape_of_learning.figures.captions import bands_over_batches, caption
-from shape_of_learning.figures.drawn_rows import drawn_measurements, require_one_checkpoint
+from shape_of_learning.figures.captions import caption, lines_and_bands
+from shape_of_learning.figures.drawn_rows import drawn_estimates, require_one_checkpoint
+from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import set_measure_axes
 from shape_of_learning.figures.style import PANEL_HEIGHT, TEXT_WIDTH, line_styles
+from shape_of_learning.figures.suspects import suspects
 
 # Which of L blocks a panel shows: one panel each.
 PLACES = {
@@ -42,9 +44,9 @@ def draw_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
         The table has this column, and ``block``, the title of the panel. The caption says how many lines have
         a plateau.
     """
-    measurements = drawn_measurements(inputs)
-    require_one_checkpoint(measurements)
-    table = _of_blocks(with_labels(by_layer(measurements), inputs.models))
+    estimates = drawn_estimates(inputs)
+    require_one_checkpoint(estimates)
+    table = _of_blocks(with_labels(by_layer(estimates, inputs.measures), inputs.models))
     scales = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(scales))
@@ -53,6 +55,8 @@ def draw_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
 
     height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models)))
     figure = Figure(figsize=(TEXT_WIDTH, height + 0.4))
+    marked = suspects(table, inputs.measures)
+    add_footnote(figure, marked)
     panels = figure.subplots(1, len(PLACES), sharey=True)
     styles = line_styles(inputs.models)
     for axes, block in zip(panels, PLACES, strict=True):
@@ -65,8 +69,13 @@ def draw_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     panels[0].set_ylabel(inputs.measures[0].axis)
     set_measure_axes(panels, inputs.measures)
     label_line_ends(panels[-1], lines)
-    words = caption(inputs.caption, _on_plateaus(table, parameter), bands_over_batches(table))
-    return Drawing(figure, table, words)
+    words = caption(
+        inputs.caption,
+        _on_plateaus(table, parameter),
+        lines_and_bands(table, inputs.measures),
+        *marked,
+    )
+    return Drawing(figure, table.drop(columns="suspect"), words)
 
 
 def has_plateau(values: np.ndarray) -> bool:
@@ -99,7 +108,7 @@ def _set_scale_axis(axes: Axes, scales: list[int]) -> None:
 
 
 def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
-    lines = table.groupby(["block", "model"])["mean"]
+    lines = table.groupby(["block", "model"])["value"]
     count = sum(has_plateau(values.to_numpy()) for _, values in lines)
     return (
         f"A plateau, {PLATEAU_SCALES} successive {parameter} whose dimensions differ by at most "

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.metrics.table_columns import GROUPS
+
 
 def short_number(number: float) -> str:
     """Write 143000 as 143k, 3e12 as 3T: three digits and a suffix for thousands."""
@@ -13,26 +16,45 @@ def short_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def bands_over_batches(table: pd.DataFrame, *, of: str = "batches") -> str:
-    """Say what lines and bands show, such as '... over 3 batches of 4,096 vectors.'.
+def lines_and_bands(
+    table: pd.DataFrame, measures: Sequence[DrawnMeasure], *, of: str = "batches"
+) -> str:
+    """Say what lines and bands show, on how many vectors, windows and groups of windows.
 
     Parameters
     ----------
     table : pandas.DataFrame
         From :mod:`shape_of_learning.figures.averages`.
+    measures : sequence of DrawnMeasure
+        Those of the table.
     of : str
         What the mean is taken over.
     """
-    defined = table[table["batches"] > 0]
+    defined = table[table["value"].notna()]
     if defined.empty:
         return "No value is defined."
-    sizes = number_range(defined["n_smallest"].min(), defined["n_largest"].max())
-    batches = number_range(defined["batches"].min(), defined["batches"].max())
-    sentence = (
-        f"Lines: mean over {of}; bands: one standard deviation to either side, over {batches} "
-        f"batches of {sizes} vectors."
+    sizes = number_range(round(defined["n"].min()), round(defined["n"].max()))
+    windows = number_range(int(defined["windows"].min()), int(defined["windows"].max()))
+    bare = [measure.label for measure in measures if not measure.interval]
+    covered = defined["estimator"].isin([each.name for each in measures if each.interval])
+    few = defined["windows"] < GROUPS
+    lines = f"Lines: mean over {of} of {sizes} vectors"
+    if defined["low"].notna().any():
+        bands = (
+            f"; bands: 95 % intervals from leaving out each of {GROUPS} groups of the {windows} windows; the "
+            "standard deviation over batches, which the paper draws, is the column batch_sd of the numbers."
+        )
+    else:
+        bands = "."
+    return caption(
+        lines + bands,
+        f"Fewer than {GROUPS} windows give no intervals." if (covered & few).any() else "",
+        "No band where a value is undefined without some group."
+        if (covered & ~few & defined["low"].isna()).any()
+        else "",
+        f"No bands for {enumerated(bare)}, whose intervals do not cover." if bare else "",
+        "" if len(defined) == len(table) else "Gaps: undefined.",
     )
-    return sentence if len(defined) == len(table) else f"{sentence} Gaps: undefined."
 
 
 def caption(*sentences: str) -> str:

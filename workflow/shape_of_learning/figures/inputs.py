@@ -30,6 +30,10 @@ class DrawnMeasure:
         As printed: of the measure with its settings, and of the quantity.
     depends_on_n : bool
         Whether values from batches of different sizes must not meet.
+    interval : bool
+        Whether its intervals cover; if not, the tables have none.
+    suspect_above : float or None
+        The share of near-duplicates above which a point is marked.
     parameters : mapping
         All arguments of its function but the first.
     """
@@ -38,6 +42,8 @@ class DrawnMeasure:
     label: str
     axis: str
     depends_on_n: bool
+    interval: bool = True
+    suspect_above: float | None = None
     parameters: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
 
@@ -53,9 +59,11 @@ class FigureInputs:
         In the order of panels.
     caption : str
         What can be said before the tables are read; the function adds what they tell.
-    measurements : Table, optional
-        Columns :data:`~shape_of_learning.figures.table_reader.MEASUREMENTS`. It may hold other models,
-        measures and checkpoints, see :func:`~shape_of_learning.figures.drawn_rows.drawn_measurements`.
+    estimates : Table, optional
+        Columns :data:`~shape_of_learning.figures.table_reader.ESTIMATES`. It may hold other models,
+        measures and checkpoints, see :func:`~shape_of_learning.figures.drawn_rows.drawn_estimates`.
+    changes : Table, optional
+        Columns :data:`~shape_of_learning.figures.table_reader.CHANGES`.
     verdicts : Table, optional
         Columns :data:`~shape_of_learning.figures.table_reader.VERDICTS`; which checkpoints are shown, and why
         others are not. Without them every checkpoint is shown.
@@ -64,7 +72,8 @@ class FigureInputs:
     models: Sequence[DrawnModel]
     measures: Sequence[DrawnMeasure] = ()
     caption: str = ""
-    measurements: Table | None = None
+    estimates: Table | None = None
+    changes: Table | None = None
     verdicts: Table | None = None
 
     def __post_init__(self) -> None:
@@ -76,7 +85,7 @@ class FigureInputs:
 
 
 def figure_inputs(
-    specification: str, caption: str, measurements: Table | None, verdicts: Table | None
+    specification: str, caption: str, **tables: Table | None
 ) -> tuple[FigureInputs, Mapping[str, object]]:
     """Put together what a figure's function is given, and the options that it takes besides.
 
@@ -84,7 +93,8 @@ def figure_inputs(
     ----------
     specification : str
         JSON with the keys ``models`` and ``measures``, lists of what the classes above hold, and ``options``.
-    caption, measurements, verdicts
+    caption : str
+    **tables : Table or None
         As in :class:`FigureInputs`.
     """
     given = json.loads(specification)
@@ -92,7 +102,6 @@ def figure_inputs(
         models=[DrawnModel(**model) for model in given["models"]],
         measures=[DrawnMeasure(**measure) for measure in given["measures"]],
         caption=caption,
-        measurements=measurements,
-        verdicts=verdicts,
+        **tables,
     )
     return inputs, given["options"]

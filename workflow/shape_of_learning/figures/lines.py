@@ -9,6 +9,8 @@ from shape_of_learning.figures.style import LineStyle
 
 BAND_OPACITY = 0.2
 HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
+DOT = 1.5  # points, in the middle of a hollow one
+BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
 
@@ -22,15 +24,19 @@ def draw_line(
     name: str,
     markers: bool = False,
 ) -> Line2D:
-    """Draw a mean and its band of one standard deviation to either side.
+    """Draw the values and the band of their intervals.
 
-    As :func:`draw_curve` of the column ``mean``; the band also has a gap where ``sd`` is NaN.
+    As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
+    A point between two gaps of the band has a bar instead.
     """
-    line = draw_curve(axes, rows, x, "mean", style, name=name, markers=markers)
-    places, mean, sd = (rows[name].to_numpy("float64") for name in (x, "mean", "sd"))
-    axes.fill_between(
-        places, mean - sd, mean + sd, color=style.colour, alpha=BAND_OPACITY, linewidth=0
-    )
+    line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
+    places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))
+    axes.fill_between(places, low, high, color=style.colour, alpha=BAND_OPACITY, linewidth=0)
+    alone = _between_gaps(np.isfinite(low))
+    if alone.any():
+        axes.vlines(
+            places[alone], low[alone], high[alone], style.colour, linewidth=BAR, alpha=BAR_OPACITY
+        )
     return line
 
 
@@ -49,8 +55,8 @@ def draw_curve(
     Parameters
     ----------
     rows : pandas.DataFrame
-        Points in order, columns `x` and `y`, and ``hollow`` where some points are. The line has a
-        gap where `y` is NaN.
+        Points in order, columns `x` and `y`, and ``hollow`` and ``suspect`` where some points are; suspect
+        ones are hollow with a dot. The line has a gap where `y` is NaN.
     name : str
         Kept on the line as its label.
     markers : bool
@@ -60,7 +66,7 @@ def draw_curve(
     Returns
     -------
     Line2D
-        Without the hollow markers, which are a line of their own, labelled ``_hollow``.
+        Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_suspect``.
 
     Notes
     -----
@@ -68,9 +74,11 @@ def draw_curve(
     """
     places, values = (rows[name].to_numpy("float64") for name in (x, y))
     present = np.isfinite(values)
-    alone = present & ~np.append(False, present[:-1]) & ~np.append(present[1:], False)
-    hollow = present & rows["hollow"].to_numpy(bool) if "hollow" in rows else np.zeros_like(present)
-    filled = (present if markers else alone) & ~hollow
+    hollow, suspect = (
+        present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
+        for mark in ("hollow", "suspect")
+    )
+    filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
     (line,) = axes.plot(
         places,
         values,
@@ -80,19 +88,22 @@ def draw_curve(
         markevery=filled,
         label=name,
     )
-    if hollow.any():
-        axes.plot(
-            places[hollow],
-            values[hollow],
-            color=style.colour,
-            linestyle="none",
-            marker=style.marker,
-            markersize=HOLLOW,
-            markerfacecolor="white",
-            markeredgewidth=HOLLOW_EDGE,
-            zorder=ABOVE_LINES,
-            label="_hollow",
-        )
+    common = {"color": style.colour, "linestyle": "none", "marker": style.marker}
+    for marked, label in ((hollow & ~suspect, "_hollow"), (suspect, "_suspect")):
+        if marked.any():
+            axes.plot(
+                places[marked],
+                values[marked],
+                **common,
+                markersize=HOLLOW,
+                markerfacecolor="white",
+                markeredgewidth=HOLLOW_EDGE,
+                zorder=ABOVE_LINES,
+                label=label,
+            )
+    if suspect.any():
+        dots = {"marker": "o", "markersize": DOT, "zorder": ABOVE_LINES, "label": "_dots"}
+        axes.plot(places[suspect], values[suspect], **common | dots)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
     return line
@@ -111,3 +122,8 @@ def draw_crosses(axes: Axes, x: np.ndarray, y: np.ndarray, colour: str) -> None:
         clip_on=False,
         label="_crosses",
     )
+
+
+def _between_gaps(present: np.ndarray) -> np.ndarray:
+    """Which points have no present neighbour."""
+    return present & ~np.append(False, present[:-1]) & ~np.append(present[1:], False)

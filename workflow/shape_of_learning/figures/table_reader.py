@@ -8,21 +8,23 @@ import pandas as pd
 
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measurements import COLUMNS as MEASUREMENT_COLUMNS
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 
-TEXT = ("model", "role", "revision", "estimator", "verdict", "shown")
-REALS = ("depth", "value", "loss")
+TEXT = ("model", "role", "revision", "estimator", "selection", "verdict", "shown")
+TEXT += ("from_revision", "to_revision")
+WHOLE = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
 FILES_NAMED = 3
 
 
 def _kinds(columns: Sequence[str]) -> dict[str, str]:
     return {
-        name: "str" if name in TEXT else "float64" if name in REALS else "Int64" for name in columns
+        name: "str" if name in TEXT else "Int64" if name in WHOLE else "float64" for name in columns
     }
 
 
 # What pandas makes of each column; an empty cell of a number is a missing one.
-MEASUREMENTS = _kinds(MEASUREMENT_COLUMNS)
+ESTIMATES = _kinds(ESTIMATE_COLUMNS)
+CHANGES = _kinds(CHANGE_COLUMNS)
 VERDICTS = _kinds(VERDICT_COLUMNS)
 
 
@@ -42,7 +44,8 @@ def read_table(paths: Sequence[Path], columns: Mapping[str, str]) -> Table:
     paths : sequence of Path
         CSV files with these columns, in this order.
     columns : mapping of str to str
-        :data:`MEASUREMENTS`, where an empty ``value`` is an undefined one, or :data:`VERDICTS`.
+        :data:`ESTIMATES`, where an empty ``value`` is an undefined one, :data:`VERDICTS`, or :data:`CHANGES`,
+        of which alone there may be none: one checkpoint has no changes.
 
     Raises
     ------
@@ -67,7 +70,7 @@ def _read_one(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read ({reason}); delete it and run again") from error
-    if list(rows) != list(columns) or rows.empty:
+    if list(rows) != list(columns) or (rows.empty and columns is not CHANGES):
         raise InputError(
             f"{path} has {len(rows)} rows of the columns {', '.join(rows)}, but some of "
             f"{', '.join(columns)} are needed; delete it and run again"

@@ -78,6 +78,11 @@ class Measure:
         Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
+    interval : bool
+        Whether its 95 % intervals cover; if not, tables have none of it and figures no band.
+    suspect_above : float, optional
+        The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
+        it, figures mark the point.
 
     Examples
     --------
@@ -97,6 +102,8 @@ class Measure:
     description: str = ""
     leaving_out: str = ""
     collapse: bool = True
+    interval: bool = True
+    suspect_above: float | None = None
 
     def __post_init__(self) -> None:
         if self.of not in KINDS:
@@ -126,6 +133,8 @@ class Measure:
             depends_on_n=self.depends_on_n,
             leaving_out=self.leaving_out,
             collapse=self.collapse,
+            interval=self.interval,
+            suspect_above=self.suspect_above,
             **words,
         )
 
@@ -142,7 +151,7 @@ class ChosenMeasure:
         All arguments of the function but the first.
     neighbours : int
         How many nearest distances it is given.
-    function, of, depends_on_n, leaving_out, collapse
+    function, of, depends_on_n, leaving_out, collapse, interval, suspect_above
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -159,6 +168,8 @@ class ChosenMeasure:
     description: str = ""
     leaving_out: str = ""
     collapse: bool = True
+    interval: bool = True
+    suspect_above: float | None = None
 
     @property
     def module(self) -> str:
@@ -194,7 +205,7 @@ class ChosenMeasure:
 
     def without_words(self) -> "ChosenMeasure":
         """What its values depend on, and nothing else."""
-        return replace(self, label="", axis="", description="")
+        return replace(self, label="", axis="", description="", interval=True, suspect_above=None)
 
     def to_json(self) -> str:
         """Write as one line that :meth:`from_json` reads."""
@@ -270,6 +281,7 @@ MEASURES: dict[str, Measure] = {
         parameters={"kept": 0.9},
         allowed={"kept": _KEPT},
         neighbours=2,
+        suspect_above=0.1,
         description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
     ),
     "two_nn_authors": _dimension(
@@ -277,6 +289,7 @@ MEASURES: dict[str, Measure] = {
         "TwoNN (authors' code)",
         neighbours=2,
         collapse=False,
+        suspect_above=0.1,
         description="TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
     ),
     "mada": _local("mada", 20, "mean"),
@@ -284,7 +297,12 @@ MEASURES: dict[str, Measure] = {
     "mle": _local("mle", 20, "harmonic"),
     **{
         f"gride_{n1}": _dimension(
-            "gride", f"Gride (n1 = {n1})", fixed={"n1": n1}, neighbours=2 * n1
+            "gride",
+            f"Gride (n1 = {n1})",
+            fixed={"n1": n1},
+            neighbours=2 * n1,
+            # The smallest scale is TwoNN's, by another fit.
+            suspect_above=0.1 if n1 == 1 else None,
         )
         for n1 in (1, 2, 4, 8, 16, 32, 64)
     },

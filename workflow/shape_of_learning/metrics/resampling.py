@@ -19,9 +19,9 @@ for the degrees of freedom.
 
 import numpy as np
 
+from shape_of_learning.metrics.table_columns import GROUPS
 from shape_of_learning.random_streams import random_stream
 
-GROUPS = 16
 LEVEL = 0.95
 
 

@@ -1,0 +1,13 @@
+"""What the tables of estimates and changes hold, for those who read them; imports nothing."""
+
+GROUPS = 16  # of windows, each of which is left out in turn
+ESTIMATE_COLUMNS = (
+    *("model", "role", "revision", "step", "tokens", "layer", "depth", "estimator", "selection"),
+    *("value", "standard_error", "low", "high"),
+    *("batch_sd", "n", "n_unique", "near_duplicates", "windows"),
+)
+CHANGE_COLUMNS = (
+    *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
+    *("difference", "standard_error", "low", "high", "smallest_visible"),
+)
+AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
