@@ -52,6 +52,6 @@ def neighbour_batches(
 def _searched(vectors: "np.ndarray | torch.Tensor", windows: np.ndarray, neighbours: int) -> Batch:
     if not is_finite(vectors):
         return Batch.not_finite(windows)
-    unit = np.float64(mean_distance_to_mean(vectors) or 1)
+    unit = np.array(mean_distance_to_mean(vectors) or 1.0)
     lists = NeighbourLists(*nearest_neighbours(vectors, neighbours), unit)
     return Batch(len(lists.distances), windows, lists)
