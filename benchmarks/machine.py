@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Collection
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -51,12 +52,12 @@ class Machine:
         write_table(path, columns, sorted([*kept, [table, *map(str, astuple(self)[1:])]]))
 
 
-def machines(path: Path) -> str:
-    """Say in Markdown what machines the tables were measured on, the same ones together."""
+def machines(path: Path, tables: Collection[str]) -> str:
+    """Say in Markdown what machines `tables` were measured on, the same ones together."""
     columns = tuple(field.name for field in fields(Machine))
     rows = [dict(zip(columns, row, strict=True)) for row in read_rows(path, columns)]
     told: dict[str, list[str]] = {}
-    for row in rows:
+    for row in (row for row in rows if row["table"] in tables):
         machine = (
             f"{row['processor']}, {row['cores']} cores, {row['memory_gb']} GB, {row['system']}, "
             f"Python {row['python']}, {row['packages']}"

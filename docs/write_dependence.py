@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
+from benchmarks.machine import machines
 from benchmarks.results import RESULTS, Results
+from benchmarks.table_list import STATISTICS
 from benchmarks.tables import dependence
 from write_performance import markdown
 
@@ -13,6 +15,8 @@ PAGE = """\
 {text}
 
 Measured by `make bench TABLE=dependence`, and written by it from `benchmarks/results/dependence.csv`.
+
+{machines}
 
 {rows}
 
@@ -29,9 +33,9 @@ def cell(results: Results, size: str, name: str) -> str:
     return f"{values['dimension']:.1f}" + (f" ± {values['sd']:.1f}" if "sd" in values else "")
 
 
-def page(results: Results) -> str:
+def page(folder: Path) -> str:
     """The whole page: a line per cloud, a column per estimator, five and then Gride."""
-    tables = []
+    results, tables = Results.read(folder / "dependence.csv"), []
     for names in (dependence.ESTIMATORS, dependence.GRIDE):
         rows = [[size, *(cell(results, size, name) for name in names)] for size in results.sizes()]
         tables.append(markdown(["of", *names], rows, 1))
@@ -39,10 +43,10 @@ def page(results: Results) -> str:
     return PAGE.format(
         title=dependence.TITLE,
         text=dependence.__doc__.strip(),
+        machines=machines(folder / "machine.csv", STATISTICS),
         rows="\n\n".join([*tables, *notes]),
     )
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    sys.stdout.write(page(Results.read(folder / "dependence.csv")))
+    sys.stdout.write(page(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS))

@@ -134,7 +134,7 @@ def page(folder: Path) -> str:
         cores=CORES,
         busy=BUSY,
         awaited=", ".join(awaited) or "none",
-        machines=machines(folder / "machine.csv"),
+        machines=machines(folder / "machine.csv", TABLES),
         targets=markdown(["", "what", "target", "measured", "met"], targets, 9),
         sections="\n".join(sections),
     )

@@ -69,9 +69,10 @@ def test_a_contest_of_the_estimators_runs(tmp_path):
     assert {"anisotropy.csv", "anisotropy.png", "machine.csv"} == {p.name for p in output.iterdir()}
 
 
-def test_the_page_shows_the_tables():
-    page = (ROOT / "docs/performance.md").read_text()
-    assert page == written("docs/write_performance.py"), "run `make docs/performance.md`"
+@pytest.mark.parametrize("name", ["performance", "dependence"])
+def test_a_page_shows_the_tables(name):
+    page = (ROOT / f"docs/{name}.md").read_text()
+    assert page == written(f"docs/write_{name}.py"), f"run `make docs/{name}.md`"
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
