@@ -142,13 +142,16 @@ def test_values_of_vectors_are_those_of_the_rows_that_are_left(leaving_out, func
     parts = np.array_split(random_stream(0, "parts").permutation(len(X)), min(GROUPS, len(X)))
     value, without = leaving_out(X, parts, center)
     assert value == function(X, center)
-    expected = np.array([
-        function(left, center) if len(left) > 1 else math.nan
-        for left in (np.delete(X, part, axis=0) for part in parts)
-    ])  # fmt: skip
-    np.testing.assert_allclose(
-        without, expected, rtol=1e-9, atol=1e-6 * np.nanstd(expected) + 1e-12
-    )
+    expected = np.array([value_or_nan(function, np.delete(X, p, axis=0), center) for p in parts])
+    spread = expected.std() if np.isfinite(expected).all() else 0
+    np.testing.assert_allclose(without, expected, rtol=1e-9, atol=1e-6 * spread)
+
+
+def value_or_nan(function, X, center):
+    try:
+        return function(X, center)
+    except ValueError:  # too few rows
+        return math.nan
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -167,7 +170,7 @@ def test_a_direction_that_one_part_alone_has_is_gone_without_it():
     parts = np.array_split(np.arange(320), GROUPS)
     _, without = anisotropies(X, parts, center=False)
     expected = [anisotropy(np.delete(X, part, axis=0), center=False) for part in parts]
-    np.testing.assert_allclose(without, expected, rtol=1e-9)
+    assert np.abs(without - expected).max() < 1e-6 * np.std(expected)
     assert expected[0] < 0.05 < 0.9 < expected[1]
 
 
@@ -199,7 +202,8 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name):
     estimate = layer(X)[name].estimate
     batches = contiguous_batches(650, 200)
     for group in range(GROUPS):
-        values = [functions[name](X[rows][groups[window_of[rows]] != group]) for rows in batches]
+        left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
+        values = [float(functions[name](rows)) for rows in left]
         assert estimate.left_out[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
     assert estimate.windows == 40
     assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
