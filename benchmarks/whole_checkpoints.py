@@ -14,14 +14,15 @@ from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, fil
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.embeddings.selected_rows import read_selected
+from shape_of_learning.metrics.batches import shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.measurements import BatchValue, write_measurements
+from shape_of_learning.metrics.measurements import Measured, write_left_out, write_measurements
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.random_streams import random_stream
 
 SHOWN = ("anisotropy", "two_nn")
-Values = dict[str, list[BatchValue]]
+Values = dict[str, Measured]
 Measure = Callable[[int, np.ndarray], Values]
 
 
@@ -45,11 +46,14 @@ def _work(
 ) -> Work:
     sample = sample_run(shape, windows, threads)
     measures = {name: measure.chosen(name, {}) for name, measure in MEASURES.items()}
+    window_of, groups = sample.rows["windows"], window_groups(windows, 0)
     dump = sum(file_bytes(sample.tokens, width) for width in sample.widths)
 
     def measure(layer: int, vectors: np.ndarray) -> Values:
-        stream = random_stream(0, "batches", layer=layer)
-        return measure_layer(vectors, measures, batch_vectors, NEIGHBOURS, stream)
+        stream = shuffle_of(0, shape)
+        return measure_layer(
+            vectors, window_of, measures, batch_vectors, NEIGHBOURS, stream, groups
+        )
 
     def work() -> dict[str, float]:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -57,6 +61,7 @@ def _work(
             for name in measures:
                 columns = {layer: values[name] for layer, values in enumerate(layers)}
                 write_measurements(Path(scratch) / f"{name}.csv", columns)
+                write_left_out(Path(scratch) / f"left_out_{name}.csv", columns)
             written = sum(file.stat().st_size for file in Path(scratch).rglob("*"))
         return {
             **{name: _mean(values[name] for values in layers) for name in SHOWN},
@@ -68,9 +73,9 @@ def _work(
     return work
 
 
-def _mean(layers: Iterable[list[BatchValue]]) -> float:
+def _mean(layers: Iterable[Measured]) -> float:
     """Mean over layers of the mean over batches."""
-    return float(np.mean([np.mean([each.value for each in values]) for values in layers]))
+    return float(np.mean([measured.estimate.value for measured in layers]))
 
 
 def _from_memory(sample: SampleRun, folder: Path, measure: Measure) -> Iterable[Values]:
@@ -83,7 +88,7 @@ def _from_a_dump(sample: SampleRun, folder: Path, measure: Measure) -> Iterable[
     dump_embeddings(sample, folder, {})
 
     def measure_one(layer: int) -> Values:
-        return measure(layer, read_selected(layer_file(folder, layer), Selection()))
+        return measure(layer, read_selected(layer_file(folder, layer), Selection()).vectors)
 
     with ThreadPoolExecutor(sample.threads) as pool:
         return list(pool.map(measure_one, range(len(sample.widths))))

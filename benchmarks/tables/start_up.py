@@ -12,6 +12,7 @@ from benchmarks.scripts import SCRIPTS, script
 from benchmarks.targets import Target
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 TITLE = "Start-up of a job"
 ROWS, WIDTH = 300, 16
@@ -44,7 +45,9 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     neighbours = folder / "neighbours" / "layer_0.h5"
     neighbours.parent.mkdir()
     usual = ["--selection", Selection().to_json(), "--batch-vectors", ROWS]
-    search = ["--embeddings", folder / "layer_0.h5", "--owner", "m", "r", 0, "--seed", 0]
+    # The layer is written with a window for each row.
+    usual += ["--protocol", SamplingProtocol(ROWS, 0, 0).to_json()]
+    search = ["--embeddings", folder / "layer_0.h5", "--model", "m"]
     arguments = {
         "find_neighbours": [*search, "--neighbours", NEIGHBOURS, "--output", neighbours],
         "measure, anisotropy": measuring("anisotropy", folder, folder / "anisotropy.csv"),
@@ -70,7 +73,9 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
 def measuring(name: str, folder: Path, output: Path) -> list[object]:
     """Arguments of the script for one layer and one measure."""
     measure = MEASURES[name].chosen(name, {}).to_json()
-    return ["--folder", folder, "--layers", 0, "--measure", measure, "--output", output]
+    left_out = output.with_stem(f"left_out_{name}")
+    files = ["--output", output, "--left-out", left_out]
+    return ["--folder", folder, "--layers", 0, "--measure", measure, *files]
 
 
 def modules(name: str, arguments: list[str]) -> dict[str, float]:

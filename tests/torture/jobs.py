@@ -54,14 +54,15 @@ def without_a_dump(dump: Job) -> Job:
         "measures": [MEASURES["mom"].chosen("mom", {}).to_json()],
         "selection": Selection().to_json(),
         "batch_vectors": 600,
-        "neighbours": 100,
+        "neighbours": 128,
     }
     arguments = dump.arguments.copy()
     for name, path in (("--output", table), ("--loss", loss)):
         arguments[arguments.index(name) + 1] = path
+    left_out = "results/in_memory/left_out/mom.csv"
     script = str(Path(dump.script).with_name("measure_checkpoint.py"))
-    more = ["--measurement", json.dumps(measurement)]
-    return Job(script, [*more, *arguments], [Path(table), Path(loss)])
+    more = ["--measurement", json.dumps(measurement), "--left-out", left_out]
+    return Job(script, [*more, *arguments], [Path(table), Path(left_out), Path(loss)])
 
 
 def start(job: Job, folder: Path, *, waits_at: tuple[str, ...] = ()):

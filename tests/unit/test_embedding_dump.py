@@ -99,12 +99,14 @@ def test_selected_rows_are_those_of_the_dump_of_all_tokens(name, tmp_path):
     ordinary = ~np.isin(np.concatenate(ids), tokenizer.all_special_ids)
     later = np.concatenate([np.arange(len(row)) > 0 for row in ids])
     everything = hidden_states(tmp_path / "all", 2)
+    window_of = np.repeat(np.arange(len(ids)), [len(row) for row in ids])
     for chosen, expected in (
         (Selection(special_tokens="drop"), ordinary),
         (Selection(first_token="drop"), later),
         (Selection("drop", "drop"), ordinary & later),
     ):
-        rows = read_selected(tmp_path / "all" / "layer_2.h5", chosen)
+        rows, windows = read_selected(tmp_path / "all" / "layer_2.h5", chosen)
+        np.testing.assert_array_equal(windows, window_of[expected])
         np.testing.assert_array_equal(rows, everything[expected])
 
 

@@ -117,22 +117,27 @@ def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hi
         file["positions"] = np.ones(tokens, dtype=int)
         file["token_ids"] = np.ones(tokens, dtype=int)
         file["special"] = np.arange(tokens) % 512 == 0
+        file["windows"] = np.arange(tokens) * 128 // tokens
     work = needs.Work(
         layers=1, hidden_size=hidden_size, windows=128, window_characters=tokens * 3 // 128
     )
     # One row in 512 is left out, so that the others are a second copy.
-    rows = ("--selection", Selection(special_tokens="drop").to_json(), "--batch-vectors", 4000)
+    rows = (
+        "--selection", Selection(special_tokens="drop").to_json(), "--batch-vectors", 4000,
+        "--protocol", SamplingProtocol(128, 0, 0).to_json(),
+    )  # fmt: skip
 
     def peak_of_measure(name, folder):
         return peak_megabytes(
             SCRIPTS / "measure.py", *rows, "--folder", folder, "--layers", 0, "--measure",
             MEASURES[name].chosen(name, {}).to_json(), "--output", tmp_path / "values.csv",
+            "--left-out", tmp_path / "left_out.csv",
         )  # fmt: skip
 
     layer = ("--embeddings", tmp_path / "layer_0.h5", *rows)
     neighbours = peak_megabytes(
-        SCRIPTS / "find_neighbours.py", *layer, "--owner", "m", "main", 0, "--neighbours", 100,
-        "--seed", 0, "--output", tmp_path / "neighbours/layer_0.h5",
+        SCRIPTS / "find_neighbours.py", *layer, "--model", "m", "--neighbours", 128,
+        "--output", tmp_path / "neighbours/layer_0.h5",
     )  # fmt: skip
     spectra = peak_megabytes(SCRIPTS / "find_spectra.py", *layer, "--output", tmp_path / "s.h5")
     assert neighbours < needs.neighbours_memory_mb(work) * needs.MARGIN
@@ -160,15 +165,17 @@ def test_measuring_in_memory_takes_no_more_memory_than_it_asks_for(tmp_path):
         "measures": [MEASURES[name].chosen(name, {}).to_json() for name in ("anisotropy", "mle")],
         "selection": Selection().to_json(),
         "batch_vectors": work.batch_vectors,
-        "neighbours": 100,
+        "neighbours": 128,
     }
     measured = peak_megabytes(
         SCRIPTS / "measure_checkpoint.py", "--checkpoint", checkpoint, "--text", text,
         "--model", "m", "--revision", "main", "--shape", json.dumps(shape), "--protocol",
         SamplingProtocol(work.windows, work.window_characters, 0).to_json(), "--threads", 2,
         "--measurement", json.dumps(measurement), "--output", tmp_path / "anisotropy.csv",
-        tmp_path / "mle.csv", "--loss", tmp_path / "loss.csv", "--log", tmp_path / "log",
+        tmp_path / "mle.csv", "--left-out", tmp_path / "left_out/anisotropy.csv",
+        tmp_path / "left_out/mle.csv", "--loss", tmp_path / "loss.csv", "--log", tmp_path / "log",
     )  # fmt: skip
     # Half of it is PyTorch: that the rest is right is seen in the large.
     assert measured < needs.checkpoint_memory_mb(work, 2) * needs.MARGIN
     assert len((tmp_path / "mle.csv").read_text().splitlines()) > 21
+    assert len((tmp_path / "left_out/mle.csv").read_text().splitlines()) == 22

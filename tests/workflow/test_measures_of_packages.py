@@ -97,7 +97,7 @@ def test_measures_of_a_package_are_in_the_table(checkout: Checkout):
             read_batches(results / f"{kind}/tiny/{revision}/layer_{layer}.h5")[batch].content
             for kind in ("neighbours", "spectra")
         ]
-        distances, spectrum = kept
+        distances, spectrum = kept[0].distances, kept[1].eigenvalues
         mean_gap = (distances[:, 9] - distances[:, 0]).mean()
         assert found[revision, layer, batch] == pytest.approx(mean_gap, rel=1e-12)
         directions = spectrum.sum() ** 2 / (spectrum**2).sum()

@@ -67,9 +67,17 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
+    return _average_cosine(_as_pairs(X), center)
+
+
+def _as_pairs(X: ArrayLike) -> Any:
     X = as_matrix(X, stay=True)
     if len(X) < 2:
         raise ValueError(f"X has {len(X)} row, but a pair takes at least 2")
+    return X
+
+
+def _average_cosine(X: Any, center: bool) -> float:
     if not center:
         return _from_directions(X[rows] for rows in _blocks(X))
     X = squarable(X)
@@ -109,8 +117,8 @@ def leaving_out(
     :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
     another one the sums of directions. Where that would cost digits, parts are left out one after the other.
     """
-    X = as_matrix(X, stay=True)
-    value = average_cosine(X, center)
+    X = _as_pairs(X)
+    value = _average_cosine(X, center)
     without = np.full(len(parts), math.nan)
     if parts:
         rows = centred(X) if center else squarable(X)
@@ -118,7 +126,7 @@ def leaving_out(
     for number in np.flatnonzero(np.isnan(without)).tolist():
         left = np.delete(np.arange(len(X)), parts[number])
         if len(left) > 1:
-            without[number] = average_cosine(X[left], center)
+            without[number] = _average_cosine(X[left], center)
     return value, without
 
 

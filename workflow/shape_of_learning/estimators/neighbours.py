@@ -216,10 +216,10 @@ def _smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     limits = np.partition(minima, k - 1, axis=1)[:, k - 1]
     smallest, columns = np.empty((len(values), k)), np.empty((len(values), k), np.int64)
     for i, (row, limit) in enumerate(zip(values, limits, strict=True)):
-        candidates = np.flatnonzero(row <= limit)
+        candidates = (row <= limit).nonzero()[0]
         entries = row[candidates]
         # Stable, so that of ties the first columns are taken on every machine.
-        order = np.argsort(entries, kind="stable")[:k]
+        order = entries.argsort(kind="stable")[:k]
         smallest[i], columns[i] = entries[order], candidates[order]
     return smallest, columns
 

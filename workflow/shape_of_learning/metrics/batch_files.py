@@ -13,7 +13,6 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.batches import Batch, Spectra
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.storage.files import atomic_write
 
 
@@ -65,6 +64,9 @@ def read_batches(path: Path) -> list[Batch]:
 
 
 def _read(group: h5py.Group) -> Batch:
+    # Here, since spectra are written by jobs whose results do not depend on it.
+    from shape_of_learning.metrics.neighbour_lists import NeighbourLists
+
     arrays = {name: dataset[()] for name, dataset in group.items()}
     kind = NeighbourLists if "distances" in arrays else Spectra
     windows = arrays.pop("windows").astype(np.int64)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shape_of_learning.metrics.neighbour_margin import searched_neighbours
 from shape_of_learning.plan.model_list import Model
 
 MB = 1e6
@@ -40,6 +41,8 @@ START_MINUTES = 5
 # Measured: enwik8 takes ten minutes of two cores; an estimate from a neighbour search takes half a second.
 CLEANING_MINUTES = 30
 DIMENSION_MINUTES = 0.1
+# Spectra of a batch: with all windows, and without each of 16 groups of them.
+SPECTRA = 17
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Work:
     window_characters: int
     window_batch_size: int = 16
     batch_vectors: int = 4096
-    neighbours: int = 100
+    neighbours: int = 128
     vocabulary: int = LARGEST_VOCABULARY
     precision: str = "float32"
 
@@ -190,25 +193,32 @@ def forward_minutes(work: Work, *, threads: int = 1, on_gpu: bool) -> float:
 def isotropy_memory_mb(work: Work) -> float:
     """Memory of an anisotropy or a cosine: the layer, a batch as float64 and centred, and a Gram matrix.
 
+    At worst what is left without a group of windows is beside it, likewise.
     A spectrum without a leading direction takes that, of as many rows as the batch has rows or columns.
     """
     gram = 8 * min(work.measured_vectors, work.hidden_size) ** 2 / MB
-    return NUMPY_MB + work.layer_mb + 2 * work.measured_mb + gram
+    return NUMPY_MB + work.layer_mb + 4 * work.measured_mb + gram
 
 
 def isotropy_minutes(work: Work) -> float:
-    """Time of an anisotropy: n d min(d, 1024) products, far more than Lanczos iteration takes as a rule."""
-    operations = 2 * work.tokens * work.hidden_size * min(work.hidden_size, 1024)
+    """Time of an anisotropy: n d min(d, 1024) products, far more than Lanczos iteration takes as a rule.
+
+    Without each of 16 groups of windows, it takes five passes with 32 products per number as a rule, or a few
+    times as many: as for 1024.
+    """
+    operations = 2 * work.tokens * work.hidden_size * (min(work.hidden_size, 1024) + 1024)
     return operations / CORE_FLOPS / 60
 
 
 def neighbours_memory_mb(work: Work) -> float:
     """Memory of a neighbour search: the layer, three copies of a batch, and all products of its vectors.
 
-    The copies are the batch as float64, its distinct rows where there are others, and these shifted.
+    The copies are the batch as float64, its distinct rows where there are others, and these shifted. What is
+    found, distances and indices, is beside the file that is made of it, twice.
     """
     products = min(8 * work.batch_vectors**2, PRODUCTS_BYTES) / MB
-    return NUMPY_MB + work.layer_mb + 3 * work.measured_mb + products
+    lists = (16 + 2 * 10) * work.tokens * searched_neighbours(work.neighbours) / MB
+    return NUMPY_MB + work.layer_mb + 3 * work.measured_mb + products + lists
 
 
 def neighbours_minutes(work: Work) -> float:
@@ -217,21 +227,28 @@ def neighbours_minutes(work: Work) -> float:
 
 
 def spectra_minutes(work: Work) -> float:
-    """Time of the spectra of a layer: Gram matrices, and ten times the cube of their side for eigenvalues."""
+    """Time of the spectra of a layer, seventeen to a batch.
+
+    Each takes a Gram matrix, and ten times the cube of its side for its eigenvalues.
+    """
     side = min(work.measured_vectors, work.hidden_size)
     batches = max(1, work.tokens // work.batch_vectors)
-    operations = 2 * work.tokens * work.hidden_size * side + 10 * batches * side**3
+    operations = SPECTRA * (2 * work.tokens * work.hidden_size * side + 10 * batches * side**3)
     return operations / CORE_FLOPS / 60
 
 
 def measure_memory_mb(work: Work, kind: str) -> float:
     """Memory of a measure, one layer at a time: of vectors, or of what has been kept of them.
 
-    Distances are held three times: read, checked and in logarithms.
+    Lists of neighbours are held three times: the file, what HDF5 makes of it, and what is read. Those of a
+    batch are copied six times: without a group of windows, and to compute with.
     """
     if kind == "vectors":
         return isotropy_memory_mb(work)
-    return NUMPY_MB + 8 * work.tokens * (3 * work.neighbours if kind == "neighbours" else 1) / MB
+    if kind == "spectrum":
+        return NUMPY_MB + 3 * SPECTRA * 8 * work.tokens / MB
+    lists = 3 * 10 * work.tokens + 6 * 16 * work.batch_vectors
+    return NUMPY_MB + lists * searched_neighbours(work.neighbours) / MB
 
 
 def measure_minutes(work: Work, kind: str) -> float:

@@ -1,0 +1,253 @@
+"""Values without a group of windows are those of the vectors that are left, found without any shortcut."""
+
+import math
+
+import numpy as np
+import pytest
+
+from clouds import gaussian, hidden_states
+from hard_clouds import CLOUDS
+from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
+from shape_of_learning.estimators.anisotropy import leaving_out as anisotropies
+from shape_of_learning.estimators.average_cosine import leaving_out as cosines
+from shape_of_learning.metrics.batches import Batch, contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.left_out import measure_batch
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
+from shape_of_learning.metrics.neighbour_margin import searched_neighbours
+from shape_of_learning.metrics.registry import MEASURES, Measure
+from shape_of_learning.metrics.resampling import GROUPS, window_groups
+from shape_of_learning.random_streams import random_stream
+
+DIMENSIONS = ("two_nn", "mada", "mom", "mle")
+# What the search promises of a distance, and what the estimators make of it.
+RELATIVE = 1e-8
+
+
+def with_duplicates():
+    X = hidden_states(600)
+    X[400:440] = X[380:420]  # in other windows, and one in its own
+    X[3] = X[2]
+    return X
+
+
+def with_ties():
+    return np.round(gaussian(600, 3) * 4)
+
+
+def in_two_halves():
+    """Neighbours are all in the same half of the text, so that some lack more than a margin."""
+    return gaussian(600, 5) + 100 * (np.arange(600)[:, None] // 300)
+
+
+HARD = {
+    "plain": lambda: hidden_states(600),
+    "duplicates": with_duplicates,
+    "ties": with_ties,
+    "halves": in_two_halves,
+    "few": lambda: hidden_states(130),
+}
+
+
+def grouped(n, windows=40):
+    window_of = np.arange(n) * windows // n
+    return window_of, window_groups(windows, 0)
+
+
+def lists_of(X, k):
+    return NeighbourLists(*nearest_neighbours(X, min(searched_neighbours(k), len(X) - 1)))
+
+
+def neighbours_with_copies(X, k):
+    """Distances from all rows to their k nearest others, by all differences."""
+    distances = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
+    np.fill_diagonal(distances, np.inf)
+    return np.sort(distances, axis=1)[:, :k]
+
+
+def same_rows(found, expected):
+    """Whether two sets of rows are the same, in any order."""
+    order = [np.lexsort(np.round(rows, 6).T[::-1]) for rows in (found, expected)]
+    np.testing.assert_allclose(found[order[0]], expected[order[1]], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("cloud", HARD)
+@pytest.mark.parametrize("name", DIMENSIONS)
+def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
+    X = HARD[cloud]()
+    window_of, groups = grouped(len(X))
+    group_of = groups[window_of]
+    chosen = MEASURES[name].chosen(name, {})
+    batch = Batch(len(X), window_of, lists_of(X, 128))
+    value, rows, anew = measure_batch(batch, chosen, group_of)
+    function = chosen.load()
+    distances = nearest_distances(X, chosen.neighbours)
+    assert value == pytest.approx(function(distances), rel=RELATIVE)
+    first = np.unique(batch.content.distinct_of, return_index=True)[1]
+    for group in range(GROUPS):
+        left = group_of != group
+        expected = function(nearest_distances(X[left], chosen.neighbours))
+        assert anew[group] == pytest.approx(expected, rel=RELATIVE, nan_ok=True)
+        still_there = np.isin(np.arange(len(first)), batch.content.distinct_of[left])
+        assert rows[group] == pytest.approx(function(distances[still_there]), rel=RELATIVE)
+
+
+@pytest.mark.parametrize("cloud", ["plain", "duplicates", "ties", "few"])
+def test_with_copies_distances_are_those_of_all_vectors(cloud):
+    X = HARD[cloud]()
+    window_of, groups = grouped(len(X))
+    lists = lists_of(X, 128)
+    nearest = lists.nearest(2, collapse=False)
+    same_rows(nearest, neighbours_with_copies(X, 2))
+    group_of = groups[window_of]
+    left = [group_of != group for group in range(GROUPS)]
+    for some, found in zip(left, lists.nearest_anew(left, 2, collapse=False), strict=True):
+        same_rows(found, neighbours_with_copies(X[some], 2))
+        as_found = lists.nearest_as_found(some, nearest, collapse=False)
+        same_rows(as_found, neighbours_with_copies(X, 2)[some])
+
+
+def test_a_vector_with_too_few_neighbours_left_is_left_out():
+    """Ten neighbours are searched, and those of one vector are all in the group that is left out."""
+    X = np.concatenate([gaussian(12, 4) * 1e-3, gaussian(60, 4) + 50])
+    lists = NeighbourLists(*nearest_neighbours(X, 10))
+    present = np.ones(72, bool)
+    present[1:12] = False
+    (found,) = lists.nearest_anew([present], 2)
+    same_rows(found, nearest_distances(X[12:], 2))
+
+
+def test_of_one_vector_or_none_nothing_is_known():
+    lists = NeighbourLists(*nearest_neighbours(gaussian(5, 2), 4))
+    nobody, one = np.zeros(5, bool), np.arange(5) == 2
+    none, alone = lists.nearest_anew([nobody, one], 3)
+    assert none.shape == (0, 3)
+    np.testing.assert_array_equal(alone, np.full((1, 3), np.nan))
+
+
+def test_near_duplicates_are_counted():
+    X = gaussian(200, 20)
+    X[100:120] = X[:20] + 1e-6 * gaussian(20, 20, seed=1)
+    lists = NeighbourLists(*nearest_neighbours(X, 5))
+    assert lists.near_duplicates() == 40 / 200
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("name", CLOUDS)
+@pytest.mark.parametrize(
+    ("leaving_out", "function"), [(anisotropies, anisotropy), (cosines, average_cosine)]
+)
+def test_values_of_vectors_are_those_of_the_rows_that_are_left(leaving_out, function, name, center):
+    X = np.asarray(CLOUDS[name](), dtype=np.float64)
+    parts = np.array_split(random_stream(0, "parts").permutation(len(X)), min(GROUPS, len(X)))
+    value, without = leaving_out(X, parts, center)
+    assert value == function(X, center)
+    expected = np.array([value_or_nan(function, np.delete(X, p, axis=0), center) for p in parts])
+    spread = expected.std() if np.isfinite(expected).all() else 0
+    np.testing.assert_allclose(without, expected, rtol=1e-9, atol=1e-6 * spread)
+
+
+def value_or_nan(function, X, center):
+    try:
+        return function(X, center)
+    except ValueError:  # too few rows
+        return math.nan
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_many_dimensions_without_a_gap(center):
+    X = gaussian(700, 300)
+    parts = np.array_split(np.arange(700), GROUPS)
+    _, without = anisotropies(X, parts, center)
+    expected = np.array([anisotropy(np.delete(X, part, axis=0), center) for part in parts])
+    assert np.abs(without - expected).max() < 1e-6 * expected.std()
+
+
+def test_a_direction_that_one_part_alone_has_is_gone_without_it():
+    X = np.zeros((320, 200))
+    X[np.arange(320), np.arange(320) % 160] = 1 + np.arange(320) / 320
+    X[7, 199] = 1e3
+    parts = np.array_split(np.arange(320), GROUPS)
+    _, without = anisotropies(X, parts, center=False)
+    expected = [anisotropy(np.delete(X, part, axis=0), center=False) for part in parts]
+    assert np.abs(without - expected).max() < 1e-6 * np.std(expected)
+    assert expected[0] < 0.05 < 0.9 < expected[1]
+
+
+LARGEST = Measure("numpy:max", "vectors", "Largest", "Largest")
+TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
+ALL = {
+    name: measure.chosen(name, {})
+    for name, measure in {**MEASURES, "largest": LARGEST, "total": TOTAL}.items()
+}
+
+
+def layer(X, windows=40, size=200, names=tuple(ALL)):
+    window_of, groups = grouped(len(X), windows)
+    measures = {name: ALL[name] for name in names}
+    stream = random_stream(0, "batches", model="m")
+    return measure_layer(X, window_of, measures, size, 128, stream, groups)
+
+
+@pytest.mark.parametrize("name", ["anisotropy", "average_cosine_centered", "largest", "total"])
+def test_a_value_without_a_group_is_the_mean_over_batches(name):
+    X = hidden_states(650).astype(np.float32)
+    window_of, groups = grouped(650)
+    functions = {
+        "anisotropy": anisotropy,
+        "average_cosine_centered": lambda X: average_cosine(X, center=True),
+        "largest": np.max,
+        "total": lambda X: np.var(X.astype(float), axis=0, ddof=1).sum(),
+    }
+    estimate = layer(X)[name].estimate
+    batches = contiguous_batches(650, 200)
+    for group in range(GROUPS):
+        left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
+        values = [float(functions[name](rows)) for rows in left]
+        assert estimate.left_out[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
+    assert estimate.windows == 40
+    assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
+
+
+def test_of_neighbours_too():
+    X = with_duplicates().astype(np.float32)
+    window_of, groups = grouped(600)
+    estimate = layer(X)["two_nn"].estimate
+    function = ALL["two_nn"].load()
+    batches = shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
+    for group in range(GROUPS):
+        left = [rows[groups[window_of[rows]] != group] for rows in batches]
+        values = [function(nearest_distances(X[rows], 2)) for rows in left]
+        assert estimate.left_out[group] == pytest.approx(float(np.mean(values)), rel=RELATIVE)
+    values = [function(nearest_distances(X[rows], 2)) for rows in batches]
+    assert estimate.value == pytest.approx(np.mean(values), rel=RELATIVE)
+    assert estimate.batch_sd == pytest.approx(np.std(values, ddof=1), rel=RELATIVE)
+    distinct = [len(np.unique(X[rows], axis=0)) for rows in batches]
+    assert estimate.n_unique == pytest.approx(np.mean(distinct), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
+    few = layer(hidden_states(600), windows=15)[name].estimate
+    enough = layer(hidden_states(600), windows=16)[name].estimate
+    assert math.isfinite(few.value)
+    assert few.windows == 15
+    assert np.isnan(few.left_out).all()
+    assert np.isfinite(enough.left_out).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_layer_that_is_not_finite_anywhere_is_undefined(name):
+    X = hidden_states(600)
+    X[50, 3] = np.nan
+    measured = layer(X)[name]
+    assert sum(math.isnan(value.value) for value in measured.values) == 1
+    assert math.isnan(measured.estimate.value)
+    assert np.isnan(measured.estimate.left_out).all()
+
+
+def test_a_batch_of_one_group_says_nothing_without_it():
+    """Of 17 windows of 50, a batch of 50 has one or two."""
+    X = hidden_states(850)
+    estimate = layer(X, windows=17, size=50, names=("anisotropy",))["anisotropy"].estimate
+    assert np.isfinite(estimate.left_out).all()
