@@ -15,6 +15,7 @@ from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from shape_of_learning.storage.digests import add_digest
 from tiny_models import TEXT, save_tiny_model
 
 SCRIPTS = REPOSITORY / "workflow" / "scripts"
@@ -126,6 +127,7 @@ def test_a_table_on_a_full_disk_is_one_sentence(checkout, tmp_path):
     table = tmp_path / "table.csv"
     columns = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value\n"
     table.write_text(columns + "m,decoder,main,,,1,0.5,mom,0,600,600,3.5\n" * 1000)
+    add_digest(table)
     with small_disk(tmp_path / "disk", "1m") as disk:
         fill(disk)
         said = refusal(

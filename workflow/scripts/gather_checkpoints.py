@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS, relative_depth
+from shape_of_learning.metrics.undefined_values import require_some_value
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
@@ -26,7 +27,10 @@ def main(
 
     def rows() -> Iterator[list[object]]:
         for revision, step, tokens in json.loads(checkpoints):
-            for layer, *value in read_rows(folder / revision / f"{estimator}.csv", LAYER_COLUMNS):
+            path = folder / revision / f"{estimator}.csv"
+            measured = read_rows(path, LAYER_COLUMNS)
+            require_some_value(path, (dict(zip(LAYER_COLUMNS, row)) for row in measured))
+            for layer, *value in measured:
                 identity = [model, role, revision, step, tokens, layer]
                 identity.append(relative_depth(int(layer), layers))
                 yield [*identity, estimator, *value]

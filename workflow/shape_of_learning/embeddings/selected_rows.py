@@ -1,16 +1,12 @@
 """The rows of one layer that are measured, read from a dump."""
 
-import os
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection
-
-# What h5py raises for a file that is missing, truncated, damaged or something else.
-UNREADABLE = (OSError, KeyError, RuntimeError, ValueError)
+from shape_of_learning.storage.digests import require_unchanged
 
 
 def read_selected(path: Path, selection: Selection) -> np.ndarray:
@@ -30,21 +26,10 @@ def read_selected(path: Path, selection: Selection) -> np.ndarray:
     Raises
     ------
     InputError
-        If the file is missing, truncated or unreadable.
+        If the file is missing, or is not what was written under this name.
     """
-    try:
-        with h5py.File(path, "r") as file:
-            rows = selection.rows(file["special"][()], file["positions"][()])
-            vectors = file["embeddings"][()]
-    except UNREADABLE as error:
-        remedy = f"delete {path.parent} and run again to dump it anew"
-        raise InputError(f"{path} {_reason(path, error)}; {remedy}") from error
+    require_unchanged(path, f"delete {path.parent} and run again to dump it anew")
+    with h5py.File(path, "r") as file:
+        rows = selection.rows(file["special"][()], file["positions"][()])
+        vectors = file["embeddings"][()]
     return vectors if len(rows) == len(vectors) else vectors[rows]
-
-
-def _reason(path: Path, error: Exception) -> str:
-    if not path.exists():
-        return "is missing"
-    if isinstance(error, OSError) and error.errno:
-        return f"cannot be read ({os.strerror(error.errno)})"
-    return "cannot be read (truncated?)"
