@@ -1,6 +1,6 @@
 """What a file on the disk holds, in a few digits, and whether it is still what was written.
 
-Beside a file that is compared with what was written lies ``{name}.sha256``, as sha256sum writes and checks it.
+Beside a file that is compared with what was written lies ``{name}.sha256``, as sha256sum checks it.
 """
 
 import hashlib
@@ -35,6 +35,14 @@ def git_blob_name(path: Path) -> str:
 def digest_file(path: Path) -> Path:
     """Return where the digest of a file lies."""
     return path.with_name(f"{path.name}.sha256")
+
+
+def recorded_digest(path: Path) -> str | None:
+    """Return the SHA-256 beside a file, which may be gone; None if there is no digest."""
+    try:
+        return digest_file(path).read_text(encoding="ascii").partition(" ")[0] or None
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
 
 
 @contextmanager
