@@ -60,7 +60,7 @@ def atomic_write(final: Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):  # which would hide the reason
             remove(partial)
-        if isinstance(error, OSError) and (said := disk_is_full_or_read_only(error, final)):
+        if said := disk_is_full_or_read_only(error, final):
             raise InputError(said) from error
         raise
 
@@ -140,16 +140,25 @@ def _is_abandoned(partial: Path) -> bool:
     return False
 
 
-def disk_is_full_or_read_only(error: OSError, path: Path | str) -> str | None:
+def disk_is_full_or_read_only(error: BaseException, path: Path | str) -> str | None:
     """Say in one sentence why `path` could not be written; None if `error` is of another kind."""
-    if error.errno in DISK_FULL:
+    number = _error_number(error)
+    if number in DISK_FULL:
         return (
             f"the disk is full: {path} could not be written; free some space and run again, or run in "
             "another folder with `--directory`"
         )
-    if error.errno == errno.EROFS:
-        return _not_writable(path, error.strerror)
+    if number == errno.EROFS:
+        return _not_writable(path, os.strerror(number))
     return None
+
+
+def _error_number(error: BaseException) -> int | None:
+    """The system's number of an error; libraries in Rust and HDF5 have it in their words alone."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    said = re.search(r"(?:\(os error|errno =) (\d+)", str(error))
+    return int(said[1]) if said else None
 
 
 def _not_writable(path: Path | str, reason: str | None) -> str:
