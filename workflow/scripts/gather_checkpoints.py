@@ -29,7 +29,9 @@ def main(
         for revision, step, tokens in json.loads(checkpoints):
             path = folder / revision / f"{estimator}.csv"
             measured = read_rows(path, LAYER_COLUMNS)
-            require_some_value(path, (dict(zip(LAYER_COLUMNS, row)) for row in measured))
+            require_some_value(
+                path, (dict(zip(LAYER_COLUMNS, row, strict=True)) for row in measured)
+            )
             for layer, *value in measured:
                 identity = [model, role, revision, step, tokens, layer]
                 identity.append(relative_depth(int(layer), layers))

@@ -20,8 +20,8 @@ def require_some_value(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
     ------
     InputError
         If the table has no row, or all values are empty though most vectors of a batch are distinct. Where
-        hidden states hold NaN or infinity, ``n_unique`` is 1 and an empty value is all that can be said; so it
-        may be where few vectors are distinct, fewer than a measure has neighbours.
+        hidden states hold NaN or infinity, ``n_unique`` is 1 and nothing can be said; nor may it be where few
+        vectors are distinct, fewer than a measure has neighbours.
     """
     measured = list(rows)
     distinct = any(2 * int(row["n_unique"]) > int(row["n"]) for row in measured)
