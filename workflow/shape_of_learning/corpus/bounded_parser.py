@@ -13,7 +13,7 @@ from mwparserfromhell.parser.tokenizer import Tokenizer
 from mwparserfromhell.wikicode import Wikicode
 
 # Steps that a character may take, and of a long text fewer: seconds in all, a step being a few microseconds.
-# The pages of the first 2.6 MB of enwik8 and Python's topics take at most 2.8, where they are long 1.9.
+# The pages of the first 2.6 MB of enwik8 and Python's topics take at most 2.2, where they are long 1.7.
 STEPS_PER_CHARACTER = 20
 STEPS_OF_A_LONG_TEXT, STEPS_PER_FURTHER_CHARACTER = 400_000, 6
 FEWEST_STEPS = 2_000
