@@ -47,15 +47,17 @@ class Machine:
     def write(self, path: Path, table: str) -> None:
         """Put the row of `table` into the file at `path`, where it replaces an older one."""
         columns = tuple(field.name for field in fields(self))
-        rows = read_rows(path, columns) if path.exists() else []
+        rows = read_rows(path, columns, digest=False) if path.exists() else []
         kept = [row for row in rows if row[0] != table]
-        write_table(path, columns, sorted([*kept, [table, *map(str, astuple(self)[1:])]]))
+        own = [table, *map(str, astuple(self)[1:])]
+        write_table(path, columns, sorted([*kept, own]), digest=False)
 
 
 def machines(path: Path, tables: Collection[str]) -> str:
     """Say in Markdown what machines `tables` were measured on, the same ones together."""
     columns = tuple(field.name for field in fields(Machine))
-    rows = [dict(zip(columns, row, strict=True)) for row in read_rows(path, columns)]
+    cells = read_rows(path, columns, digest=False)
+    rows = [dict(zip(columns, row, strict=True)) for row in cells]
     told: dict[str, list[str]] = {}
     for row in (row for row in rows if row["table"] in tables):
         machine = (

@@ -15,7 +15,7 @@ COLUMNS = tuple(field.name for field in fields(Measured))
 def write_results(path: Path, measured: Sequence[Measured]) -> None:
     """Write one table."""
     rows = [replace(row, values=json.dumps(dict(row.values))) for row in measured]
-    write_table(path, COLUMNS, map(astuple, rows))
+    write_table(path, COLUMNS, map(astuple, rows), digest=False)
 
 
 class Results:
@@ -28,9 +28,8 @@ class Results:
     @classmethod
     def read(cls, path: Path) -> "Results":
         """Read what :func:`write_results` wrote."""
-        return cls(
-            [_row(dict(zip(COLUMNS, cells, strict=True))) for cells in read_rows(path, COLUMNS)]
-        )
+        rows = read_rows(path, COLUMNS, digest=False)
+        return cls([_row(dict(zip(COLUMNS, cells, strict=True))) for cells in rows])
 
     def __getitem__(self, key: tuple[str, str]) -> Measured:
         """The row of a size and a contender.

@@ -25,6 +25,8 @@ class Mirror:
         Set when it hangs for the first time.
     asked : int
         Requests so far.
+    authorisation : str, optional
+        What the last of them had for a password.
     """
 
     content: bytes
@@ -33,6 +35,7 @@ class Mirror:
     stall: Event | None = None
     stalled: Event = field(default_factory=Event)
     asked: int = 0
+    authorisation: str | None = None
 
 
 @contextmanager
@@ -42,6 +45,7 @@ def served(mirror: Mirror) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             mirror.asked += 1
+            mirror.authorisation = self.headers["Authorization"]
             if mirror.statuses:
                 self.send_error(mirror.statuses.pop(0))
                 return

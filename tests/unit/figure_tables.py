@@ -10,6 +10,7 @@ from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInp
 from shape_of_learning.figures.output import Drawing, paper_function
 from shape_of_learning.figures.style import theme
 from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
+from shape_of_learning.storage.digests import add_digest
 
 HEADER = list(ESTIMATES)
 VERDICT_HEADER = list(VERDICTS)
@@ -111,6 +112,7 @@ def write_rows(path: Path, rows, header=HEADER) -> Path:
         writer = csv.DictWriter(file, header, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
+    add_digest(path)
     return path
 
 

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import zipfile
+from base64 import b64encode
 from pathlib import Path
 from threading import Event
 
@@ -215,6 +216,101 @@ def test_an_archive_of_several_files_needs_the_name_of_one(tmp_path, member):
     (tmp_path / "packed").write_bytes(zipped(readme=b"no", enwik8=CONTENT))
     with pytest.raises(InputError, match=r"holds readme, enwik8.*corpus\.sources\.enwik8\.member"):
         get(tmp_path / "out", str(tmp_path / "packed"), member=member)
+
+
+def test_an_encrypted_archive_is_one_sentence(tmp_path):
+    archive = bytearray(zipped(enwik8=CONTENT))
+    archive[6] |= 1  # as its own header and the list of contents say
+    archive[archive.rindex(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "corpus.zip").write_bytes(archive)
+    with pytest.raises(
+        InputError, match="enwik8 in the archive is encrypted; unpack it"
+    ) as refused:
+        get(tmp_path / "out", str(tmp_path / "corpus.zip"))
+    assert "\n" not in str(refused.value)
+    assert only(tmp_path, "corpus.zip")
+
+
+def test_an_archive_of_an_unknown_method_is_one_sentence(tmp_path):
+    archive = bytearray(zipped(enwik8=CONTENT))
+    archive[8] = 99  # that of AES
+    archive[archive.rindex(b"PK\x01\x02") + 10] = 99
+    (tmp_path / "corpus.zip").write_bytes(archive)
+    with pytest.raises(InputError, match="packed in a way that cannot be unpacked"):
+        get(tmp_path / "out", str(tmp_path / "corpus.zip"))
+
+
+def test_what_is_not_pinned_must_be_what_it_was(tmp_path, caplog):
+    output, mirror = tmp_path / "out", Mirror(CONTENT)
+    with served(mirror) as url:
+        get(output, url, expected=Expected())
+        assert f"corpus.sources.enwik8.sha256 to {SHA256}" in caplog.text
+        assert only(tmp_path, "out", "out.sha256")
+        output.unlink()
+        get(output, url, expected=Expected())
+        mirror.content = CONTENT[:-1] + b"?"
+        with pytest.raises(InputError, match=rf"{SHA256} is expected since an earlier run fetched"):
+            get(output, url, expected=Expected())
+        assert output.read_bytes() == CONTENT
+        # Whoever means it says so.
+        get(output, url, expected=Expected(sha256=hashlib.sha256(mirror.content).hexdigest()))
+    assert output.read_bytes() == mirror.content
+
+
+def with_password(url: str) -> str:
+    return url.replace("://", "://someone:s3cr%40t@") + "?token=t0k3n"
+
+
+SECRETS = ("someone", "s3cr", "t0k3n")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "{served}",
+        "{dead}",
+        "{bad}",
+        "http://someone:s3cr%40t@[broken/x",
+        "ftp://someone:s3cr@h/?t0k3n",
+    ],
+)
+def test_passwords_are_used_and_neither_printed_nor_kept(tmp_path, url):
+    with served(Mirror(CONTENT)) as good, served(Mirror(b"", statuses=[404] * 9)) as bad:
+        url = url.format(**{k: with_password(v) for k, v in
+                            {"served": good, "bad": bad, "dead": dead_url()}.items()})  # fmt: skip
+        told = {"urls": [url], "format": "text"}
+        settings = {"corpus_sources": {"enwik8": told}}
+        ended = subprocess.run(
+            [*fetch_command(tmp_path / "out"), "--log", str(tmp_path / "log")],
+            env=ENVIRONMENT | {"SHAPE_OF_LEARNING_SETTINGS": json.dumps(settings)},
+            capture_output=True,
+            text=True,
+        )
+    assert (ended.returncode == 0) == (
+        bad not in url and "127" in url and good.split("/")[2] in url
+    )
+    assert ended.stderr
+    written = [path.read_bytes() for path in tmp_path.iterdir() if path.name != "out"]
+    for text in (ended.stdout + ended.stderr, *map(bytes.decode, written)):
+        assert not [secret for secret in SECRETS if secret in text]
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_password_is_sent(tmp_path):
+    mirror = Mirror(CONTENT)
+    with served(mirror) as url:
+        get(tmp_path / "out", with_password(url))
+    assert mirror.authorisation == "Basic " + b64encode(b"someone:s3cr@t").decode()
+
+
+def test_a_password_may_be_in_netrc_alone(tmp_path, monkeypatch):
+    netrc, mirror = tmp_path / "netrc", Mirror(CONTENT)
+    netrc.write_text("machine 127.0.0.1 login someone password s3cr@t\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with served(mirror) as url:
+        get(tmp_path / "out", url)
+    assert mirror.authorisation == "Basic " + b64encode(b"someone:s3cr@t").decode()
 
 
 def test_a_git_blob_is_named_as_git_does(tmp_path):

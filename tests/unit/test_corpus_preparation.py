@@ -77,6 +77,7 @@ def test_only_articles_are_kept_in_their_order(tmp_path):
         "redirects": 1,
         "other_namespaces": 2,
         "in_pieces": 0,
+        "left_out": 0,
         "truncated": 0,
     }
 
@@ -194,6 +195,7 @@ def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
         "redirects": 127,
         "other_namespaces": 0,
         "in_pieces": 0,
+        "left_out": 0,
         "truncated": 1,
     }
     assert text.startswith(

@@ -17,6 +17,7 @@ from figure_tables import (
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.drawn_rows import drawn_estimates
 from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
+from shape_of_learning.storage.digests import add_digest
 
 
 def test_several_files_are_one_table(tmp_path):
@@ -51,7 +52,7 @@ def test_a_loss_may_be_infinite_or_not_measured(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "No such file"),
+        (None, "is missing"),
         ("", "No columns to parse"),
         (",".join(HEADER) + "\n", "has 0 rows of the columns model"),
         ("model,value\na,1\n", "has 1 rows of the columns model, value"),
@@ -62,6 +63,7 @@ def test_what_is_no_table_is_refused_in_one_sentence(tmp_path, content, reason):
     path = tmp_path / "table.csv"
     if content is not None:
         path.write_text(content)
+        add_digest(path)
     with pytest.raises(InputError, match=reason) as refused:
         read_table([path], ESTIMATES)
     assert str(path) in str(refused.value)

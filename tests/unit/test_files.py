@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.storage.files import HOST, atomic_write
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
@@ -88,6 +89,52 @@ def test_other_files_with_similar_names_are_left_alone(tmp_path):
     with atomic_write(tmp_path / "result") as partial:
         partial.touch()
     assert {path.name for path in tmp_path.iterdir()} == others | {"result"}
+
+
+def test_content_is_synced_before_it_has_its_name_and_the_name_thereafter(tmp_path, monkeypatch):
+    """Of which a file system may show nothing: ext4 writes down all names with any one."""
+    done = []
+    sync, rename = os.fsync, Path.rename
+
+    def watched_sync(descriptor: int) -> None:
+        done.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        sync(descriptor)
+
+    def watched_rename(path: Path, target: Path) -> Path:
+        done.append(f"{path} -> {target}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", watched_sync)
+    monkeypatch.setattr(Path, "rename", watched_rename)
+    final = tmp_path / "new" / "newer" / "folder"
+    with atomic_write(final) as partial:
+        (partial / "inside").mkdir(parents=True)
+        (partial / "inside" / "file").write_text("all of it")
+    named = done.index(f"{partial} -> {final}")
+    within = [str(partial / "inside" / "file"), str(partial / "inside"), str(partial)]
+    assert done[:named] == within
+    assert done[named + 1 :] == [
+        str(tmp_path / "new" / "newer"),
+        str(tmp_path / "new"),
+        str(tmp_path),
+    ]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Error while serializing: I/O error: No space left on device (os error 28)",
+        "Unable to write (file write failed: errno = 28, error message = 'No space left on device')",
+    ],
+)
+def test_a_full_disk_is_one_sentence_whoever_says_so(tmp_path, reason):
+    def write() -> None:
+        with atomic_write(tmp_path / "result"):
+            raise RuntimeError(reason)
+
+    with pytest.raises(InputError, match=r"the disk is full: .*result could not be written"):
+        write()
+    assert not list(tmp_path.iterdir())
 
 
 WRITER = """

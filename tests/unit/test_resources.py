@@ -17,6 +17,7 @@ from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from shape_of_learning.storage.digests import add_digest
 from tiny_models import save_stirred_model
 
 REPOSITORY = Path(__file__).parents[2]
@@ -118,6 +119,7 @@ def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hi
         file["token_ids"] = np.ones(tokens, dtype=int)
         file["special"] = np.arange(tokens) % 512 == 0
         file["windows"] = np.arange(tokens) * 128 // tokens
+    add_digest(tmp_path / "layer_0.h5")
     work = needs.Work(
         layers=1, hidden_size=hidden_size, windows=128, window_characters=tokens * 3 // 128
     )

@@ -11,10 +11,13 @@ import h5py
 import numpy as np
 import pytest
 
+import tiny_runs
 from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
+from shape_of_learning.corpus.python_topics import write_export
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from shape_of_learning.storage.digests import add_digest
 from tiny_models import TEXT, save_tiny_model
 
 SCRIPTS = REPOSITORY / "workflow" / "scripts"
@@ -35,7 +38,7 @@ def refusal(checkout: Checkout, script: str, **options: object) -> str:
         command(script, **options), env=environment, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stderr[-3000:]
-    lines = done.stderr.strip().splitlines()
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("INFO: ")]
     assert len(lines) == 1, done.stderr[-3000:]
     assert lines[0].startswith("ERROR: ")
     return lines[0]
@@ -126,6 +129,7 @@ def test_a_table_on_a_full_disk_is_one_sentence(checkout, tmp_path):
     table = tmp_path / "table.csv"
     columns = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value\n"
     table.write_text(columns + "m,decoder,main,,,1,0.5,mom,0,600,600,3.5\n" * 1000)
+    add_digest(table)
     with small_disk(tmp_path / "disk", "1m") as disk:
         fill(disk)
         said = refusal(
@@ -180,3 +184,39 @@ def test_a_result_whose_folder_became_read_only_is_one_sentence(checkout, tmp_pa
             log=settings / "log",
         )
         assert f"{settings}/log cannot be written to (Read-only file system)" in said
+
+
+def test_pretraining_onto_a_disk_that_is_too_small_is_one_sentence(checkout, tmp_path):
+    """Weights and tokenizer are written in Rust, whose errors are of its own kinds."""
+    text = tmp_path / "text.txt"
+    text.write_text(" ".join(TEXT * 60))
+    shape = {"layers": 1, "hidden_size": 64}
+    for size in ("100k", "300k"):
+        with small_disk(tmp_path / size, size) as disk:
+            options = {**tiny_runs.RECIPE, **shape, "text": text, "model": "m", "seed": 0}
+            said = refusal(
+                checkout,
+                "pretrain_model",
+                **options,
+                output=disk / "steps",
+                receipt=disk / "steps.json",
+                log=tmp_path / "log",
+            )
+            assert f"the disk is full: {disk}/steps could not be written; free some space" in said
+            assert not list(disk.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["mediawiki", "text"])
+def test_cleaning_onto_a_full_disk_is_one_sentence(checkout, tmp_path, kind):
+    raw = tmp_path / "corpus.raw"
+    if kind == "mediawiki":
+        write_export(raw, {"a": "words of a page " * 20_000})
+    else:
+        raw.write_text("words of a page " * 20_000)
+    with small_disk(tmp_path / "disk", "200k") as disk:
+        said = refusal(
+            checkout, "clean_corpus", input=raw, format=kind, processes=2,
+            text=disk / "text.txt", alphabet=disk / "alphabet.json", log=tmp_path / "log",
+        )  # fmt: skip
+        assert f"the disk is full: {disk}/" in said
+        assert not list(disk.iterdir())

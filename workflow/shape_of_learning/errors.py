@@ -1,4 +1,10 @@
-"""The exceptions that a user is meant to read."""
+"""The exceptions that a user is meant to read, and what nobody is."""
+
+import re
+
+_USER = re.compile(r"(?<=://)[^/?#\s]*@")
+_QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#'\"]*[^\s#'\"):;,.]")
+HIDDEN = "***"
 
 
 class InputError(ValueError):
@@ -11,3 +17,8 @@ class InputError(ValueError):
 
 class UnreachableError(InputError):
     """The Hub cannot be asked now: no network, or offline mode."""
+
+
+def without_secrets(text: str) -> str:
+    """Hide in each URL of a text who asks, with what password, and the query, which may hold a token."""
+    return _QUERY.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", text))

@@ -32,6 +32,8 @@ class PageCounts:
     in_pieces : int
         Articles, of either kind, that had to be parsed by paragraphs; see
         :class:`~shape_of_learning.corpus.wikitext.CleanedPage`.
+    left_out : int
+        Paragraphs of these that were beyond the parser, too.
     truncated : int
         1 if the file ends within a page, whose text up to there is used.
     """
@@ -41,6 +43,7 @@ class PageCounts:
     redirects: int = 0
     other_namespaces: int = 0
     in_pieces: int = 0
+    left_out: int = 0
     truncated: int = 0
 
 
@@ -54,7 +57,7 @@ class CleanedBatch:
         Articles that have text, separated by a blank line; the last one ends with a newline.
     characters : Counter of str
         How often each character occurs in `text`.
-    kept, empty, in_pieces : int
+    kept, empty, in_pieces, left_out : int
         As in :class:`PageCounts`.
     """
 
@@ -63,6 +66,7 @@ class CleanedBatch:
     kept: int
     empty: int
     in_pieces: int
+    left_out: int
 
 
 def clean_articles(
@@ -84,6 +88,7 @@ def clean_articles(
         counts.kept += batch.kept
         counts.empty += batch.empty
         counts.in_pieces += batch.in_pieces
+        counts.left_out += batch.left_out
         if not batch.text:
             continue
         if not first:
@@ -121,6 +126,7 @@ def _clean_batch(pages: list[str]) -> CleanedBatch:
         kept=len(articles),
         empty=len(pages) - len(articles),
         in_pieces=sum(page.in_pieces for page in cleaned),
+        left_out=sum(page.left_out for page in cleaned),
     )
 
 

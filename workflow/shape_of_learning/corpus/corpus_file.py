@@ -6,7 +6,7 @@ import urllib.parse
 import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.digests import BLOCK, git_blob_name
@@ -79,9 +79,8 @@ class Found:
 
 def local_path(url: str) -> Path | None:
     """The file that a file URL or a path names; None for other URLs."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme == "file":
-        return Path(urllib.request.url2pathname(parts.path))
+    if url.lower().startswith("file:"):
+        return Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
     return None if "://" in url else Path(url)
 
 
@@ -119,6 +118,24 @@ def write_receipt(receipt: Path, found: Found) -> None:
         partial.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
 
 
+def read_receipt(receipt: Path) -> dict[str, Any]:
+    """Read what :func:`write_receipt` wrote, fields of :class:`Found` by name.
+
+    Raises
+    ------
+    InputError
+        If it is damaged.
+    FileNotFoundError
+        If it is missing.
+    """
+    try:
+        return asdict(Found(**json.loads(receipt.read_text(encoding="utf-8"))))
+    except (ValueError, TypeError):
+        raise InputError(
+            f"{receipt} is damaged; delete it, and the corpus is fetched anew"
+        ) from None
+
+
 def require_received(path: Path, receipt: Path) -> None:
     """Make sure that a corpus file is still the one that was fetched.
 
@@ -134,7 +151,7 @@ def require_received(path: Path, receipt: Path) -> None:
     InputError
         If it is missing or another one since; the message says which file to delete.
     """
-    content = json.loads(receipt.read_text(encoding="utf-8"))
+    content = read_receipt(receipt)
     try:
         verified(path, Expected(content["size"], content["sha256"]))
     except (FileNotFoundError, Unusable) as error:

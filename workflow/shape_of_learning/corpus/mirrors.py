@@ -24,8 +24,8 @@ from shape_of_learning.corpus.corpus_file import (
     verified,
 )
 from shape_of_learning.corpus.unpacking import unpacked
-from shape_of_learning.errors import InputError
-from shape_of_learning.storage.digests import BLOCK
+from shape_of_learning.errors import HIDDEN, InputError, without_secrets
+from shape_of_learning.storage.digests import BLOCK, recorded_digest, write_with_digest
 from shape_of_learning.storage.file_lock import made_by_one_process
 from shape_of_learning.storage.files import atomic_write
 from shape_of_learning.storage.fingerprints import fingerprint
@@ -130,7 +130,7 @@ def _fetch_from_any(source: CorpusSource, output: Path, pause: float) -> Found:
                 failures[url] = error
                 if isinstance(error, Unusable) or error.for_good:
                     hopeless.add(url)
-                logger.info("%s: %s", url, error)
+                logger.info("%s: %s", without_secrets(url), error)
             else:
                 _report(source, url, found)
                 return found
@@ -140,14 +140,19 @@ def _fetch_from_any(source: CorpusSource, output: Path, pause: float) -> Found:
 def _fetch_from(url: str, source: CorpusSource, output: Path) -> Found:
     local = local_path(url)
     if local is None:
-        scheme = urllib.parse.urlsplit(url).scheme
+        try:
+            scheme = urllib.parse.urlsplit(url).scheme
+        except ValueError as error:
+            raise Unavailable(f"it is no address ({error})", for_good=True) from None
         if scheme not in ("http", "https"):
             raise Unavailable(f"{scheme} is not among http, https and file", for_good=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         # Nameless, so that no end of the process leaves it.
         with tempfile.TemporaryFile(dir=output.parent) as packed:
             _download(url, packed)
-            return _unpack(packed, source, output)
+            if source.expected.has_digest():
+                return _unpack(packed, source, output)
+            return _unpack_as_before(packed, source, output)
     if not local.is_file():
         raise Unavailable("there is no such file", for_good=True)
     with local.open("rb") as packed:
@@ -167,18 +172,29 @@ def _download(url: str, packed: BinaryIO) -> None:
         raise Unavailable(said, for_good=not passing) from error
     except requests.RequestException as error:
         # An address that is none is a ValueError, too.
-        raise Unavailable(_innermost(error), for_good=isinstance(error, ValueError)) from error
+        said = _without_secrets_of(url, _innermost(error))
+        raise Unavailable(said, for_good=isinstance(error, ValueError)) from None
 
 
 def _bar(url: str) -> tqdm:
     return tqdm(
-        desc=url.rpartition("/")[2],
+        desc=urllib.parse.urlsplit(url).path.rpartition("/")[2],
         total=1,  # until the length is known: a bar without one counts as false, and pooch asks
         unit="B",
         unit_scale=True,
         # Where no terminal shows it, a bar is a line in a log: one every ten seconds is enough.
         mininterval=0.1 if sys.stderr.isatty() else 10,
     )
+
+
+def _without_secrets_of(url: str, said: str) -> str:
+    """Hide what a URL holds of passwords and queries, also where the client repeats but a part of it."""
+    parts = urllib.parse.urlsplit(url)
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    secrets = [each for each in (user, password, parts.query) if each]
+    for secret in sorted([*secrets, *map(urllib.parse.unquote, secrets)], key=len, reverse=True):
+        said = said.replace(secret, HIDDEN)
+    return without_secrets(said)
 
 
 def _innermost(error: BaseException) -> str:
@@ -193,6 +209,19 @@ def _unpack(packed: BinaryIO, source: CorpusSource, output: Path) -> Found:
         return copy_verified(stream, copy, source.expected)
 
 
+def _unpack_as_before(packed: BinaryIO, source: CorpusSource, output: Path) -> Found:
+    """Unpack what no digest is known of: the first time it is written down, later it must be the same."""
+    before = recorded_digest(output)
+    try:
+        known = replace(source.expected, sha256=before)
+        with write_with_digest(output) as copy, unpacked(packed, source.member) as stream:
+            return copy_verified(stream, copy, known)
+    except Unusable as error:
+        if before is None or error.entry != "sha256":
+            raise
+        raise Unusable(f"{error} since an earlier run fetched that", error.entry) from error
+
+
 def _failure(source: CorpusSource, failures: dict[str, Unavailable | Unusable]) -> str:
     key = f"corpus.sources.{source.name}"
     reasons = "; ".join(f"{url}: {error}" for url, error in failures.items())
@@ -201,17 +230,17 @@ def _failure(source: CorpusSource, failures: dict[str, Unavailable | Unusable]) 
     if entries:
         named = " and ".join(f"{key}.{entry}" for entry in sorted(entries))
         remedy += f", or correct {named} if this is the file you mean"
-    return f"corpus {source.name!r} could not be had ({reasons}): {remedy}"
+    return without_secrets(f"corpus {source.name!r} could not be had ({reasons}): {remedy}")
 
 
 def _report(source: CorpusSource, url: str, found: Found) -> None:
-    logger.info("%s: %s, %s", source.name, url, found)
+    logger.info("%s: %s, %s", source.name, without_secrets(url), found)
     if not source.expected.has_digest():
         logger.warning(
             "corpus %r from %s was accepted without a check of its content; "
             "set corpus.sources.%s.sha256 to %s",
             source.name,
-            url,
+            without_secrets(url),
             source.name,
             found.sha256,
         )

@@ -197,3 +197,10 @@ def _report(content: dict) -> None:
         dropped["distinct"],
         content.get("pages", "not told apart"),
     )
+    if left_out := content.get("pages", {}).get("left_out"):
+        logger.warning(
+            "%s lacks %d paragraphs of %d pages, whose markup is too tangled to be parsed",
+            text["file"],
+            left_out,
+            content["pages"]["in_pieces"],
+        )

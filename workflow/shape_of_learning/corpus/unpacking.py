@@ -17,6 +17,7 @@ _OPENERS: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"BZh": bz2.open,
 }
 _ZIP = b"PK\x03\x04"
+_ENCRYPTED = 1  # bit of a member's flags
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def unpacked(packed: BinaryIO, member: str | None = None) -> Iterator[IO[bytes]]
         if head.startswith(_ZIP):
             with (
                 zipfile.ZipFile(packed) as archive,
-                archive.open(_member(archive, member)) as stream,
+                archive.open(_require_plain(archive, _member(archive, member))) as stream,
             ):
                 yield stream
         else:
@@ -61,6 +62,8 @@ def unpacked(packed: BinaryIO, member: str | None = None) -> Iterator[IO[bytes]]
         if error.errno is not None:  # a full disk, say; bz2 has no exception of its own
             raise
         raise Unusable(f"it is a damaged archive ({error})") from error
+    except NotImplementedError as error:
+        raise Unusable(f"it is packed in a way that cannot be unpacked here ({error})") from error
 
 
 def _member(archive: zipfile.ZipFile, member: str | None) -> str:
@@ -72,3 +75,11 @@ def _member(archive: zipfile.ZipFile, member: str | None) -> str:
         wanted = "a single file" if member is None else f"{member!r}"
         raise Unusable(f"the archive holds {listed or 'nothing'}, not {wanted}", "member")
     return member
+
+
+def _require_plain(archive: zipfile.ZipFile, name: str) -> str:
+    if archive.getinfo(name).flag_bits & _ENCRYPTED:
+        raise Unusable(
+            f"{name} in the archive is encrypted; unpack it, and give the path of the file"
+        )
+    return name

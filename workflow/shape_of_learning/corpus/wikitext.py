@@ -4,10 +4,10 @@ import html
 import re
 from dataclasses import dataclass
 
-import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, HTMLEntity, Node, Tag, Text, Wikilink
-from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
+
+from shape_of_learning.corpus.bounded_parser import BeyondParser, parse
 
 # Elements whose content is no running text: code, formulas, media, tables, notes.
 DROPPED_ELEMENTS = frozenset(
@@ -39,9 +39,9 @@ _STRAY_TAG = re.compile(
 _STRAY_MEDIA_LINK = re.compile(r"\[\[\s*(?:file|image|media)\s*:.*", re.IGNORECASE)
 _BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]{3,}__")  # __TOC__ and its kin
 
-# The parser goes back after each mark that turns out to be unclosed, so its time grows with their
-# number times the length of the page. This product is reached after about ten seconds.
-_TOO_MUCH_GOING_BACK = 10**9
+# Taking out a mark may join the halves of another. So often in turn they are in no page that people write.
+_ROUNDS = 10
+_CHARACTERS_OF_MARKS = str.maketrans("", "", "".join(_PAIRED_MARKS))
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,13 @@ class CleanedPage:
         One paragraph, heading or list item a line, without blank lines; empty if nothing is left.
     in_pieces : bool
         True if the page as a whole was beyond the parser.
+    left_out : int
+        Paragraphs that were beyond it, too.
     """
 
     text: str
-    in_pieces: bool
+    in_pieces: bool = False
+    left_out: int = 0
 
 
 def is_redirect(wikitext: str) -> bool:
@@ -86,48 +89,25 @@ def clean_page(wikitext: str) -> CleanedPage:
     What looks like markup in the result is taken out as well. Mostly it is half of a pair; now and
     then an article about HTML meant it.
 
-    A page that the parser gives up on, or would spend minutes on, is parsed by paragraphs instead;
-    only a paragraph for which that is true again is lost.
+    A page whose markup takes more work than :func:`.bounded_parser.parse` allows is parsed by paragraphs
+    instead; only a paragraph for which that is true again is left out. The time that a page takes grows with
+    its length alone.
     """
     try:
-        return CleanedPage(_readable(wikitext), in_pieces=False)
-    except _BeyondParser:
-        pieces = []
+        return CleanedPage(_readable(wikitext))
+    except BeyondParser:
+        pieces, left_out = [], 0
         for paragraph in wikitext.split("\n\n"):
             try:
                 pieces.append(_readable(paragraph))
-            except _BeyondParser:
-                continue
-        return CleanedPage("\n".join(filter(None, pieces)), in_pieces=True)
-
-
-class _BeyondParser(Exception):
-    pass
+            except BeyondParser:
+                left_out += 1
+        return CleanedPage("\n".join(filter(None, pieces)), True, left_out)
 
 
 def _readable(wikitext: str) -> str:
-    lines = _shown(_parsed(wikitext)).split("\n")
+    lines = _shown(parse(wikitext)).split("\n")
     return "\n".join(filter(None, (_without_residue(" ".join(line.split())) for line in lines)))
-
-
-def _parsed(wikitext: str) -> Wikicode:
-    if _unclosed(wikitext) * len(wikitext) > _TOO_MUCH_GOING_BACK:
-        raise _BeyondParser
-    try:
-        return mwparserfromhell.parse(wikitext)
-    except (ParserError, RecursionError) as error:
-        raise _BeyondParser from error
-
-
-def _unclosed(wikitext: str) -> int:
-    """Count marks that seem to lack their other half, weighted by what one costs the parser."""
-    count = wikitext.count
-    return (
-        max(0, count("{{") - count("}}"))
-        + max(0, count("{|") - count("|}"))
-        + max(0, count("<") - 2 * count("</") - count("/>"))
-        + 15 * max(0, count("<") - count(">"))
-    )
 
 
 def _shown(code: Wikicode) -> str:
@@ -188,10 +168,12 @@ def _without_residue(line: str) -> str:
         line = _BEHAVIOUR_SWITCH.sub("", line)
     if _has_mark(line):
         # Often intact, but within something that is not: alone, it can be parsed.
-        line = _STRAY_MEDIA_LINK.sub("", _shown(_parsed(line)))
-        while _has_mark(line):  # taking out one may join the halves of another
+        line = _STRAY_MEDIA_LINK.sub("", _shown(parse(line)))
+        for _ in range(_ROUNDS):
             for mark in _PAIRED_MARKS:
                 line = line.replace(mark, "")
+        if _has_mark(line):
+            line = line.translate(_CHARACTERS_OF_MARKS)
     if line.startswith("==") and line.endswith("=="):
         line = line.strip("=")
     return " ".join(line.split())

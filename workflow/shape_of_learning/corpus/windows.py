@@ -17,12 +17,18 @@ def read_text(path: Path) -> str:
     Raises
     ------
     InputError
-        Where the file is not UTF-8, or not the one that the ``alphabet.json`` beside it describes.
+        Where the file is not UTF-8, or not the one that the ``alphabet.json`` beside it describes, or that is
+        damaged.
     """
     content = path.read_bytes()
     description = path.with_name(ALPHABET)
     if description.exists():
-        expected = json.loads(description.read_text(encoding="utf-8"))["text"]["sha256"]
+        try:
+            expected = json.loads(description.read_text(encoding="utf-8"))["text"]["sha256"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{description} is damaged; delete it and {path}, and run again"
+            ) from None
         if hashlib.sha256(content).hexdigest() != expected:
             raise InputError(
                 f"{path} is not the text that {description} describes; delete both and run again"

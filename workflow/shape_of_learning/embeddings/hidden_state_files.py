@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import CrossEntropy
+from shape_of_learning.storage.digests import add_digest
 from shape_of_learning.storage.files import atomic_write, require_space
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def dump_embeddings(
     sample : SampleRun
         Both.
     destination : Path
-        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``.
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, and the digest of each.
     attributes : mapping
         Where the data come from, stored in every file beside the `loss`.
 
@@ -164,6 +165,9 @@ def dump_embeddings(
         folder.mkdir()
         writer = HiddenStateWriter(folder, sample.widths, sample.rows, attributes)
         try:
-            return sample.into(writer)
+            cross_entropy = sample.into(writer)
         finally:
             writer.close()
+        for layer in range(len(sample.widths)):
+            add_digest(layer_file(folder, layer), layer_file(destination, layer))
+    return cross_entropy

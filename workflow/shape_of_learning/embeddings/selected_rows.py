@@ -1,17 +1,13 @@
 """The rows of one layer that are measured, read from a dump."""
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import h5py
 import numpy as np
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection
-
-# What h5py raises for a file that is missing, truncated, damaged or something else.
-UNREADABLE = (OSError, KeyError, RuntimeError, ValueError)
+from shape_of_learning.storage.digests import require_unchanged
 
 
 class SelectedRows(NamedTuple):
@@ -46,24 +42,13 @@ def read_selected(path: Path, selection: Selection) -> SelectedRows:
     Raises
     ------
     InputError
-        If the file is missing, truncated or unreadable.
+        If the file is missing, or is not what was written under this name.
     """
-    try:
-        with h5py.File(path, "r") as file:
-            of_rows = (file[name][()] for name in ("special", "positions", "token_ids"))
-            rows = selection.rows(*of_rows)
-            vectors, windows = file["embeddings"][()], file["windows"][()]
-    except UNREADABLE as error:
-        remedy = f"delete {path.parent} and run again to dump it anew"
-        raise InputError(f"{path} {_reason(path, error)}; {remedy}") from error
+    require_unchanged(path, f"delete {path.parent} and run again to dump it anew")
+    with h5py.File(path, "r") as file:
+        of_rows = (file[name][()] for name in ("special", "positions", "token_ids"))
+        rows = selection.rows(*of_rows)
+        vectors, windows = file["embeddings"][()], file["windows"][()]
     if len(rows) == len(vectors):
         return SelectedRows(vectors, windows)
     return SelectedRows(vectors[rows], windows[rows])
-
-
-def _reason(path: Path, error: Exception) -> str:
-    if not path.exists():
-        return "is missing"
-    if isinstance(error, OSError) and error.errno:
-        return f"cannot be read ({os.strerror(error.errno)})"
-    return "cannot be read (truncated?)"

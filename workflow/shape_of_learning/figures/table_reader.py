@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
+from shape_of_learning.storage.digests import read_unchanged
 
 TEXT = ("model", "role", "revision", "estimator", "selection", "verdict", "shown")
 TEXT += ("from_revision", "to_revision")
@@ -50,7 +52,7 @@ def read_table(paths: Sequence[Path], columns: Mapping[str, str]) -> Table:
     Raises
     ------
     InputError
-        If a file is missing, holds no row, or has other columns or cells.
+        If a file is missing, is not what was written, holds no row, or has other columns or cells.
     """
     rows = pd.concat([_read_one(path, columns) for path in paths], ignore_index=True)
     named = ", ".join(str(path) for path in paths[:FILES_NAMED])
@@ -60,14 +62,15 @@ def read_table(paths: Sequence[Path], columns: Mapping[str, str]) -> Table:
 
 def _read_one(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     numbers = {name: [""] for name, kind in columns.items() if kind != "str"}
+    content = read_unchanged(path)
     try:
         rows = pd.read_csv(
-            path,
+            BytesIO(content),
             dtype=dict(columns),
             keep_default_na=False,
             na_values=numbers,
         )
-    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
+    except ValueError as error:  # pandas' parser errors are ValueErrors
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read ({reason}); delete it and run again") from error
     if list(rows) != list(columns) or (rows.empty and columns is not CHANGES):

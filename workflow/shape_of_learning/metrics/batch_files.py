@@ -4,16 +4,14 @@ Beside each lies ``{name}.sha256``, as sha256sum writes and checks it. For large
 times, which a copy of the folder changes; for small ones by content.
 """
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.batches import Batch, Spectra
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.storage.digests import read_unchanged, write_with_digest
 
 
 def write_batches(path: Path, batches: Sequence[Batch]) -> None:
@@ -32,15 +30,8 @@ def write_batches(path: Path, batches: Sequence[Batch]) -> None:
                 group[name] = array.astype(_smallest_type(array), copy=False)
         file.flush()
         image = file.id.get_file_image()
-    with atomic_write(path) as partial:
+    with write_with_digest(path) as partial:
         partial.write_bytes(image)
-    with atomic_write(digest_file(path)) as partial:
-        partial.write_text(f"{hashlib.sha256(image).hexdigest()}  {path.name}\n", encoding="ascii")
-
-
-def digest_file(path: Path) -> Path:
-    """Return where the digest of a file lies."""
-    return path.with_name(f"{path.name}.sha256")
 
 
 def read_batches(path: Path) -> list[Batch]:
@@ -51,14 +42,7 @@ def read_batches(path: Path) -> list[Batch]:
     InputError
         If the file or its digest is missing, or it is not what was written.
     """
-    remedy = "delete it and run again"
-    try:
-        image = path.read_bytes()
-        written = digest_file(path).read_text(encoding="ascii").partition(" ")[0]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} or its .sha256 cannot be read ({error}); {remedy}") from error
-    if hashlib.sha256(image).hexdigest() != written:
-        raise InputError(f"{path} is not what its .sha256 says; {remedy}")
+    image = read_unchanged(path)
     with h5py.File(h5py.h5f.open_file_image(image)) as file:
         return [_read(file[f"batch_{number}"]) for number in range(len(file))]
 

@@ -22,6 +22,7 @@ from shape_of_learning.metrics.measurements import (
 )
 from shape_of_learning.metrics.resampling import interval, standard_error
 from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS, GROUPS
+from shape_of_learning.metrics.undefined_values import require_some_value
 from shape_of_learning.storage.csv_table import read_rows
 
 UNDEFINED = (math.nan,) * GROUPS  # left-out values from which no interval follows
@@ -101,6 +102,9 @@ def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) ->
             raise InputError(
                 f"{path} does not hold all batches of the layers 0 to {curve.layers}; delete it and run again"
             )
+    require_some_value(
+        measurements, (dict(zip(LAYER_COLUMNS, row, strict=True)) for row in batches)
+    )
     try:
         return MeasuredCheckpoint(batches, [_estimate_of(row, curve.interval) for row in rows])
     except ValueError as error:

@@ -1,11 +1,10 @@
 """Whether the configuration still describes the corpus that results rest on, and what it came from."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.corpus.corpus_file import QUALITIES, local_path
+from shape_of_learning.corpus.corpus_file import QUALITIES, local_path, read_receipt
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.fingerprints import fingerprint
 
@@ -29,14 +28,9 @@ def check_receipt(source: str, entry: Mapping[str, Any], receipt: Path) -> None:
     InputError
         Where one contradicts the other.
     """
-    try:
-        found = json.loads(receipt.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not receipt.exists():
         return
-    except ValueError:
-        raise InputError(
-            f"{receipt} is damaged; delete it, and the corpus is fetched anew"
-        ) from None
+    found = read_receipt(receipt)
     for fact, (_, key) in QUALITIES.items():
         if key in entry and entry[key] != found[fact]:
             raise InputError(
@@ -54,5 +48,5 @@ def local_origin(entry: Mapping[str, Any], receipt: Path) -> str:
     there = [path for path in local if path.is_file()]
     if not receipt.exists():
         return fingerprint(there[0]) if there and local_path(entry["urls"][0]) else ""
-    origin = json.loads(receipt.read_text(encoding="utf-8")).get("origin", "")
+    origin = read_receipt(receipt)["origin"]
     return fingerprint(there[0]) if origin and there else origin

@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, without_secrets
 
 # JSON takes 256.0 for an integer; a command line does not.
 _Validator = extend(
@@ -52,7 +52,7 @@ def validate(value: Any, schema: str, where: str) -> None:
     errors = _Validator(read_yaml(SCHEMAS / f"{schema}.schema.yaml")).iter_errors(value)
     first = next(iter(sorted(errors, key=lambda error: list(map(str, error.absolute_path)))), None)
     if first is not None:
-        raise InputError(f"{where}: {_sentence(first)}")
+        raise InputError(without_secrets(f"{where}: {_sentence(first)}"))
 
 
 def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> InputError:

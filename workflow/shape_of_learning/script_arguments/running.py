@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, without_secrets
 from shape_of_learning.storage.files import disk_is_full_or_read_only
 
 logger = logging.getLogger("shape_of_learning")
@@ -57,18 +57,25 @@ def run(
         sys.exit(1)
 
 
+class _DiscreetFormatter(logging.Formatter):
+    """Formats messages and tracebacks without passwords."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
+
+
 def _configure_logging(log: Path | None, console: int) -> None:
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logging.raiseExceptions = False  # a log that a full disk cuts short is no reason to print pages
     shown = logging.StreamHandler(sys.stderr)
     shown.setLevel(console)
-    shown.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    shown.setFormatter(_DiscreetFormatter("%(levelname)s: %(message)s"))
     logger.addHandler(shown)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.unlink(missing_ok=True)
         # Made when there is something to log: thousands of jobs have nothing to say.
         kept = logging.FileHandler(log, mode="w", encoding="utf-8", delay=True)
-        kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        kept.setFormatter(_DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
         logger.addHandler(kept)

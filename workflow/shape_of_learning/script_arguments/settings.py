@@ -9,6 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from shape_of_learning.errors import without_secrets
+
 VARIABLE = "SHAPE_OF_LEARNING_SETTINGS"
 # In the place of a checkpoint's folder: where it lies is a setting, too.
 LOCAL = "local:"
@@ -73,11 +75,20 @@ def plumbing_settings() -> dict[str, Any]:
 
 
 def with_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo :func:`without_plumbing` in a job, by :func:`plumbing_settings`, where there are any."""
+    """Undo :func:`without_plumbing` in a job, by :func:`plumbing_settings`, where there are any.
+
+    Of addresses, only passwords and queries are not given back: what is returned is written down.
+    """
     plumbing = plumbing_settings()
     if not plumbing:
         return dict(settings)
-    corpus = {**settings["corpus"], "sources": plumbing["corpus_sources"]}
+    sources = {
+        name: {**entry, "urls": [without_secrets(url) for url in entry["urls"]]}
+        if "urls" in entry
+        else entry
+        for name, entry in plumbing["corpus_sources"].items()
+    }
+    corpus = {**settings["corpus"], "sources": sources}
     forward = {
         **settings["forward"],
         "batch_size": plumbing["window_batch_size"],

@@ -1,4 +1,4 @@
-"""Files appear under their final name only when they are whole."""
+"""Files appear under their final name only when they are whole, and on the disk."""
 
 import errno
 import os
@@ -15,6 +15,8 @@ from shape_of_learning.errors import InputError
 HOST = platform.node().partition(".")[0] or "host"
 ABANDONED_SECONDS = 24 * 3600
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of file systems that have nothing to wait for, or no way to: some do not sync folders.
+CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextmanager
@@ -34,6 +36,11 @@ def atomic_write(final: Path) -> Iterator[Path]:
         raises, what it wrote is removed. No other process writes to it, even if a killed run has left its
         jobs running; what such processes leave behind is removed once they are gone.
 
+    Notes
+    -----
+    Content is on the disk before it has its name, and the name is before this returns: a power cut leaves a
+    whole file or none.
+
     Raises
     ------
     InputError
@@ -42,17 +49,54 @@ def atomic_write(final: Path) -> Iterator[Path]:
     final = Path(final)
     partial = final.with_name(f".{final.name}.{HOST}-{os.getpid()}.partial")
     try:
-        final.parent.mkdir(parents=True, exist_ok=True)
+        made = _make_folders(final.parent)
         for abandoned in filter(_is_abandoned, _partials(final)):
             remove(abandoned)
         yield partial
+        _sync_whole(partial)
         _give_name(partial, final)
+        for folder in (final.parent, *(folder.parent for folder in made)):
+            _sync(folder)
     except BaseException as error:
         with suppress(OSError):  # which would hide the reason
             remove(partial)
-        if isinstance(error, OSError) and (said := disk_is_full_or_read_only(error, final)):
+        if said := disk_is_full_or_read_only(error, final):
             raise InputError(said) from error
         raise
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those that it lies in; return the ones that were not there, innermost first."""
+    missing = []
+    for path in (folder, *folder.absolute().parents):
+        if path.exists():
+            break
+        missing.append(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _sync_whole(written: Path) -> None:
+    """Wait until a file, or a folder with all it holds, is on the disk."""
+    if written.is_dir():
+        for folder, _, files in os.walk(written, topdown=False):
+            for name in files:
+                _sync(Path(folder, name))
+            _sync(Path(folder))
+    else:
+        _sync(written)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in CANNOT_SYNC:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(descriptor)
 
 
 def _give_name(partial: Path, final: Path) -> None:
@@ -96,16 +140,25 @@ def _is_abandoned(partial: Path) -> bool:
     return False
 
 
-def disk_is_full_or_read_only(error: OSError, path: Path | str) -> str | None:
+def disk_is_full_or_read_only(error: BaseException, path: Path | str) -> str | None:
     """Say in one sentence why `path` could not be written; None if `error` is of another kind."""
-    if error.errno in DISK_FULL:
+    number = _error_number(error)
+    if number in DISK_FULL:
         return (
             f"the disk is full: {path} could not be written; free some space and run again, or run in "
             "another folder with `--directory`"
         )
-    if error.errno == errno.EROFS:
-        return _not_writable(path, error.strerror)
+    if number == errno.EROFS:
+        return _not_writable(path, os.strerror(number))
     return None
+
+
+def _error_number(error: BaseException) -> int | None:
+    """The system's number of an error; libraries in Rust and HDF5 have it in their words alone."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    said = re.search(r"(?:\(os error|errno =) (\d+)", str(error))
+    return int(said[1]) if said else None
 
 
 def _not_writable(path: Path | str, reason: str | None) -> str:
