@@ -125,11 +125,14 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     if config.get("is_decoder"):  # a BERT whose attention is causal
         return "decoder"
     model_type = config.get("model_type")
+    if not isinstance(model_type, str):
+        model_type = ""
     if model_type in ENCODERS:
         return "encoder"
     if model_type in DECODERS:
         return "decoder"
-    names = [str(name) for name in config.get("architectures") or []]
+    stated = config.get("architectures")
+    names = [str(name) for name in stated] if isinstance(stated, list) else []
     if any(name.endswith("ForMaskedLM") for name in names):
         return "encoder"
     if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names):
@@ -139,10 +142,10 @@ def role_of(config: Mapping[str, Any]) -> str | None:
 
 def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:
     for key in keys:
-        if isinstance(config.get(key), int):
-            return config[key]
+        if type(value := config.get(key)) is int and value > 0:
+            return value
     raise InputError(
-        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)}, so its shape "
+        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, so its shape "
         "is not known; give a repository and revision in the transformers format"
     )
 
@@ -150,5 +153,6 @@ def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int
 def _last_width(config: Mapping[str, Any], width: int) -> int:
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
     if config.get("model_type") == "opt":
-        return config.get("word_embed_proj_dim") or width
+        own = config.get("word_embed_proj_dim")
+        return own if type(own) is int and own > 0 else width
     return width
