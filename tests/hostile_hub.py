@@ -1,7 +1,8 @@
 """A server that answers as the Hub does but for one thing, which the name of the repository says.
 
-``attack/tree-endless`` is a repository whose listing of files never ends; ``attack/refs-html`` one whose branches
-come as a page for people. Run as a script it attacks the library with all of them and prints what that says.
+``attack/tree-endless`` is a repository whose listing of files never ends, ``attack/refs-html`` one whose
+branches come as a page for people. Run as a script it attacks the library with all of them and prints what
+that says.
 """
 
 import gzip
@@ -238,7 +239,7 @@ EXPECTED: dict[str, str] = {
 
 @contextmanager
 def hostile(elsewhere: str = "") -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    """Serve; yield the address and, as they come, the paths that are asked for with the token that is shown."""
+    """Serve; yield the address and, as they come, the paths that are asked for, each with the token shown."""
     shown: list[tuple[str, str | None]] = []
     released = threading.Event()
     fields = {"elsewhere": elsewhere, "shown": shown, "released": released}

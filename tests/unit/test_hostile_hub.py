@@ -1,4 +1,4 @@
-"""Servers that stall, drip, lie, redirect or make no sense cost bounded time and size, and end in one sentence."""
+"""Servers that stall, drip, lie, redirect or make no sense: bounded time and size, and one sentence."""
 
 import resource
 

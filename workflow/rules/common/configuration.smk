@@ -13,6 +13,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
+from shape_of_learning.plan.gates import Gates, has_hub_token
 from shape_of_learning.plan.merging import results_folder, with_defaults
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
@@ -22,19 +23,27 @@ from shape_of_learning.script_arguments.settings import (
 )
 
 
-def has_hub_token():
-    """Whether gated models can be asked for: by a variable, or by a login of the Hugging Face client."""
-    home = os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface"))
-    file = Path(os.environ.get("HF_TOKEN_PATH", Path(home) / "token"))
-    return bool(os.environ.get("HF_TOKEN")) or file.exists()
-
-
 def at_the_door(function, *arguments, **options):
     """Call a function while the rules are read; what it refuses ends Snakemake with one sentence."""
     try:
         return function(*arguments, **options)
     except InputError as error:
         raise WorkflowError(str(error)) from None
+
+
+def say(line):
+    """Tell the user how planning goes on."""
+    print(line, file=sys.stderr, flush=True)
+
+
+GATES = Gates(say)
+CLOSED_MODELS = "SHAPE_OF_LEARNING_CLOSED_MODELS"
+
+
+def is_closed(model):
+    """Whether the Hub refuses a gated model; asked once, and by no job, which must plan what the run plans."""
+    closed = os.environ.get(CLOSED_MODELS, "").split() if not is_main_process() else None
+    return GATES.is_closed(model) if closed is None else model.name in closed
 
 
 # Entries of the working directory go before those that the workflow brings.
@@ -46,8 +55,11 @@ CONFIGURATION = at_the_door(
     *MODEL_FOLDERS,
     papers=PAPERS,
     has_hub_token=has_hub_token(),
+    is_closed=is_closed,
 )
 MODELS = CONFIGURATION.models
+if is_main_process():
+    os.environ[CLOSED_MODELS] = " ".join(CONFIGURATION.closed)
 
 
 def setting(section, key):

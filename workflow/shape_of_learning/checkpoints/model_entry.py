@@ -145,8 +145,8 @@ def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int
         if type(value := config.get(key)) is int and value > 0:
             return value
     raise InputError(
-        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, so its shape "
-        "is not known; give a repository and revision in the transformers format"
+        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, so "
+        "its shape is not known; give a repository and revision in the transformers format"
     )
 
 

@@ -1,7 +1,7 @@
 """The Hub's own client within bounds of time and size, and with a token for the Hub alone.
 
-Of itself the client waits for ever, follows a listing from page to page without end, sleeps as long as a server
-says, unpacks whatever it is sent, and shows the token to whichever host a listing names as the next one.
+Of itself the client waits for ever, follows a listing from page to page without end, sleeps as long as a
+server says, unpacks whatever it is sent, and shows the token to whichever host a listing names as next.
 """
 
 import threading
@@ -58,8 +58,8 @@ def asked(question: Callable[[], Result], seconds: float = ANSWER_SECONDS) -> Re
     Parameters
     ----------
     question : callable
-        Calls the client. It goes on in a thread of its own, which is forgotten if it takes too long: no timeout of
-        a socket ends an answer whose next byte always comes in time.
+        Calls the client. It goes on in a thread of its own, which is forgotten if it takes too long: no
+        timeout of a socket ends an answer whose next byte always comes in time.
     seconds : float
         The time for a whole answer.
 
@@ -162,7 +162,7 @@ _OWN_HOOKS = tuple(get_session().event_hooks["request"])
 
 
 def _client() -> httpx2.Client:
-    hooks = {"request": [*_OWN_HOOKS, _prepare], "response": [_examine]}
+    hooks: dict[str, list[Callable]] = {"request": [*_OWN_HOOKS, _prepare], "response": [_examine]}
     return httpx2.Client(event_hooks=hooks, follow_redirects=True, timeout=SILENT_SECONDS)
 
 

@@ -78,6 +78,10 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
             raise UnreachableError(f"{where}: {error}") from error
         if isinstance(error, InputError) and not isinstance(error, LimitError):
             raise
+        if isinstance(error, UnicodeEncodeError):
+            raise InputError(
+                f"{where}: the Hugging Face token holds characters that no token has; correct HF_TOKEN"
+            ) from None
         said = f" ({error})" if isinstance(error, LimitError) else ""
         raise InputError(
             f"{where}: {shown_endpoint()} answers for {wanted} what is no answer of a Hub{said}; check "
@@ -133,7 +137,8 @@ def _explanation(
     if isinstance(error, GatedRepoError):
         return GatedError(
             f"{where}: {wanted} is gated; accept its licence at {endpoint}/{repository} and set HF_TOKEN "
-            "to a token of that account, or remove the model from `models`"
+            "to a token of that account, remove the model from `models`, or say `gated: true` in its entry, "
+            "so that key `gated_models` decides"
         )
     lost = isinstance(error, RevisionNotFoundError | RepositoryNotFoundError)
     # A mirror may say so in words of its own.
@@ -188,7 +193,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    """Leave out of addresses names and passwords, and what follows a question mark, which may be a signature."""
+    """Leave out the token; of addresses names, passwords and what follows a `?`, which may be a signature."""
+    text = re.sub(r"(?i)bearer\s.*", "Bearer ...", text)
     return re.sub(r"(://[^\s?']*)\?[^\s']*", r"\1", re.sub(r"(?<=://)[^\s/@]*@", "", text))
 
 

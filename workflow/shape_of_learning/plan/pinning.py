@@ -72,7 +72,7 @@ def pinned(model: Model, old: Lock, say: Callable[[str], None]) -> Lock:
     from shape_of_learning.hub.retries import ending_in
 
     where = f"model `{model.name}`"
-    with _said_while_waiting(where, shown_endpoint(), say), ending_in(ASKING_SECONDS):
+    with said_while_waiting(where, shown_endpoint(), say), ending_in(ASKING_SECONDS):
         checkpoints, lock = _with_steps(model, old, where)
         asked = {
             each.name: LockedRevision(each.repository, each.revision, each.subfolder)
@@ -136,7 +136,7 @@ def _is_same_place(locked: LockedRevision | None, checkpoint: Checkpoint) -> boo
 
 
 @contextmanager
-def _said_while_waiting(where: str, host: str, say: Callable[[str], None]) -> Iterator[None]:
+def said_while_waiting(where: str, host: str, say: Callable[[str], None]) -> Iterator[None]:
     """Say that the Hub is asked, and every ten seconds that it is waited for, with what it last refused."""
     last = _LastLine()
     retries = logging.getLogger("shape_of_learning.hub")
