@@ -198,7 +198,7 @@ def test_whatever_git_takes_for_a_revision_is_taken(tmp_path, revision):
     ("content", "sentence"),
     [
         (b"gpt2: {label: '\xff'}", "not valid YAML"),
-        (b"5: {path: x}", "calls a model 5, which is no text"),
+        (b"5: {path: x}", "line 1: the key '5' is no text; put it in quotes"),
         (b"- gpt2", "must map model names to entries"),
     ],
 )

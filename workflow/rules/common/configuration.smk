@@ -7,14 +7,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.gates import Gates, has_hub_token
-from shape_of_learning.plan.merging import results_folder, with_defaults
+from shape_of_learning.plan.merging import check_configuration_file, results_folder, with_defaults
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.script_arguments.settings import (
@@ -23,12 +21,17 @@ from shape_of_learning.script_arguments.settings import (
 )
 
 
+def fail(reason):
+    """End with one sentence: around any other exception Snakemake puts where it was raised."""
+    raise SystemExit(f"ERROR: {reason}") from None
+
+
 def at_the_door(function, *arguments, **options):
     """Call a function while the rules are read; what it refuses ends Snakemake with one sentence."""
     try:
         return function(*arguments, **options)
     except InputError as error:
-        raise WorkflowError(str(error)) from None
+        fail(error)
 
 
 def say(line):
@@ -48,10 +51,13 @@ def is_closed(model):
 
 # Entries of the working directory go before those that the workflow brings.
 MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
+# Snakemake has read them, and kept the last of keys that are there twice.
+for file in configuration_files():
+    at_the_door(check_configuration_file, file)
 PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
 CONFIGURATION = at_the_door(
     read_configuration,
-    with_defaults(config, WORKFLOW.parent / "config/config.yaml"),
+    at_the_door(with_defaults, config, WORKFLOW.parent / "config/config.yaml"),
     *MODEL_FOLDERS,
     papers=PAPERS,
     has_hub_token=has_hub_token(),
@@ -79,7 +85,7 @@ pathvars:
 
 
 if CONFIGURATION.settings["run"] and path_variable("results") != RESULTS:
-    raise WorkflowError(
+    fail(
         f"configuration key `run` puts results into {RESULTS}, but the path variable `results` is set to "
         f"{path_variable('results')}; remove one of them"
     )
@@ -112,11 +118,6 @@ at_the_door(
 def any_of(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
-
-
-def fail(reason):
-    """End with one sentence: around an exception in an input function Snakemake puts a traceback."""
-    raise SystemExit(f"ERROR: {reason}")
 
 
 def warn(sentences):

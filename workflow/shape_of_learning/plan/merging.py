@@ -1,12 +1,13 @@
 """What a configuration consists of: defaults, what the user says, and the folder of the run."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.schema import read_yaml
+from shape_of_learning.plan.yaml_file import read_yaml, refuse_what_grows
 
 # What is in results/, so that no run may be called so.
 FOLDERS = (
@@ -31,7 +32,30 @@ def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
     dict
         Sections are merged key by key; lists are replaced.
     """
+    refuse_what_grows(given, "configuration")
     return _merged(read_yaml(defaults), given)
+
+
+def check_configuration_file(file: Path) -> None:
+    """Refuse a file of the user's in which a key occurs twice, or is no text.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file and the line.
+    """
+
+    def pairs(found: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in found]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(f"{file}: the key {twice[0][:100]!r} occurs twice; remove one")
+
+    try:
+        json.loads(file.read_bytes(), object_pairs_hook=pairs)
+    except InputError:
+        raise
+    except (OSError, ValueError, RecursionError):  # it is no JSON, as hardly any is
+        read_yaml(file)
 
 
 def results_folder(run: Any) -> str:
