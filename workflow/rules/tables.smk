@@ -35,7 +35,7 @@ rule gather_checkpoints:
         checkpoints=gathered_checkpoints,
     shell:
         'python "$SCRIPTS/gather_checkpoints.py" --folder {params.folder:q} --model {wildcards.model:q}'
-        " --role {params.role} --layers {params.layers} --estimator {wildcards.estimator:q}"
+        " --role {params.role:q} --layers {params.layers:q} --estimator {wildcards.estimator:q}"
         " --checkpoints {params.checkpoints:q} --output {output:q} --log {log:q}"
 
 
