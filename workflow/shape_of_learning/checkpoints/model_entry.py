@@ -63,8 +63,13 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     Raises
     ------
     InputError
-        If it does not state layers and width.
+        If it does not state layers and width, or states that weights are quantised.
     """
+    if config.get("quantization_config") is not None:
+        raise InputError(
+            f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
+            "not those that were trained; name the repository and revision of the full weights"
+        )
     width = _stated(config, WIDTH_KEYS, where)
     layers = _stated(config, LAYER_KEYS, where)
     return Shape(role_of(config) or "", layers, width, _last_width(config, width))
@@ -111,7 +116,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     path = folder / CONFIGURATION
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
         raise InputError(f"{path} is missing or no JSON object, so {folder} is no checkpoint")

@@ -140,8 +140,8 @@ class SampleRun:
         Raises
         ------
         InputError
-            If the checkpoint is not of that shape, the windows are longer than the model's context, memory
-            is too small, or the checkpoint cannot be loaded.
+            If the checkpoint is not of that shape, the windows are longer than the model's context or have
+            tokens that it does not know, memory is too small, or the checkpoint cannot be loaded.
         """
         name, entry = str(checkpoint), Shape(**shape)
         refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
@@ -162,6 +162,15 @@ class SampleRun:
             raise InputError(
                 f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
                 "lower `sampling.window_characters`"
+            )
+        highest, known = (
+            max(window.ids.max(initial=0) for window in tokenised),
+            forward.vocabulary(),
+        )
+        if known is not None and highest >= known:
+            raise InputError(
+                f"the tokenizer in {checkpoint} gives token {highest}, but the model there has embeddings "
+                f"for {known} tokens; name the repository of its own tokenizer under `tokenizer` in the entry"
             )
         return SampleRun(
             forward,

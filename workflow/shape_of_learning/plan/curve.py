@@ -1,5 +1,6 @@
 """A model's checkpoints as the Hub has them: pinned to commits, and judged."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,13 +113,14 @@ def _as_listed(model: Model, unresolved: str = "") -> Curve:
 
 
 def _refuse_if_unknown(model: Model, lock_file: Path, error: UnreachableError) -> None:
+    reason = re.sub(r"^model `[^`]*`: ", "", str(error))  # each sentence names its model once
     if model.offered is not None:
         raise InputError(
-            f"model `{model.name}`: its steps are chosen among those that the Hub offers, but {error}; "
+            f"model `{model.name}`: its steps are chosen among those that the Hub offers, but {reason}; "
             f"restore {lock_file}, or list the steps"
         ) from error
     if not model.shape.is_whole():
         raise InputError(
-            f"model `{model.name}`: its config.json on the Hub says what the entry does not, but {error}; "
+            f"model `{model.name}`: its config.json on the Hub says what the entry does not, but {reason}; "
             f"restore {lock_file}, or state `role`, `layers` and `hidden_size`"
         ) from error

@@ -76,9 +76,10 @@ def models_of_figures(
             _refuse_equal_labels(figure, [models[name] for name in names])
             drawn[figure] = tuple(names)
             continue
-        asked = (
-            "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
-        )
+        if listed == []:
+            notices.append(f"{figure} is left out: key `figures.{figure}` is an empty list")
+            continue
+        asked = "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed)
         kind = " with training steps" if specification.needs_training_steps else ""
         notices.append(
             f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
@@ -106,9 +107,12 @@ def models_of_tables(
     """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
     written = {}
     for table in tables:
-        names = _present(wanted.get(table, "all"), models)
+        listed = wanted.get(table, "all")
+        names = _present(listed, models)
         if names := [name for name in names if models[name].table_1 is not None]:
             written[table] = tuple(names)
+        elif listed == []:
+            notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
         else:
             notices.append(
                 f"{table} is left out: no model of this configuration has a `table_1` entry"
