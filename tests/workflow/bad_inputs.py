@@ -1,7 +1,7 @@
 """The table of bad inputs: what is given, when it is refused, and what the sentence says.
 
-A case is a row of one of the tables below. `CONFIGURATIONS` and `MODELS` are refused as they are read, `PLANS` while
-the run is planned, all of them by ``snakemake``; `JOBS` by the script of a rule, within its job.
+A case is a row of one of the tables below. `CONFIGURATIONS` and `MODELS` are refused as they are read,
+`PLANS` while the run is planned, all of them by ``snakemake``; `JOBS` by the script of a rule, within its job.
 """
 
 import json
@@ -83,7 +83,6 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     ),
     "more than a machine has": ("sampling: {windows: 1e30}", "is not of type 'integer'"),
     "far too large": (f"seed: {'9' * 30}", "is greater than the maximum"),
-    "thousands of digits": (f"seed: {'9' * 5000}", "not a valid"),
     "infinity": ("sampling: {windows: .inf}", "inf is not of type 'integer'"),
     "no number at all": ("sampling: {windows: .nan}", "nan is not of type 'integer'"),
     "list for a section": ("sampling: [8]", "`sampling`: [8] is not of type 'object'"),
@@ -214,8 +213,9 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
 MODEL = "mine: {repository: a/b, "
 CHECKPOINT = "mine: {repository: a/b, training: {checkpoints: [{step: 1, "
 RECIPE = (
-    "mine: {role: decoder, layers: 2, hidden_size: 8, pretraining: {architecture: gpt_neox, attention_heads: 2, "
-    "vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, warmup_steps: 0, last_step: 1, threads: 1"
+    "mine: {role: decoder, layers: 2, hidden_size: 8, pretraining: {architecture: gpt_neox, "
+    "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
+    "warmup_steps: 0, last_step: 1, threads: 1"
 )
 # Name -> content of config/models/mine.yaml, of whose models `mine` is wanted, and the sentence.
 MODELS: dict[str, tuple[bytes | str, str]] = {
@@ -323,7 +323,8 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
     "path nowhere": ("mine: {path: nowhere}", "there is no config.json"),
     "path empty": ('mine: {path: ""}', "`path` must be a folder"),
     "path with a null": ('mine: {path: "a\\0b"}', "`path` must be a folder"),
-    "very long path": (f"mine: {{path: {'p' * 5000}}}", "there is no config.json"),
+    "very long path": (f"mine: {{path: {'p' * 5000}}}", "`path` must be a folder"),
+    "long path": (f"mine: {{path: {'p' * 900}}}", "there is no config.json"),
     "path with steps": (
         "mine: {path: x, training: {checkpoints: [{step: 1, revision: a}]}}",
         "`training` needs `repository`",
@@ -381,6 +382,10 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
     "recipe without its width": (
         RECIPE.replace("hidden_size: 8, ", "") + "}}",
         "key `hidden_size` is missing; add it",
+    ),
+    "thousands of digits": (
+        f"{MODEL}layers: {'9' * 5000}}}",
+        "mine.yaml is not valid YAML in UTF-8",
     ),
     # files
     "model twice in one file": (
@@ -478,17 +483,17 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "figure that is an empty list": (
         {"case.yaml": {"figures": {"figure_1": []}}},
         ("figure_1",),
-        "figure_1 is left out: key `figures.figure_1` is an empty list",
+        "key `figures.figure_1` is an empty list; correct key `models` or",
     ),
     "table that is an empty list": (
         {"case.yaml": {"figures": {"table_1": []}}},
         ("table_1",),
-        "table_1 is left out: key `figures.table_1` is an empty list",
+        "key `figures.table_1` is an empty list; correct key `models` or",
     ),
     "figure without its models": (
         {"case.yaml": {"figures": {"figure_2": ["gpt2"]}}},
         ("figure_2",),
-        "figure_2 is left out: key `models` names none of what it draws (`gpt2` with training steps)",
+        "none of what it draws (`gpt2` with training steps); correct key `models`",
     ),
     "receipt of another corpus": (
         {"results/corpus/python_topics/source.json": b"{"},
@@ -571,7 +576,11 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         (),
         "or list the steps",
     ),
-    "resolving offline": (ON_HUB, ("resolve",), "HF_HUB_OFFLINE forbids to ask for it"),
+    "resolving offline": (
+        ON_HUB,
+        ("resolve",),
+        "ERROR: model `mine`: `a/b` at revision `main` has nothing",
+    ),
 }
 
 SHAPE = {"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32}
@@ -666,8 +675,8 @@ DRAW = (
     ),
 )
 COLUMNS = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value"
-# Of a folder `weights` with a model that runs, and of `text.txt`: name -> the changes (a mapping changes keys of
-# JSON, bytes replace a file, None removes it), the script and its arguments, and the sentence.
+# Of a folder `weights` with a model that runs, and of `text.txt`: name -> the changes (a mapping changes keys
+# of JSON, bytes replace a file, None removes it), the script and its arguments, and the sentence.
 JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "tokens that the model does not know": (
         {"weights": {"vocab_size": 200}},
@@ -681,6 +690,19 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     ),
     "heads that do not divide the width of a model": (
         {"weights/config.json": {"num_attention_heads": 5}},
+        _dump(),
+        "the checkpoint in weights cannot be loaded (",
+    ),
+    "more rotated dimensions than there are": (
+        {
+            "weights/config.json": {
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 10000.0,
+                    "partial_rotary_factor": 3.0,
+                }
+            }
+        },
         _dump(),
         "the model does not run",
     ),
@@ -761,11 +783,6 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "a vocabulary without room for bytes": ({}, _pretrain(vocabulary=200), "make it at least 257"),
     "a recipe whose heads do not divide": ({}, _pretrain(hidden_size=9), "make it a multiple"),
     "an export that is none": ({"corpus": b"plain words"}, _clean("mediawiki"), "corpus"),
-    "an export cut short": (
-        {"corpus": b"<mediawiki><page><title>a</title><revision><text>x"},
-        _clean("mediawiki"),
-        "corpus",
-    ),
     "no corpus": ({}, _clean("text"), "corpus"),
     "an empty corpus": ({"corpus": b""}, _clean("text"), "corpus"),
     "a lock that is not there": (
@@ -800,7 +817,7 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "a table of another model": (
         {"table.csv": f"{COLUMNS}\nother,decoder,main,,,0,0,anisotropy,0,9,9,0.5\n".encode()},
         DRAW,
-        "`mine`",
+        "table.csv has no model 'mine'",
     ),
 }
 # Name -> the source, and the sentence.
@@ -809,7 +826,6 @@ FETCHED: dict[str, tuple[Mapping[str, object], str]] = {
     "a corpus of another hash": ({"urls": ["text.txt"], "sha256": "0" * 64}, "sha256"),
     "a corpus of another size": ({"urls": ["text.txt"], "bytes": 3}, "bytes"),
     "a corpus by an unknown protocol": ({"urls": ["gopher://x/y"]}, "gopher"),
-    "an archive that is none": ({"urls": ["text.txt"], "member": "a"}, "text.txt"),
 }
 VARIABLES = {name: _fetched(source) for name, (source, _) in FETCHED.items()}
 

@@ -69,7 +69,7 @@ def test_it_is_refused_in_one_sentence(case, forked, weights, tmp_path):
     variables = {"HF_HOME": str(tmp_path / ".cache")}
     if case.when == JOB:
         shutil.copytree(weights, tmp_path / "weights")
-        (tmp_path / "text.txt").write_text("the shape of what a model learns, in words. " * 20)
+        (tmp_path / "text.txt").write_text("the shape of what a model learns, in words. " * 40)
         script, *given = case.arguments
         arguments = [str(SCRIPTS / script), *given, "--log=log"]
         variables |= VARIABLES.get(case.name, {})

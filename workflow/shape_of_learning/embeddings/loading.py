@@ -57,7 +57,7 @@ def load_model(
     """
     import transformers
 
-    config = _read(transformers.AutoConfig, folder)
+    config = read_config(folder)
     if beside and device.type == "cpu":
         weights = weight_bytes(transformers.AutoModel, config, precision)
         require_memory(
@@ -84,6 +84,13 @@ def load_model(
     _refuse(folder, missing)
     model, device = _placed(model, folder, device, spread)
     return model, None, device
+
+
+def read_config(folder: Path) -> "PretrainedConfig":
+    """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
+    import transformers
+
+    return _read(transformers.AutoConfig, folder)
 
 
 def _load(

@@ -28,6 +28,7 @@ from shape_of_learning.embeddings.cross_entropy import (
     next_tokens,
 )
 from shape_of_learning.embeddings.forward_pass import ComputedWindowBatch, ForwardPass
+from shape_of_learning.embeddings.loading import read_config
 from shape_of_learning.embeddings.memory import memory_is_exhausted
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.embeddings.window_batch_size import automatic_window_batch_size
@@ -146,6 +147,7 @@ class SampleRun:
         name, entry = str(checkpoint), Shape(**shape)
         refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
+        read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
         tokenised = tokenise(tokenizer, windows)
         tokens = sum(len(window.ids) for window in tokenised)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.schema import shown
 from shape_of_learning.plan.yaml_file import read_yaml, refuse_what_grows
 
 # What is in results/, so that no run may be called so.
@@ -78,10 +79,10 @@ def results_folder(run: Any) -> str:
     """
     if run is None:
         return "results"
-    if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run):
+    if not isinstance(run, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run):
         raise InputError(
-            f"configuration key `run` is {run!r}, but names a folder in results/: use letters, "
-            "digits, `.`, `_` and `-`, begin with a letter or digit, and put a number in quotes"
+            f"configuration key `run` is {shown(run)}, but names a folder in results/: use up to 100 "
+            "letters, digits, `.`, `_` and `-`, begin with a letter or digit, and put a number in quotes"
         )
     if run.casefold() in FOLDERS:
         raise InputError(

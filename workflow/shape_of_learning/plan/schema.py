@@ -23,7 +23,7 @@ def _pattern(
 ) -> Iterator[ValidationError]:
     """Let `$` be the very end, as JSON schema has it: Python's also stands before a last line break."""
     if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
-        yield ValidationError(f"{_shown(instance)} is not of the form that is asked for")
+        yield ValidationError(f"{shown(instance)} is not of the form that is asked for")
 
 
 _CHECKER = Draft202012Validator.TYPE_CHECKER.redefine_many(
@@ -71,7 +71,7 @@ def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> Inpu
     return InputError(f"{where}: unknown {kind} `{_cut(str(name))}`; {hint}")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as it is shown in a sentence: on one line, and not in pages."""
     return _cut(repr(value))
 
@@ -94,7 +94,7 @@ def _sentence(error: ValidationError) -> str:
         missing = [name for name in error.validator_value if name not in error.instance]
         return f"key `{'.'.join(filter(None, [key, missing[0]]))}` is missing; add it"
     if error.validator in ("anyOf", "pattern") and "description" in error.schema:
-        return f"`{key}` must be {error.schema['description']}, but is {_shown(error.instance)}"
+        return f"`{key}` must be {error.schema['description']}, but is {shown(error.instance)}"
     if error.validator == "dependentRequired":
         name, needs = next(
             (name, needs)
@@ -110,18 +110,18 @@ def _sentence(error: ValidationError) -> str:
         return f"{f'`{key}`' if key else 'the entry'} needs {number} of {choices}"
     if error.validator == "enum":
         allowed = ", ".join(f"`{choice}`" for choice in error.validator_value)
-        return f"`{key}` is {_shown(error.instance)}, but must be one of {allowed}"
+        return f"`{key}` is {shown(error.instance)}, but must be one of {allowed}"
     named = f"`{key}`: " if key else ""
     if error.validator == "type":
         kinds = [kinds] if isinstance(kinds := error.validator_value, str) else kinds
         types = " or ".join(f"'{kind}'" for kind in kinds)
-        return f"{named}{_shown(error.instance)} is not of type {types}; {_remedy(error)}"
+        return f"{named}{shown(error.instance)} is not of type {types}; {_remedy(error)}"
     if error.validator == "uniqueItems":
         twice = next(each for each in error.instance if error.instance.count(each) > 1)
-        return f"{named}{_shown(twice)} is listed twice; remove one"
+        return f"{named}{shown(twice)} is listed twice; remove one"
     if error.validator == "minItems" and not error.instance:
         return f"{named}the list is empty; name at least one"
-    message = error.message.replace(repr(error.instance), _shown(error.instance))
+    message = error.message.replace(repr(error.instance), shown(error.instance))
     return f"{named}{_cut_sentence(message)}; see config/README.md"
 
 
