@@ -5,7 +5,14 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.hub.retries import FIRST_PAUSE, LONGEST_TRYING, TRIES, may_pass, with_retries
+from shape_of_learning.hub.retries import (
+    FIRST_PAUSE,
+    LONGEST_TRYING,
+    SILENT_TRIES,
+    TRIES,
+    may_pass,
+    with_retries,
+)
 
 
 def answered(status: int, **headers: str) -> HfHubHTTPError:
@@ -92,6 +99,13 @@ def test_pauses_that_a_server_asks_for_again_and_again_end(monkeypatch):
     with pytest.raises(HfHubHTTPError):
         with_retries(Failing(*[answered(429, Retry_After="250")] * 100))
     assert 0 < now[0] <= LONGEST_TRYING
+
+
+def test_silence_is_waited_for_twice(pauses):
+    attempt = Failing(*[httpx2.ReadTimeout("nothing")] * 100)
+    with pytest.raises(httpx2.ReadTimeout):
+        with_retries(attempt)
+    assert attempt.calls == SILENT_TRIES == 2
 
 
 def test_a_network_that_is_not_there_is_not_waited_for(pauses):

@@ -1,7 +1,8 @@
 """The table of bad inputs: what is given, when it is refused, and what the sentence says.
 
 A case is a row of one of the tables below. `CONFIGURATIONS` and `MODELS` are refused as they are read,
-`PLANS` while the run is planned, all of them by ``snakemake``; `JOBS` by the script of a rule, within its job.
+`PLANS` while the run is planned, all of them by ``snakemake``; `JOBS` and `FETCHED` by the script of a rule,
+within its job.
 """
 
 import json
@@ -138,6 +139,10 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     # names of folders
     "run above the folder": ("run: ..", RUN),
     "run in a folder": ("run: a/b", RUN),
+    "hidden run": ("run: .hidden", RUN),
+    "run with a blank": ("run: a b", RUN),
+    "run that is true": ("run: true", RUN),
+    "run in other letters": ("run: Tables", "results/Tables is there for something else"),
     "run as a command": ("run: x$(touch F)", RUN),
     "run with a line break": ('run: "a\\n"', RUN),
     "run as a number": ("run: 3", RUN),
@@ -196,6 +201,23 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "settings of an unknown measure": (
         "measurement: {parameters: {x: {}}}",
         "unknown estimator `x`",
+    ),
+    "a first token that is neither": (
+        "measurement: {first_token: 'no'}",
+        "must be one of `keep`, `drop`",
+    ),
+    "setting below its range": (
+        "measurement: {parameters: {mom: {k: 1}}}",
+        "`measurement.parameters.mom.k` is 1",
+    ),
+    "figure of nothing": ("figures: {figure_1: }", "`figures.figure_1` must be `all` or a list"),
+    "fewer vectors than neighbours": (
+        "measurement: {batch_vectors: 100}",
+        "`measurement.batch_vectors` is 100",
+    ),
+    "nearly a source": (
+        "corpus: {source: enwik9}",
+        "unknown source `enwik9`; did you mean `enwik8`?",
     ),
     # files
     "tabs": (b"sampling:\n\twindows: 8\n", "not valid JSON or YAML"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import tiny_runs
 from bad_inputs import JOB, VARIABLES, Case, cases
 from checkouts import REPOSITORY
 from forking import Forks, forks
@@ -97,3 +98,45 @@ def test_it_is_refused_in_one_sentence(case, forked, weights, tmp_path):
     assert 'File "' not in said
     assert lines[-1] == sentence, "it is the last word"
     assert everything(tmp_path) == before
+
+
+def refused(checkout, changes: dict, *arguments: str) -> str:
+    """What the real command prints in a real run, which fails."""
+    checkout.write("changes.yaml", changes)
+    return checkout.snakemake(
+        "--configfile",
+        "config/demo.yaml",
+        "changes.yaml",
+        "--cores",
+        "1",
+        *arguments,
+        succeeds=False,
+    )
+
+
+def test_a_corpus_with_a_wrong_hash_is_refused(checkout):
+    text = checkout.folder / "mine.txt"
+    text.write_text("some words\n" * 1000)
+    source = {"urls": [str(text)], "format": "text", "sha256": "0" * 64}
+    said = refused(checkout, {"corpus": {"source": "mine", "sources": {"mine": source}}})
+    assert "sha256" in said.lower()
+    assert "mine" in said
+    assert "Traceback" not in said
+    assert not list((checkout.folder / "resources").rglob("mine*"))
+
+
+def test_a_corpus_too_small_for_the_windows_is_refused(checkout):
+    text = checkout.folder / "mine.txt"
+    text.write_text("some words\n" * 1000)
+    source = {"urls": [str(text)], "format": "text"}
+    checkout.write("config/models/mine.yaml", {"mine": tiny_runs.MODEL})
+    changes = {
+        "models": ["mine"],
+        "corpus": {"source": "mine", "sources": {"mine": source}},
+        "figures": {"figure_2": ["mine"], "figure_3": ["mine"]},
+    }
+    said = refused(checkout, changes)
+    assert "sampling.windows" in said
+    assert "Traceback" not in said
+    assert not (checkout.folder / "results/embeddings").exists()
+    assert not checkout.partial_files()

@@ -19,7 +19,7 @@ from huggingface_hub.utils import hf_raise_for_status
 from shape_of_learning.errors import InputError
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; the client would wait for ever
-ANSWER_SECONDS = 60.0  # for a whole answer, all pages of a listing together
+ANSWER_SECONDS = 45.0  # for a whole answer, all pages of a listing together
 ANSWER_BYTES = (
     32_000_000  # of the same; the longest real ones, of thousands of files, have a few million
 )

@@ -19,6 +19,7 @@ from shape_of_learning.hub.hub_client import may_pass_by_itself
 logger = logging.getLogger(__name__)
 
 TRIES = 6
+SILENT_TRIES = 2  # where there is no answer at all, for which each try has waited long
 FIRST_PAUSE = 1.0  # seconds, doubled from try to try: half a minute in all
 LONGEST_PAUSE = 300.0  # seconds; the Hub counts requests in windows of five minutes
 LONGEST_TRYING = 600.0  # seconds from the first failure on, pauses included
@@ -56,7 +57,7 @@ def seconds_left() -> float:
 
 
 def with_retries(attempt: Callable[[], Result]) -> Result:
-    """Try until it succeeds, or fails for good, or has failed :data:`TRIES` times.
+    """Try until it succeeds, or fails for good, or has failed :data:`TRIES` times, or twice in silence.
 
     Parameters
     ----------
@@ -78,13 +79,15 @@ def with_retries(attempt: Callable[[], Result]) -> Result:
             pause = _asked_pause(error)
             if pause is None:
                 pause = FIRST_PAUSE * 2 ** (failures - 1)
+            is_silent = isinstance(_cause(error), httpx2.TimeoutException)
+            tries = SILENT_TRIES if is_silent else TRIES
             is_late = pause > LONGEST_PAUSE or time.monotonic() + pause > ends
-            if not may_pass(error) or failures >= TRIES or is_late:
+            if not may_pass(error) or failures >= tries or is_late:
                 raise
             logger.log(
                 logging.WARNING if pause >= SAID_PAUSE else logging.INFO,
                 "%s; try %d of %d in %.1f s",
-                *(" ".join(str(error).split()) or type(error).__name__, failures + 1, TRIES, pause),
+                *(" ".join(str(error).split()) or type(error).__name__, failures + 1, tries, pause),
             )
             time.sleep(pause)
 
