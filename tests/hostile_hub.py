@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -97,6 +98,14 @@ def _lie(to: _Handler, factor: float) -> None:
 def _endless(to: _Handler, body: bytes, host: str = "") -> None:
     own = f"http://{to.headers['Host']}"
     to.answer(body, Link=f'<{host or own}{to.path}>; rel="next"')
+
+
+def _file(to: _Handler, size: int, send: Callable[[_Handler], None]) -> None:
+    """What is said of a file before it is sent, and then the file."""
+    if to.command == "HEAD":
+        to.answer(b"", Content_Length=str(size), ETag='"x"', X_Repo_Commit=COMMIT)
+    else:
+        send(to)
 
 
 def _huge(to: _Handler) -> None:
@@ -224,6 +233,8 @@ ATTACKS: dict[str, Callable[[_Handler], None]] = {
     "endless": partial(_endless, body=json.dumps(tree()).encode()),
     "next": lambda to: _endless(to, json.dumps(tree()).encode(), to.elsewhere),
     "elsewhere": _elsewhere,
+    "dripfile": partial(_file, size=9999, send=ANYWHERE["drip"][0]),
+    "hugefile": partial(_file, size=7, send=_huge),
     **{name: _just(body) for name, (body, _) in REFUSED.items()},
 }
 # Repository -> what the sentence says.
@@ -234,6 +245,8 @@ EXPECTED: dict[str, str] = {
     "tree-endless": NO_ANSWER,
     "tree-next": NO_ANSWER,
     **{name: said for name, (_, said) in REFUSED.items()},
+    "config-dripfile": "bytes in 1 s",
+    "config-hugefile": "sends more than 1,000,000 bytes",
 }
 
 
@@ -275,10 +288,13 @@ def _attack_all() -> None:
 
     from shape_of_learning.checkpoints.lock import LockedRevision
     from shape_of_learning.checkpoints.resolution import listed_shape, resolve
-    from shape_of_learning.hub import listing, retries
+    from shape_of_learning.hub import hub_client, listing, retries
+    from shape_of_learning.hub.hub_file import take_file
+    from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 
     # Nobody is spared by waiting here: all bounds are a fraction of what they are.
     listing.ANSWER_SECONDS = 3.0
+    hub_client.SLOW_SECONDS = 1.0
     sleep = time.sleep
     time.sleep = lambda seconds: sleep(seconds / 100)
     retries.TRIES = 2
@@ -288,6 +304,12 @@ def _attack_all() -> None:
         revision = "other" if name.startswith("info-") else "main"
         wanted = LockedRevision(f"attack/{name}", revision)
         try:
+            if name.endswith(("dripfile", "hugefile")):
+                with tempfile.TemporaryDirectory() as folder:
+                    whence = RemoteRevision(wanted.repository, "main", COMMIT, {})
+                    file = RemoteFile("config.json", 9999, None, "c" * 40)
+                    target = Path(folder, "config.json")
+                    take_file(whence, file, target, kept=Path(folder, "kept"), where="model `m`")
             found, _ = resolve({"x": wanted}, where="model `m`")
             said, kind = str(listed_shape(found["x"], where="model `m`")), ""
         except Exception as error:

@@ -114,7 +114,7 @@ class _BoundedStream(httpx2.SyncByteStream):
             arrived += len(piece)
             if left < 0:
                 raise LimitError(f"{self._host} sends more than {_budget.most:,.0f} bytes")
-            if time.monotonic() - begun > SLOW_SECONDS:
+            if not _budget.is_question and time.monotonic() - begun > SLOW_SECONDS:
                 if arrived < SLOWEST_DOWNLOAD * SLOW_SECONDS:
                     raise LimitError(f"{self._host} sent {arrived:,} bytes in {SLOW_SECONDS:.0f} s")
                 begun, arrived = time.monotonic(), 0

@@ -76,15 +76,19 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
         wanted = f"`{repository}` at revision `{revision}`"
         if isinstance(error, UnreachableError):
             raise UnreachableError(f"{where}: {error}") from error
-        if isinstance(error, InputError) and not isinstance(error, LimitError):
+        if isinstance(error, LimitError):
+            raise InputError(
+                f"{where}: {wanted} is given up, since {error}; run again later, or set HF_ENDPOINT to "
+                "another server of the same files"
+            ) from error
+        if isinstance(error, InputError):
             raise
         if isinstance(error, UnicodeEncodeError):
             raise InputError(
                 f"{where}: the Hugging Face token holds characters that no token has; correct HF_TOKEN"
             ) from None
-        said = f" ({error})" if isinstance(error, LimitError) else ""
         raise InputError(
-            f"{where}: {shown_endpoint()} answers for {wanted} what is no answer of a Hub{said}; check "
+            f"{where}: {shown_endpoint()} answers for {wanted} what is no answer of a Hub; check "
             "HF_ENDPOINT, and whether the network wants a login first"
         ) from error
 
