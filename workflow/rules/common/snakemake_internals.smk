@@ -54,7 +54,7 @@ def path_variable(name):
 
 def configuration_files():
     """The files of `--configfile` and of `configfile:`, which Snakemake has merged into `config`."""
-    return [Path(file) for file in workflow.configfiles]
+    return [Path(str(file)) for file in workflow.configfiles]
 
 
 def at_start(*functions):

@@ -51,6 +51,8 @@ def check_configuration_file(file: Path) -> None:
         if twice := [name for name in names if names.count(name) > 1]:
             raise InputError(f"{file}: the key {twice[0][:100]!r} occurs twice; remove one")
 
+    if not file.is_file():  # a pipe, which Snakemake has emptied, or a file of another repository
+        return
     try:
         json.loads(file.read_bytes(), object_pairs_hook=pairs)
     except InputError:

@@ -1,6 +1,6 @@
 """YAML files, read so that nothing in them is silently lost."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,25 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class _Loader(_Base):
     """Refuses a key that a mapping has twice, of which YAML keeps the last, and keys that are no text."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        if isinstance(node, yaml.MappingNode):
-            seen = set()
-            for key, _ in node.value:
-                if key.tag == "tag:yaml.org,2002:merge":
-                    continue
-                if key.tag != "tag:yaml.org,2002:str":
-                    name = (
-                        repr(key.value) if isinstance(key, yaml.ScalarNode) else "a list or mapping"
-                    )
-                    raise _at(key, f"the key {name[:100]} is no text; put it in quotes")
-                if key.value in seen:
-                    raise _at(key, f"the key {key.value[:100]!r} occurs twice; remove one")
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
+    def flatten_mapping(self, node: Any) -> None:
+        """Merge what ``<<`` names; called before a mapping is made, and once more for each that names it."""
+        if not hasattr(node, "has_been_checked"):
+            _check_keys(node)
+            node.has_been_checked = True
+        super().flatten_mapping(node)
+
+
+def _check_keys(node: Any) -> None:
+    seen = set()
+    for key, _ in node.value:
+        if key.tag == "tag:yaml.org,2002:merge":
+            continue
+        if key.tag != "tag:yaml.org,2002:str":
+            name = repr(key.value) if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+            raise _at(key, f"the key {name[:100]} is no text; put it in quotes")
+        if key.value in seen:
+            raise _at(key, f"the key {key.value[:100]!r} occurs twice; remove one")
+        seen.add(key.value)
 
 
 class _RefusedError(Exception):
