@@ -849,7 +849,16 @@ FETCHED: dict[str, tuple[Mapping[str, object], str]] = {
     "a corpus of another size": ({"urls": ["text.txt"], "bytes": 3}, "bytes"),
     "a corpus by an unknown protocol": ({"urls": ["gopher://x/y"]}, "gopher"),
 }
-VARIABLES = {name: _fetched(source) for name, (source, _) in FETCHED.items()}
+ENDPOINTS = {
+    "an endpoint that is no address": "hub",
+    "an endpoint of files": "file:///etc",
+    "half an endpoint": "http://[::1",
+    "an endpoint of no port": "http://hub:words",
+}
+VARIABLES = {
+    **{name: _fetched(source) for name, (source, _) in FETCHED.items()},
+    **{name: {"HF_ENDPOINT": address} for name, address in ENDPOINTS.items()},
+}
 
 
 def cases() -> list[Case]:
@@ -867,6 +876,7 @@ def cases() -> list[Case]:
         Case(name, said, PLANNING, files, arguments)
         for name, (files, arguments, said) in PLANS.items()
     ]
+    rows += [Case(name, "the variable HF_ENDPOINT is no address", READING) for name in ENDPOINTS]
     rows += [
         Case(name, said, JOB, changes, arguments)
         for name, (changes, arguments, said) in JOBS.items()

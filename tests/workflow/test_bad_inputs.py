@@ -67,13 +67,12 @@ def test_there_are_enough_and_each_has_a_name_of_its_own():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.when}: {case.name}")
 def test_it_is_refused_in_one_sentence(case, forked, weights, tmp_path):
-    variables = {"HF_HOME": str(tmp_path / ".cache")}
+    variables = {"HF_HOME": str(tmp_path / ".cache"), **VARIABLES.get(case.name, {})}
     if case.when == JOB:
         shutil.copytree(weights, tmp_path / "weights")
         (tmp_path / "text.txt").write_text("the shape of what a model learns, in words. " * 40)
         script, *given = case.arguments
         arguments = [str(SCRIPTS / script), *given, "--log=log"]
-        variables |= VARIABLES.get(case.name, {})
     else:
         configured = ["--configfile", str(REPOSITORY / "config/demo.yaml")]
         if "case.yaml" in case.files:

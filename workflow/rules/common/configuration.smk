@@ -11,7 +11,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.gates import Gates, has_hub_token
+from shape_of_learning.plan.gates import Gates, check_endpoint, has_hub_token
 from shape_of_learning.plan.merging import check_configuration_file, results_folder, with_defaults
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
@@ -54,6 +54,7 @@ MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
 # Snakemake has read them, and kept the last of keys that are there twice.
 for file in configuration_files():
     at_the_door(check_configuration_file, file)
+at_the_door(check_endpoint)
 PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
 CONFIGURATION = at_the_door(
     read_configuration,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
 from shape_of_learning.errors import InputError, UnreachableError
@@ -20,6 +21,25 @@ def has_hub_token() -> bool:
         return any(variables) or bool(file.read_bytes().strip())
     except OSError:
         return False
+
+
+def check_endpoint() -> None:
+    """Refuse a variable ``HF_ENDPOINT`` that is no address, with which the client cannot even be imported.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        parts = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise InputError(
+            "the variable HF_ENDPOINT is no address of a server; unset it, or set it to one such as "
+            "https://huggingface.co"
+        )
 
 
 class Gates:
