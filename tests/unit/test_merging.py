@@ -40,14 +40,6 @@ def test_a_run_has_a_folder_in_results():
     assert results_folder("large-1.b") == "results/large-1.b"
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "a/b", "", ".hidden", "figures", "Tables", "a b", "x$(touch F)", 3, True, "a\n"]
-)
-def test_a_run_cannot_be_called_otherwise(name):
-    with pytest.raises(InputError, match="`run`"):
-        results_folder(name)
-
-
 RECEIPT = {"size": 10, "sha256": "ab", "git_blob": "cd", "distinct_bytes": 5}
 
 

@@ -21,3 +21,11 @@ def real_text() -> Path:
     if not REAL_TEXT.exists():
         pytest.skip(f"the real text {REAL_TEXT} is not on this machine")
     return REAL_TEXT
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many bad inputs were refused as they should be."""
+    reports = terminalreporter.stats.get("passed", [])
+    refused = [each for each in reports if "test_it_is_refused_in_one_sentence[" in each.nodeid]
+    if refused:
+        terminalreporter.write_line(f"{len(refused)} bad inputs end in one sentence")

@@ -6,34 +6,19 @@ from pathlib import Path
 import pytest
 
 import tiny_runs
-from checkouts import REPOSITORY, check_out
+from checkouts import check_out
 from tiny_models import save_tiny_model
+from workflow_rules import workflow_rules
 
 HARD = "a \"b\" {c} 'd' $(touch F) ü"
-RULES = sorted((REPOSITORY / "workflow").rglob("*.smk"))
-TEXTS = r"\{(?:wildcards|params|input|output|log)\b[^{}]*\}"
-# Whole numbers, or one of a few words, by the schemas or the wildcard's pattern.
-HARMLESS = {
-    "{params.alphabet_size}",
-    "{params.batch_vectors}",
-    "{params.format}",
-    "{params.layers}",
-    "{params.neighbours}",
-    "{params.part}",
-    "{params.policy}",
-    "{params.role}",
-    "{params.seed}",
-    "{wildcards.layer}",
-}
 
 
-@pytest.mark.parametrize("file", RULES, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_every_text_that_reaches_a_shell_is_quoted(file):
-    commands = re.findall(
-        r"^    shell:\n(.*?)(?=^\S|\Z)", file.read_text(), re.MULTILINE | re.DOTALL
-    )
-    bare = {text for command in commands for text in re.findall(TEXTS, command)} - HARMLESS
-    assert not {text for text in bare if not text.endswith(":q}")}
+@pytest.mark.parametrize("rule", workflow_rules(), ids=lambda rule: rule.name)
+def test_all_that_is_filled_into_a_command_is_quoted(rule):
+    assert rule.action == "shell"
+    filled = re.findall(r"(?<!\{)\{([^{}]+)\}(?!\})", rule.command)
+    assert filled
+    assert [field for field in filled if not field.endswith(":q")] == []
 
 
 def test_a_run_in_a_hard_place_with_hard_names(tmp_path):

@@ -152,6 +152,6 @@ def test_waiting_for_the_hub_is_said(checkout, endpoint):
     proxy = Proxy(endpoint, failing={"refs": 1}, status=429, retry_after="12")
     with proxied(proxy) as address:
         said = run(checkout, address, "resolve")
-    assert "model `tiny`: still asking, 10 s" in said
+    assert f"model `tiny`: waiting for {address}, 10 s" in said
     assert "answered 429" in said
     assert (checkout.folder / LOCK).exists()

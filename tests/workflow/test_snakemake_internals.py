@@ -22,6 +22,7 @@ print("limits resources:", limits_resources(), file=sys.stderr)
 print("gpus:", set_by_profile("made", "gpu"), file=sys.stderr)
 print("results:", path_variable("results"), file=sys.stderr)
 print("path:", own_path("<results>/x"), file=sys.stderr)
+print("configuration files:", *configuration_files(), file=sys.stderr)
 print("rules:", folder_that_asks(), file=sys.stderr)
 
 rule other:
@@ -79,6 +80,13 @@ def test_resources_of_the_command_line_are_seen(folder):
     )
     assert "limits resources: True" in said
     assert "gpus: 2" in said
+
+
+def test_files_of_the_configuration_are_known(folder):
+    for name in ("a.yaml", "b.yaml"):
+        folder.write(name, {"x": 1})
+    said = folder.snakemake("--cores", "1", "--dry-run", "--configfile", "a.yaml", "b.yaml")
+    assert f"configuration files: {folder.folder}/a.yaml {folder.folder}/b.yaml" in said
 
 
 def test_a_cluster_is_seen(folder):

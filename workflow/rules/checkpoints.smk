@@ -114,7 +114,7 @@ rule pretrain_model:
         "Pretraining {wildcards.model}"
     shell:
         'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model:q} {params.recipe:q}'
-        " --seed {params.seed} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
+        " --seed {params.seed:q} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
 
 
 rule judge_checkpoints:
@@ -140,4 +140,4 @@ rule judge_checkpoints:
         "Judging the checkpoints of {wildcards.model}"
     shell:
         'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model:q} --losses {params.folder:q} --tensors {params.tensors:q}'
-        " --checkpoints {params.checkpoints:q} --policy {params.policy} --output {output:q} --log {log:q}"
+        " --checkpoints {params.checkpoints:q} --policy {params.policy:q} --output {output:q} --log {log:q}"

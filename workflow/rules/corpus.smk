@@ -86,6 +86,6 @@ rule clean_corpus:
         "Cleaning the corpus {wildcards.source}"
     shell:
         'python "$SCRIPTS/clean_corpus.py" --input {params.raw:q} --receipt {input.source:q}'
-        " --format {params.format}"
-        " --alphabet-size {params.alphabet_size} {params.part} --processes {threads}"
+        " --format {params.format:q}"
+        " --alphabet-size {params.alphabet_size:q} {params.part:q} --processes {threads:q}"
         " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"

@@ -39,5 +39,5 @@ rule dump_embeddings:
     shell:
         'python "$SCRIPTS/dump_embeddings.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
         " --model {wildcards.model:q} --revision {wildcards.revision:q}"
-        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
+        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
         " --output {output.embeddings:q} --loss {output.loss:q} --log {log:q}"

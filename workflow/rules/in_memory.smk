@@ -51,6 +51,6 @@ rule measure_checkpoint:
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
         'python "$SCRIPTS/measure_checkpoint.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
         " --model {wildcards.model:q} --revision {wildcards.revision:q}"
-        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads}"
+        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
         " --measurement {params.measurement:q} --output {output.measurements:q}"
         " --left-out {output.left_out:q} --loss {output.loss:q} --log {log:q}"

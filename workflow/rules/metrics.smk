@@ -34,9 +34,9 @@ rule find_neighbours:
         science=science("find_neighbours"),
         neighbours=setting("measurement", "neighbours"),
     shell:
-        'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
-        " --model {wildcards.model:q} --selection {params.selection:q} --neighbours {params.neighbours}"
-        " --batch-vectors {params.batch_vectors} --protocol {params.sample:q}"
+        'python "$SCRIPTS/find_neighbours.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer:q}.h5'
+        " --model {wildcards.model:q} --selection {params.selection:q} --neighbours {params.neighbours:q}"
+        " --batch-vectors {params.batch_vectors:q} --protocol {params.sample:q}"
         " --output {output.distances:q} --log {log:q}"
 
 
@@ -61,8 +61,8 @@ rule find_spectra:
         **MEASUREMENT,
         science=science("find_spectra"),
     shell:
-        'python "$SCRIPTS/find_spectra.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer}.h5'
-        " --selection {params.selection:q} --batch-vectors {params.batch_vectors} --protocol {params.sample:q}"
+        'python "$SCRIPTS/find_spectra.py" --embeddings {input.embeddings:q}/layer_{wildcards.layer:q}.h5'
+        " --selection {params.selection:q} --batch-vectors {params.batch_vectors:q} --protocol {params.sample:q}"
         " --output {output.spectra:q} --log {log:q}"
 
 
@@ -91,6 +91,6 @@ rule measure:
         folder=measured_folder,
         layers=model_layers,
     shell:
-        'python "$SCRIPTS/measure.py" --folder {params.folder:q} --layers {params.layers}'
-        " --measure {params.measure:q} --selection {params.selection:q} --batch-vectors {params.batch_vectors}"
+        'python "$SCRIPTS/measure.py" --folder {params.folder:q} --layers {params.layers:q}'
+        " --measure {params.measure:q} --selection {params.selection:q} --batch-vectors {params.batch_vectors:q}"
         " --protocol {params.sample:q} --output {output.values:q} --left-out {output.left_out:q} --log {log:q}"

@@ -1,5 +1,6 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -369,7 +370,7 @@ def _scientific(number: float) -> str:
 
 # Of Table 1: the heading of each column for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
-    "model": ("Model", lambda label: label.replace("|", r"\|")),
+    "model": ("Model", lambda label: re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", label)),
     "layers": ("Layers", _whole),
     "hidden_size": ("Hidden size", _whole),
     "attention_heads": ("Attention heads", _whole),

@@ -13,11 +13,6 @@ UNREACHABLE = [] if is_main_process() else ["its lock is missing where a job run
 NEW_LOCKS = {}
 
 
-def say(line):
-    """Tell the user how planning goes on."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def lock_file(name):
     """Where the revisions of a model are pinned: beside the configuration of this working directory."""
     return f"config/locks/{name}.yaml"

@@ -7,13 +7,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.merging import results_folder, with_defaults
+from shape_of_learning.plan.gates import Gates, check_endpoint, has_hub_token
+from shape_of_learning.plan.merging import check_configuration_file, results_folder, with_defaults
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.script_arguments.settings import (
@@ -22,11 +21,9 @@ from shape_of_learning.script_arguments.settings import (
 )
 
 
-def has_hub_token():
-    """Whether gated models can be asked for: by a variable, or by a login of the Hugging Face client."""
-    home = os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface"))
-    file = Path(os.environ.get("HF_TOKEN_PATH", Path(home) / "token"))
-    return bool(os.environ.get("HF_TOKEN")) or file.exists()
+def fail(reason):
+    """End with one sentence: around any other exception Snakemake puts where it was raised."""
+    raise SystemExit(f"ERROR: {reason}") from None
 
 
 def at_the_door(function, *arguments, **options):
@@ -34,20 +31,42 @@ def at_the_door(function, *arguments, **options):
     try:
         return function(*arguments, **options)
     except InputError as error:
-        raise WorkflowError(str(error)) from None
+        fail(error)
+
+
+def say(line):
+    """Tell the user how planning goes on."""
+    print(line, file=sys.stderr, flush=True)
+
+
+GATES = Gates(say)
+CLOSED_MODELS = "SHAPE_OF_LEARNING_CLOSED_MODELS"
+
+
+def is_closed(model):
+    """Whether the Hub refuses a gated model; asked once, and by no job, which must plan what the run plans."""
+    closed = os.environ.get(CLOSED_MODELS, "").split() if not is_main_process() else None
+    return GATES.is_closed(model) if closed is None else model.name in closed
 
 
 # Entries of the working directory go before those that the workflow brings.
 MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
+# Snakemake has read them, and kept the last of keys that are there twice.
+for file in configuration_files():
+    at_the_door(check_configuration_file, file)
+at_the_door(check_endpoint)
 PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
 CONFIGURATION = at_the_door(
     read_configuration,
-    with_defaults(config, WORKFLOW.parent / "config/config.yaml"),
+    at_the_door(with_defaults, config, WORKFLOW.parent / "config/config.yaml"),
     *MODEL_FOLDERS,
     papers=PAPERS,
     has_hub_token=has_hub_token(),
+    is_closed=is_closed,
 )
 MODELS = CONFIGURATION.models
+if is_main_process():
+    os.environ[CLOSED_MODELS] = " ".join(CONFIGURATION.closed)
 
 
 def setting(section, key):
@@ -67,7 +86,7 @@ pathvars:
 
 
 if CONFIGURATION.settings["run"] and path_variable("results") != RESULTS:
-    raise WorkflowError(
+    fail(
         f"configuration key `run` puts results into {RESULTS}, but the path variable `results` is set to "
         f"{path_variable('results')}; remove one of them"
     )
@@ -100,11 +119,6 @@ at_the_door(
 def any_of(names):
     """Wildcard constraint that admits just these names."""
     return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
-
-
-def fail(reason):
-    """End with one sentence: around an exception in an input function Snakemake puts a traceback."""
-    raise SystemExit(f"ERROR: {reason}")
 
 
 def warn(sentences):

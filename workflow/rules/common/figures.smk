@@ -158,7 +158,7 @@ def files_of_target(target):
     def files(wildcards):
         if target not in CONFIGURATION.figures and target not in CONFIGURATION.tables:
             reason = next(n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
-            fail(f"{reason}; add one to key `models`")
+            fail(f"{reason}; correct key `models` or `figures.{target}`")
         return target_files(target)
 
     return files

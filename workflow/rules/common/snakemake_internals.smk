@@ -52,6 +52,11 @@ def path_variable(name):
     return _PATHVARS.get(name)
 
 
+def configuration_files():
+    """The files of `--configfile` and of `configfile:`, which Snakemake has merged into `config`."""
+    return [Path(str(file)) for file in workflow.configfiles]
+
+
 def at_start(*functions):
     """Call functions as a run starts, like `onstart`, which Snakemake leaves out of modules."""
     earlier = workflow._onstart

@@ -63,8 +63,13 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     Raises
     ------
     InputError
-        If it does not state layers and width.
+        If it does not state layers and width, or states that weights are quantised.
     """
+    if config.get("quantization_config") is not None:
+        raise InputError(
+            f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
+            "not those that were trained; name the repository and revision of the full weights"
+        )
     width = _stated(config, WIDTH_KEYS, where)
     layers = _stated(config, LAYER_KEYS, where)
     return Shape(role_of(config) or "", layers, width, _last_width(config, width))
@@ -111,7 +116,7 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     path = folder / CONFIGURATION
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
         raise InputError(f"{path} is missing or no JSON object, so {folder} is no checkpoint")
@@ -125,11 +130,14 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     if config.get("is_decoder"):  # a BERT whose attention is causal
         return "decoder"
     model_type = config.get("model_type")
+    if not isinstance(model_type, str):
+        model_type = ""
     if model_type in ENCODERS:
         return "encoder"
     if model_type in DECODERS:
         return "decoder"
-    names = [str(name) for name in config.get("architectures") or []]
+    stated = config.get("architectures")
+    names = [str(name) for name in stated] if isinstance(stated, list) else []
     if any(name.endswith("ForMaskedLM") for name in names):
         return "encoder"
     if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names):
@@ -139,16 +147,17 @@ def role_of(config: Mapping[str, Any]) -> str | None:
 
 def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:
     for key in keys:
-        if isinstance(config.get(key), int):
-            return config[key]
+        if type(value := config.get(key)) is int and value > 0:
+            return value
     raise InputError(
-        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)}, so its shape "
-        "is not known; give a repository and revision in the transformers format"
+        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, so "
+        "its shape is not known; give a repository and revision in the transformers format"
     )
 
 
 def _last_width(config: Mapping[str, Any], width: int) -> int:
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
     if config.get("model_type") == "opt":
-        return config.get("word_embed_proj_dim") or width
+        own = config.get("word_embed_proj_dim")
+        return own if type(own) is int and own > 0 else width
     return width

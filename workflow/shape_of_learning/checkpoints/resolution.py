@@ -158,12 +158,21 @@ def _of_files(source: RemoteRevision, subfolder: str, names: Sequence[str]) -> W
 
 def _of_shards(source: RemoteRevision, subfolder: str, index: str, where: str) -> WeightListing:
     content = read_json(source, inside(subfolder, index), where=where)
-    shards = sorted(set(content.get("weight_map", {}).values()))
+    weight_map, metadata = content.get("weight_map"), content.get("metadata", {})
+    total = metadata.get("total_size", 0) if isinstance(metadata, dict) else None
+    if not (
+        isinstance(weight_map, dict)
+        and all(isinstance(name, str) for name in weight_map.values())
+        and isinstance(total, int)
+    ):
+        raise InputError(
+            f"{where}: {index} of `{source.repository}` at revision `{source.revision}` is no index of "
+            "shards; choose another revision"
+        )
+    shards = sorted(set(weight_map.values()))
     present = [name for name in shards if inside(subfolder, name) in source.files]
     listed = _of_files(source, subfolder, present)
     held = sum(file.bytes for file in listed.files.values())
     # The index counts the bytes of all tensors; files hold these and a little more.
-    complete = (
-        shards and present == shards and held >= content.get("metadata", {}).get("total_size", 0)
-    )
+    complete = shards and present == shards and held >= total
     return listed if complete else replace(listed, problem=MIXED_SHARDS)

@@ -13,6 +13,7 @@ import numpy as np
 from shape_of_learning.embeddings.copies import Copies, Copy
 from shape_of_learning.embeddings.cross_entropy import PredictedTokens, negative_log_likelihood
 from shape_of_learning.embeddings.loading import load_model
+from shape_of_learning.embeddings.memory import memory_is_exhausted
 from shape_of_learning.embeddings.placement import default_device
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
@@ -126,6 +127,11 @@ class ForwardPass:
             positions -= self.config.pad_token_id + 1  # it counts from the padding index on
         return positions
 
+    def vocabulary(self) -> int | None:
+        """Return how many tokens have an embedding; None if the model does not say."""
+        rows = getattr(self.model.get_input_embeddings(), "weight", None)
+        return None if rows is None else len(rows)
+
     def device_name(self) -> str:
         """Name the hardware, since rounding depends on it."""
         import torch
@@ -219,11 +225,20 @@ class ForwardPass:
             text = texts[min(row, len(texts) - 1)]
             ids[row, : len(text)] = text
             mask[row, : len(text)] = 1
-        return self.model(
-            input_ids=torch.from_numpy(ids).to(self.device, non_blocking=True),
-            attention_mask=torch.from_numpy(mask).to(self.device, non_blocking=True),
-            **options,
-        )
+        try:
+            return self.model(
+                input_ids=torch.from_numpy(ids).to(self.device, non_blocking=True),
+                attention_mask=torch.from_numpy(mask).to(self.device, non_blocking=True),
+                **options,
+            )
+        except Exception as error:  # whatever an architecture's code makes of a config.json
+            if memory_is_exhausted(error):
+                raise
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise InputError(
+                f"the model does not run ({reason}); correct its config.json, which does not describe a "
+                "model of this architecture, or remove it from key `models`"
+            ) from error
 
     def _likelihoods(
         self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]

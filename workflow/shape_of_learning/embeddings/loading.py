@@ -1,7 +1,6 @@
 """Checkpoints loaded without surprises: what they lack is never filled with random numbers."""
 
 import logging
-import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,7 @@ def load_model(
     """
     import transformers
 
-    config = _read(transformers.AutoConfig, folder)
+    config = read_config(folder)
     if beside and device.type == "cpu":
         weights = weight_bytes(transformers.AutoModel, config, precision)
         require_memory(
@@ -85,6 +84,13 @@ def load_model(
     _refuse(folder, missing)
     model, device = _placed(model, folder, device, spread)
     return model, None, device
+
+
+def read_config(folder: Path) -> "PretrainedConfig":
+    """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
+    import transformers
+
+    return _read(transformers.AutoConfig, folder)
 
 
 def _load(
@@ -136,17 +142,17 @@ def _moved(model: "PreTrainedModel", folder: Path, device: "torch.device") -> "P
 
 def _read(kind: Any, folder: Path, **options: Any) -> Any:
     """Call ``kind.from_pretrained`` on files alone, and explain what it cannot read."""
-    import safetensors
-
-    unreadable = (OSError, ValueError, RuntimeError, KeyError, EOFError, pickle.UnpicklingError)
     try:
         return kind.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True, **options
         )
-    except (*unreadable, safetensors.SafetensorError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # what config.json says goes into the code of all architectures
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InputError(
-            f"the checkpoint in {folder} cannot be loaded ({' '.join(str(error).split())[:300]}); "
-            "delete a fetched folder to fetch it anew, mend one of your own"
+            f"the checkpoint in {folder} cannot be loaded ({reason}); delete a fetched folder to fetch it "
+            "anew, mend one of your own"
         ) from error
 
 

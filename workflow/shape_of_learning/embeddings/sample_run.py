@@ -28,6 +28,7 @@ from shape_of_learning.embeddings.cross_entropy import (
     next_tokens,
 )
 from shape_of_learning.embeddings.forward_pass import ComputedWindowBatch, ForwardPass
+from shape_of_learning.embeddings.loading import read_config
 from shape_of_learning.embeddings.memory import memory_is_exhausted
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
 from shape_of_learning.embeddings.window_batch_size import automatic_window_batch_size
@@ -140,12 +141,13 @@ class SampleRun:
         Raises
         ------
         InputError
-            If the checkpoint is not of that shape, the windows are longer than the model's context, memory
-            is too small, or the checkpoint cannot be loaded.
+            If the checkpoint is not of that shape, the windows are longer than the model's context or have
+            tokens that it does not know, memory is too small, or the checkpoint cannot be loaded.
         """
         name, entry = str(checkpoint), Shape(**shape)
         refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
+        read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
         tokenised = tokenise(tokenizer, windows)
         tokens = sum(len(window.ids) for window in tokenised)
@@ -162,6 +164,15 @@ class SampleRun:
             raise InputError(
                 f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
                 "lower `sampling.window_characters`"
+            )
+        highest, known = (
+            max(window.ids.max(initial=0) for window in tokenised),
+            forward.vocabulary(),
+        )
+        if known is not None and highest >= known:
+            raise InputError(
+                f"the tokenizer in {checkpoint} gives token {highest}, but the model there has embeddings "
+                f"for {known} tokens; name the repository of its own tokenizer under `tokenizer` in the entry"
             )
         return SampleRun(
             forward,

@@ -41,10 +41,11 @@ def load_tokenizer(folder: Path) -> Any:
         if not tokenizer_files({file.name for file in folder.glob("*")}):
             raise ValueError("there is no file of a vocabulary")
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # its files go into the code of all tokenizers
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InputError(
-            f"the tokenizer in {folder} cannot be loaded ({' '.join(str(error).split())[:300]}); put "
-            "it into the folder, or name the repository that has it under `tokenizer` in the entry"
+            f"the tokenizer in {folder} cannot be loaded ({reason}); put it into the folder, or name the "
+            "repository that has it under `tokenizer` in the entry"
         ) from error
 
 

@@ -58,6 +58,7 @@ THEME = {
     "ytick.minor.size": 1.8,
     "axes.titlelocation": "left",
     "pdf.fonttype": 42,  # TrueType: text in the PDF stays text
+    "text.parse_math": False,  # a label says what it says, also with dollar signs
     "figure.constrained_layout.use": True,
     "savefig.dpi": 300,
 }

@@ -1,5 +1,6 @@
 """What the Hub and its client raise, said in one sentence with a remedy."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -18,13 +19,21 @@ from huggingface_hub.errors import (
 )
 
 from shape_of_learning.errors import InputError, UnreachableError
+from shape_of_learning.hub.hub_client import LimitError, asked
 from shape_of_learning.storage.files import DISK_FULL
 
 SHOWN_REVISIONS = 8
+SHOWN_CHARACTERS = 200  # of what a server says
+# What the client makes of an answer that is no answer of a Hub, such as the page of a network's login.
+MALFORMED = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 
 
 class RevisionMissingError(InputError):
     """The repository is there, but not the revision."""
+
+
+class GatedError(InputError):
+    """The repository is for those who have accepted its licence, and the token is of nobody who has."""
 
 
 @contextmanager
@@ -41,8 +50,10 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
     Raises
     ------
     InputError
-        If the repository or revision does not exist or is gated, or the Hub cannot be reached or
-        refuses. What the client raised is its cause.
+        If the repository or revision does not exist or is gated, or the Hub cannot be reached, refuses, or
+        answers what no Hub does. What the client raised is its cause.
+    GatedError
+        The `InputError` for a repository whose licence has not been accepted.
     RevisionMissingError
         The `InputError` for a revision that a repository does not have.
     UnreachableError
@@ -61,6 +72,30 @@ def explained(repository: str, revision: str, *, where: str, key: str) -> Iterat
         if isinstance(error, OSError) and (error.filename or error.errno in DISK_FULL):
             raise
         raise _explanation(error, repository, revision, where, key) from error
+    except MALFORMED as error:
+        wanted = f"`{repository}` at revision `{revision}`"
+        if isinstance(error, UnreachableError):
+            raise UnreachableError(f"{where}: {error}") from error
+        if isinstance(error, LimitError):
+            raise InputError(
+                f"{where}: {wanted} is given up, since {error}; run again later, or set HF_ENDPOINT to "
+                "another server of the same files"
+            ) from error
+        if isinstance(error, InputError):
+            raise
+        if isinstance(error, UnicodeEncodeError):
+            raise InputError(
+                f"{where}: the Hugging Face token holds characters that no token has; correct HF_TOKEN"
+            ) from None
+        raise InputError(
+            f"{where}: {shown_endpoint()} answers for {wanted} what is no answer of a Hub; check "
+            "HF_ENDPOINT, and whether the network wants a login first"
+        ) from error
+
+
+def shown_endpoint() -> str:
+    """The address of the Hub as messages say it: without a user's name and password."""
+    return _without_secrets(HfApi().endpoint)
 
 
 def lacking(repository: str, revision: str, what: str, *, where: str) -> InputError:
@@ -101,12 +136,13 @@ def _forbidden(wanted: str, where: str) -> UnreachableError:
 def _explanation(
     error: Exception, repository: str, revision: str, where: str, key: str
 ) -> InputError:
-    endpoint = HfApi().endpoint
+    endpoint = shown_endpoint()
     wanted = f"`{repository}` at revision `{revision}`"
     if isinstance(error, GatedRepoError):
-        return InputError(
+        return GatedError(
             f"{where}: {wanted} is gated; accept its licence at {endpoint}/{repository} and set HF_TOKEN "
-            "to a token of that account, or remove the model from `models`"
+            "to a token of that account, remove the model from `models`, or say `gated: true` in its entry, "
+            "so that key `gated_models` decides"
         )
     lost = isinstance(error, RevisionNotFoundError | RepositoryNotFoundError)
     # A mirror may say so in words of its own.
@@ -121,7 +157,7 @@ def _explanation(
         near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)
         return RevisionMissingError(
             f"{where}: `{repository}` has no revision `{revision}`; correct the key `{key}` of the entry, "
-            f"the nearest that exist are {', '.join(f'`{name}`' for name in near) or 'none'}"
+            f"the nearest that exist are {', '.join(f'`{_shown(name)}`' for name in near) or 'none'}"
         )
     if isinstance(error, HFValidationError):
         return InputError(f"{where}: `{repository}` is no name of a repository; correct the entry")
@@ -149,12 +185,24 @@ def _revisions(repository: str) -> list[str] | None:
     Asked for even after "repository not found", because mirrors say that of a missing revision too.
     """
     try:
-        refs = HfApi().list_repo_refs(repository)
-    except (OSError, httpx2.HTTPError):
+        refs = asked(lambda: HfApi().list_repo_refs(repository))
+        return [str(ref.name) for ref in [*refs.branches, *refs.tags]]
+    except (OSError, httpx2.HTTPError, *MALFORMED):
         return None
-    return [ref.name for ref in [*refs.branches, *refs.tags]]
 
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    return _shown(_without_secrets(lines[0])).rstrip(".") if lines else type(error).__name__
+
+
+def _without_secrets(text: str) -> str:
+    """Leave out the token; of addresses names, passwords and what follows a `?`, which may be a signature."""
+    text = re.sub(r"(?i)bearer\s.*", "Bearer ...", text)
+    return re.sub(r"(://[^\s?']*)\?[^\s']*", r"\1", re.sub(r"(?<=://)[^\s/@]*@", "", text))
+
+
+def _shown(text: str) -> str:
+    """A server's words on a terminal: no characters that control it, and no pages."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return plain if len(plain) <= SHOWN_CHARACTERS else f"{plain[:SHOWN_CHARACTERS]}..."

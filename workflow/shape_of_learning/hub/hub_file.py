@@ -10,6 +10,7 @@ from huggingface_hub import constants, hf_hub_download
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.hub.hub_cache import cached_file
+from shape_of_learning.hub.hub_client import downloading
 from shape_of_learning.hub.hub_errors import explained
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 from shape_of_learning.hub.retries import with_retries
@@ -82,7 +83,10 @@ def _download(source: RemoteRevision, listed: RemoteFile, target: Path, where: s
     own = target.with_name(".hub")
 
     def attempt() -> str:
-        with explained(source.repository, source.revision, where=where, key="revision"):
+        with (
+            explained(source.repository, source.revision, where=where, key="revision"),
+            downloading(listed.bytes),
+        ):
             return hf_hub_download(
                 source.repository,
                 listed.path,

@@ -6,6 +6,7 @@ module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
 import json
+import re
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -316,10 +317,15 @@ def registered() -> dict[str, EntryPoint]:
     Raises
     ------
     InputError
-        If a name is taken already.
+        If a name is taken already, or none that a file can have anywhere.
     """
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", entry.name):
+            raise InputError(
+                f"package `{_package(entry)}` registers a measure `{entry.name}`; rename its entry point "
+                "with letters, digits, `.`, `_` and `-`, or uninstall it"
+            )
         if entry.name in MEASURES or entry.name in found:
             other = _package(found[entry.name]) if entry.name in found else "shape-of-learning"
             raise InputError(

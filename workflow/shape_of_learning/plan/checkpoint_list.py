@@ -1,5 +1,7 @@
 """The checkpoints that an entry of the model list asks for."""
 
+import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -150,8 +152,15 @@ def known_mistakes(entry: Mapping[str, Any]) -> tuple[KnownBad, ...]:
 
 
 def folder_name(revision: str) -> str:
-    """Name a folder after a revision, which may hold slashes (``refs/pr/1``) or braces, no wildcard's."""
-    return revision.replace("/", "--").replace("{", "(").replace("}", ")")
+    """Name a folder after a revision.
+
+    Slashes (``refs/pr/1``) become ``--``. What else a shell, Snakemake or a file system might take for
+    its own becomes ``-``, and a digest of the revision tells it from others that then look alike.
+    """
+    name = re.sub(r"[^A-Za-z0-9._+-]", "-", revision.replace("/", "--"))
+    if name == revision.replace("/", "--"):
+        return name
+    return f"{name}-{hashlib.sha256(revision.encode()).hexdigest()[:8]}"
 
 
 def _folder(entry: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """The configuration, parsed once at the door into what the rules ask for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Configuration:
         What is left out and why, one sentence each.
     settings : mapping
         The sections as they were written.
+    closed : tuple of str
+        Names of gated models that are left out, since the Hub does not show them.
     """
 
     models: dict[str, Model]
@@ -46,6 +48,7 @@ class Configuration:
     tables: dict[str, tuple[str, ...]]
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
+    closed: tuple[str, ...] = ()
 
 
 def read_configuration(
@@ -53,6 +56,7 @@ def read_configuration(
     *model_folders: Path,
     papers: Sequence[Paper],
     has_hub_token: bool,
+    is_closed: Callable[[Model], bool] = lambda model: False,
 ) -> Configuration:
     """Validate the settings and the model entries that they name.
 
@@ -66,6 +70,8 @@ def read_configuration(
         Their figures and tables are keys of ``figures``.
     has_hub_token : bool
         Whether gated repositories can be asked for at all.
+    is_closed : callable
+        Whether the Hub refuses a gated model to that token. By default it is not asked.
 
     Raises
     ------
@@ -89,17 +95,23 @@ def read_configuration(
     check_targets(settings["figures"], (*drawn, *written), entries)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    notices = []
+    notices, closed = [], []
     for model in list(models.values()):
-        if model.gated and not has_hub_token:
-            reason = f"model `{model.name}` is gated and no Hugging Face token is set"
-            remedy = "accept its licence on the Hub and set HF_TOKEN"
+        if model.gated and (not has_hub_token or is_closed(model)):
+            token = "the Hub refuses it to the Hugging Face token"
+            lacking = token if has_hub_token else "no Hugging Face token is set"
+            reason = f"model `{model.name}` is gated and {lacking}"
+            remedy = "accept its licence on the Hub and set HF_TOKEN to a token of that account"
             if settings["gated_models"] == "fail":
                 raise InputError(f"{reason}; {remedy}, or remove it from key `models`")
             notices.append(f"{reason}: it is left out; {remedy} to include it")
+            closed.append(model.name)
             del models[model.name]
     if not models:
-        raise InputError("configuration key `models` names gated models only; set HF_TOKEN")
+        raise InputError(
+            "configuration key `models` names only gated models that the Hub does not show; accept their "
+            "licences there and set HF_TOKEN to a token of that account"
+        )
     figures = models_of_figures(settings["figures"], drawn, models, notices)
     tables = models_of_tables(settings["figures"], written, models, notices)
     estimators = tuple(measurement["estimators"])
@@ -112,6 +124,7 @@ def read_configuration(
         tables=tables,
         notices=tuple(notices),
         settings=settings,
+        closed=tuple(closed),
     )
 
 

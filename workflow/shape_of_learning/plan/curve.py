@@ -1,5 +1,6 @@
 """A model's checkpoints as the Hub has them: pinned to commits, and judged."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,13 +145,14 @@ def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:
 
 
 def _refuse_if_unknown(model: Model, lock_file: Path, error: UnreachableError) -> None:
+    reason = re.sub(r"^model `[^`]*`: ", "", str(error))  # each sentence names its model once
     if model.offered is not None:
         raise InputError(
-            f"model `{model.name}`: its steps are chosen among those that the Hub offers, but {error}; "
+            f"model `{model.name}`: its steps are chosen among those that the Hub offers, but {reason}; "
             f"restore {lock_file}, or list the steps"
         ) from error
     if not model.shape.is_whole():
         raise InputError(
-            f"model `{model.name}`: its config.json on the Hub says what the entry does not, but {error}; "
+            f"model `{model.name}`: its config.json on the Hub says what the entry does not, but {reason}; "
             f"restore {lock_file}, or state `role`, `layers` and `hidden_size`"
         ) from error

@@ -24,7 +24,8 @@ from shape_of_learning.plan.checkpoint_list import (
     offered_steps,
 )
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
-from shape_of_learning.plan.schema import read_yaml, unknown_name, validate
+from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.yaml_file import read_yaml
 from shape_of_learning.pretraining.recipe import Recipe
 
 # The key of an entry that says where its checkpoints come from -> that source.
@@ -95,7 +96,7 @@ Entries = dict[str, tuple[Path, Any]]
 
 
 def read_entries(folder: Path) -> Entries:
-    """Read all YAML files of `folder`: model name -> (file, entry as written).
+    """Read all YAML files of `folder`, ``*.yaml`` and ``*.yml``: model name -> (file, entry as written).
 
     Raises
     ------
@@ -103,15 +104,13 @@ def read_entries(folder: Path) -> Entries:
         For a file that is no mapping and for a name that two files have.
     """
     entries: Entries = {}
-    for file in sorted(folder.glob("*.yaml")):
-        content = read_yaml(file) or {}
+    for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+        content = read_yaml(file)
+        if content is None:  # nothing but comments
+            continue
         if not isinstance(content, dict):
             raise InputError(f"{file} must map model names to entries; see config/README.md")
         for name, entry in content.items():
-            if not isinstance(name, str):
-                raise InputError(
-                    f"{file} calls a model {name!r}, which is no text; put it in quotes"
-                )
             if name in entries:
                 raise InputError(
                     f"model `{name}` is defined in {entries[name][0]} and in {file}; rename one"
@@ -174,6 +173,14 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     )
 
 
+def _is_there(file: Path) -> bool:
+    """Whether a file exists; a name that no file can have is none."""
+    try:
+        return file.exists()
+    except OSError:
+        return False
+
+
 def _shape(entry: Mapping[str, Any], where: str) -> Shape:
     """What an entry says of its model, and of a local folder what its ``config.json`` says."""
     width = entry.get("hidden_size", 0)
@@ -182,7 +189,7 @@ def _shape(entry: Mapping[str, Any], where: str) -> Shape:
     if "path" not in entry:
         return stated
     folder = Path(entry["path"])
-    if not (folder / CONFIGURATION).exists():
+    if not _is_there(folder / CONFIGURATION):
         raise InputError(
             f"{where}: `path` is {folder}, but there is no config.json; name a folder in Hugging Face "
             "format, absolute or relative to where the workflow runs"

@@ -1,8 +1,9 @@
 """Which models each figure and table of the papers shows."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.plan.model_list import Entries, Model
 from shape_of_learning.plan.papers import FigureSpecification, TableSpecification
 from shape_of_learning.plan.schema import unknown_name
@@ -54,6 +55,11 @@ def models_of_figures(
         Those of this run.
     notices : list of str
         Is added to.
+
+    Raises
+    ------
+    InputError
+        If two models of a figure have the same label, or there are two where it shows one.
     """
     drawn = {}
     for figure, specification in figures.items():
@@ -62,16 +68,34 @@ def models_of_figures(
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         if names:
+            if specification.shows_one_model and len(names) > 1:
+                raise InputError(
+                    f"configuration key `figures.{figure}` names {len(names)} models, but it shows one "
+                    f"model by its training steps; name one, such as [{names[0]}]"
+                )
+            _refuse_equal_labels(figure, [models[name] for name in names])
             drawn[figure] = tuple(names)
             continue
-        asked = (
-            "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed) or "a model"
-        )
+        if listed == []:
+            notices.append(f"{figure} is left out: key `figures.{figure}` is an empty list")
+            continue
+        asked = "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed)
         kind = " with training steps" if specification.needs_training_steps else ""
         notices.append(
             f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
         )
     return drawn
+
+
+def _refuse_equal_labels(figure: str, models: Sequence[Model]) -> None:
+    seen: dict[str, str] = {}
+    for model in models:
+        if model.label in seen:
+            raise InputError(
+                f"models `{seen[model.label]}` and `{model.name}` both have the label `{model.label}`, by "
+                f"which {figure} could not tell them apart; give one another `label` in its entry"
+            )
+        seen[model.label] = model.name
 
 
 def models_of_tables(
@@ -83,9 +107,12 @@ def models_of_tables(
     """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
     written = {}
     for table in tables:
-        names = _present(wanted.get(table, "all"), models)
+        listed = wanted.get(table, "all")
+        names = _present(listed, models)
         if names := [name for name in names if models[name].table_1 is not None]:
             written[table] = tuple(names)
+        elif listed == []:
+            notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
         else:
             notices.append(
                 f"{table} is left out: no model of this configuration has a `table_1` entry"

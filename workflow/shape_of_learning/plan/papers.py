@@ -1,6 +1,7 @@
 """Papers: what each folder of ``workflow/papers`` says that its paper shows."""
 
 import ast
+import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.schema import read_yaml, unknown_name, validate
+from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.yaml_file import read_yaml
 
 CAPTION_FIELDS = ("measures", "models")
 
@@ -25,6 +27,8 @@ class FigureSpecification:
         Function of the paper's ``figures.py``.
     estimators : tuple of str
         What is drawn; none: just the loss.
+    shows_one_model : bool
+        Whether it has no place for a second one.
     needs_training_steps : bool
         Whether it draws all checkpoints of a model and leaves out models without training steps, or each
         model's last one.
@@ -39,6 +43,7 @@ class FigureSpecification:
     folder: Path
     draw: str
     estimators: tuple[str, ...]
+    shows_one_model: bool
     needs_training_steps: bool
     options: Mapping[str, Any]
     settings: tuple[str, ...]
@@ -98,6 +103,10 @@ def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
 
 
 def _read_paper(file: Path) -> Paper:
+    if not re.fullmatch(r"[A-Za-z0-9_]+", file.parent.name):
+        raise InputError(
+            f"{file.parent} is no name of a paper: use letters, digits and `_`; rename the folder"
+        )
     content = read_yaml(file)
     validate(content, "paper", str(file))
     functions = _functions(file.with_name("figures.py"))
@@ -108,6 +117,7 @@ def _read_paper(file: Path) -> Paper:
             folder=file.parent,
             draw=entry["draw"],
             estimators=tuple(entry["estimators"]),
+            shows_one_model=entry.get("models") == "one",
             needs_training_steps=entry["checkpoints"] == "training",
             options=entry.get("options", {}),
             settings=tuple(entry.get("settings", ())),
@@ -126,7 +136,7 @@ def _functions(file: Path) -> dict[str, list[str]]:
     """Public functions of a module and the names of their arguments, without importing it."""
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
         raise InputError(
             f"{file} cannot be read ({error}); a paper's functions belong there"
         ) from error

@@ -14,6 +14,9 @@ from shape_of_learning.plan.checkpoint_list import Checkpoint
 from shape_of_learning.plan.model_list import Model
 
 WAITING_SECONDS = 10.0  # between two lines on the terminal
+ASKING_SECONDS = (
+    1800.0  # for all questions on one model: a thousand revisions take that, at the Hub's own pace
+)
 
 
 def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
@@ -49,7 +52,7 @@ def pinned(model: Model, old: Lock, say: Callable[[str], None]) -> Lock:
     old : Lock
         Empty if there is none. What it holds is not asked again.
     say : callable
-        Shows a line on the terminal: what is asked, and every ten seconds that it still is.
+        Shows a line on the terminal: what is asked, and every ten seconds for whom it waits.
 
     Returns
     -------
@@ -65,9 +68,11 @@ def pinned(model: Model, old: Lock, say: Callable[[str], None]) -> Lock:
     """
     # Imported here, since where locks answer nobody needs the Hub's client.
     from shape_of_learning.checkpoints.resolution import listed_shape, resolve
+    from shape_of_learning.hub.hub_errors import shown_endpoint
+    from shape_of_learning.hub.retries import ending_in
 
     where = f"model `{model.name}`"
-    with _said_while_waiting(where, say):
+    with said_while_waiting(where, shown_endpoint(), say), ending_in(ASKING_SECONDS):
         checkpoints, lock = _with_steps(model, old, where)
         asked = {
             each.name: LockedRevision(each.repository, each.revision, each.subfolder)
@@ -131,8 +136,8 @@ def _is_same_place(locked: LockedRevision | None, checkpoint: Checkpoint) -> boo
 
 
 @contextmanager
-def _said_while_waiting(where: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Say that the Hub is asked, and every ten seconds that it still is, with what it last refused."""
+def said_while_waiting(where: str, host: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Say that the Hub is asked, and every ten seconds that it is waited for, with what it last refused."""
     last = _LastLine()
     retries = logging.getLogger("shape_of_learning.hub")
     retries.addHandler(last)
@@ -142,7 +147,7 @@ def _said_while_waiting(where: str, say: Callable[[str], None]) -> Iterator[None
 
     def keep_saying() -> None:
         while not ended.wait(WAITING_SECONDS):
-            say(f"{where}: still asking, {time.monotonic() - begun:.0f} s{last.line}")
+            say(f"{where}: waiting for {host}, {time.monotonic() - begun:.0f} s{last.line}")
 
     say(f"{where}: asking the Hub for the commits and files of its revisions")
     thread = threading.Thread(target=keep_saying, daemon=True)

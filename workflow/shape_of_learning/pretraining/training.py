@@ -2,7 +2,9 @@
 
 import hashlib
 import logging
+import os
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors
 import tokenizers
 import torch
 import transformers
@@ -90,7 +93,7 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
             loss = _held_out_loss(network, held_out_batch)
             logger.info("%s: step %d, held-out loss %.3f", model, step, loss)
             revision = folder / revision_of_step(step)
-            network.save_pretrained(revision)
+            _save(network, revision)
             tokenizer.save_pretrained(revision)
             # safetensors writes for the owner alone; a shared cluster reads with the group.
             (revision / WEIGHTS).chmod((revision / "config.json").stat().st_mode)
@@ -140,6 +143,17 @@ def _train(
                 "update %d of %d, training loss %.3f", step + 1, recipe.last_step, loss.item()
             )
     yield recipe.last_step
+
+
+def _save(network: Any, folder: Path) -> None:
+    """Save a model; OSError where its file cannot be written, as for any other file."""
+    try:
+        network.save_pretrained(folder)
+    except safetensors.SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder / WEIGHTS)) from error
 
 
 @torch.no_grad()

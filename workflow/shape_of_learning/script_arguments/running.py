@@ -50,6 +50,12 @@ def run(
         logger.error("%s", disk_is_full_or_read_only(error, error.filename or "a file") or reason)
         logger.debug("where it happened", exc_info=True)
         sys.exit(1)
+    except MemoryError:
+        logger.error(
+            "memory is exhausted; give the job more, or lower what it is asked to do at a time"
+        )
+        logger.debug("where it happened", exc_info=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except Exception:

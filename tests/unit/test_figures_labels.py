@@ -1,0 +1,160 @@
+"""A label is drawn as it is written, whatever it would mean to a typesetter, or refused when it is read."""
+
+import re
+import unicodedata
+import warnings
+from dataclasses import replace
+
+import pandas as pd
+import PIL.Image
+import pytest
+import yaml
+from jsonschema import ValidationError
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
+
+from figure_tables import draw, inputs_of, rows_of_model, verdicts_on
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.output import PAPERS, paper_function, save
+from shape_of_learning.figures.style import THEME, theme
+from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.plan.schema import SCHEMAS, validate
+
+(PAPER,) = read_papers(PAPERS)
+PRINTED = yaml.safe_load((SCHEMAS / "model.schema.yaml").read_text())["$defs"]["printed"]["pattern"]
+HARD = [
+    "$x$",
+    "$\\frac{",
+    r"\alpha_{i}^2 {n} %s #1 & ~",
+    "{models} {0} {",
+    "a $b",
+    "100 % 'of' \"it\" `id` <b>|</b>",
+    "Größe é Ωж ≤ ∞ …",
+    "W" * 60,
+]
+REFUSED = [
+    "",
+    " ",
+    "a ",
+    " a",
+    "-a",
+    "=1+1",
+    "+a",
+    "@a",
+    "a\n",
+    "a\nb",
+    "a\tb",
+    "a\x00b",
+    "a\x1b[2J",
+    "a\x7f",
+    "a\u0085b",
+    "a\u00a0",
+    "a\u00adb",
+    "a\u200bb",
+    "a\u2028b",
+    "a\u202eb",
+    "a\u2066b",
+    "\ufeffa",
+    "\U0001f600",
+    "a\ufe0f",
+    "e\u0301",
+    "\u05d0",
+    "\u0627",
+    "\u4e2d",
+    "a" * 61,
+    "a" * 10_000,
+    3,
+    None,
+    True,
+    ["a"],
+]
+
+
+def test_the_font_has_every_character_that_a_label_may_hold():
+    drawn = FT2Font(findfont(FontProperties(family=THEME["font.family"]))).get_charmap()
+    allowed = [chr(code) for code in range(0x11000) if re.search(PRINTED, f"a{chr(code)}a")]
+    assigned = [c for c in allowed if unicodedata.category(c) != "Cn"]
+    assert len(assigned) > 1000
+    assert [c for c in assigned if ord(c) not in drawn] == []
+    kinds = {unicodedata.category(c) for c in assigned}
+    assert not kinds & {"Cc", "Cf", "Cs", "Co", "Mn", "Me", "Zl", "Zp"}
+    assert {unicodedata.bidirectional(c) for c in assigned}.isdisjoint({"R", "AL", "RLE", "RLO"})
+
+
+@pytest.mark.parametrize("key", ["label", "family"])
+@pytest.mark.parametrize("words", HARD)
+def test_hard_labels_are_read(key, words):
+    validate({"repository": "a/b", key: words}, "model", "model `m`")
+
+
+@pytest.mark.parametrize("key", ["label", "family"])
+@pytest.mark.parametrize("words", REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_drawn_is_refused_in_one_sentence(key, words):
+    with pytest.raises(InputError) as caught:
+        validate({"repository": "a/b", key: words}, "model", "model `m` in x.yaml")
+    assert f"model `m` in x.yaml: `{key}`" in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+    assert not isinstance(caught.value, ValidationError)
+
+
+def rows_and_verdicts():
+    """Three models by step and at their end, with everything that a figure writes a label on."""
+    steps = [0, 1, 8, 64]
+    models = {"a": "decoder", "b": "decoder", "c": "encoder"}
+    rows = [row for m, role in models.items() for row in rows_of_model(m, role=role, steps=steps)]
+    flagged = {8: ("same weights as step 1", "no")}
+    verdicts = [row for m in models for row in verdicts_on(m, steps, flagged, losses={64: 9.0})]
+    return models, rows, verdicts
+
+
+@pytest.mark.parametrize("name", PAPER.figures)
+def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
+    figure, (models, rows, verdicts) = PAPER.figures[name], rows_and_verdicts()
+    labels = dict(zip(models, [f"{HARD[0]} {HARD[2]}", HARD[1], HARD[6]], strict=True))
+    last = not figure.needs_training_steps
+    rows = [row for row in rows if row["step"] == 64 or not last]
+    drawn = [DrawnModel(m, labels[m], HARD[3], role) for m, role in models.items()]
+    if figure.shows_one_model:
+        drawn = drawn[:1]
+    rows = [row for row in rows if row["model"] in {model.name for model in drawn}]
+    verdicts = [row for row in verdicts if row["model"] in {model.name for model in drawn}]
+    inputs = replace(
+        inputs_of(
+            tmp_path,
+            drawn,
+            *figure.estimators,
+            rows=rows,
+            verdicts=None if last else verdicts,
+        ),
+        caption=" ".join(HARD),
+    )
+    settings = dict.fromkeys(figure.settings, "block_outputs")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as of a glyph that is missing
+        drawing = draw(figure.draw, inputs, **figure.options, **settings)
+        with theme():
+            save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv")))
+    texts = [text for text in drawing.figure.findobj(Text) if text.get_text()]
+    assert not [text.get_text() for text in texts if text.get_parse_math()]
+    words = "\n".join(text.get_text() for text in texts)
+    for model in drawn:
+        assert model.label in words.replace("\n", " ")
+    written = pd.read_csv(tmp_path / "f.csv", dtype=str, keep_default_na=False)
+    if "label" in written:
+        assert set(written["label"]) <= set(labels.values())
+    assert PIL.Image.open(tmp_path / "f.png").text["Description"].startswith(" ".join(HARD))
+
+
+def test_a_table_shows_hard_labels_as_they_are_written():
+    training_recipes = paper_function("shape_of_learning:training_recipes")
+    numbers = dict.fromkeys(("layers", "hidden_size", "attention_heads", "vocabulary"), 1)
+    numbers |= {"batch_size": 1, "learning_rate": 0.1, "training_tokens": 1}
+    table, text = training_recipes([{"model": label, **numbers} for label in HARD])
+    assert list(table["model"]) == HARD
+    for line, label in zip(text.splitlines()[2:], HARD, strict=True):
+        cell = re.split(r"(?<!\\)(?:\\\\)*\|", line)[1].strip()
+        assert re.sub(r"\\(?=[\\`*_{}\[\]<>&#|~])(.)", r"\1", cell) == label
+        assert not re.search(r"(?<!\\)(?:\\\\)*[`*_{}\[\]<>&#~]", cell)
