@@ -121,6 +121,7 @@ rule judge_checkpoints:
     """Compare the loss of each checkpoint with its neighbours', beside what its files say."""
     input:
         losses=checkpoint_losses,
+        tensors=checkpoint_tensors,
     output:
         report("<results>/tables/verdicts/{model}.csv", category="Checkpoints"),
     log:

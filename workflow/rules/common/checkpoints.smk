@@ -109,6 +109,14 @@ def checkpoint_losses(wildcards):
     )
 
 
+def checkpoint_tensors(wildcards):
+    return expand(
+        "<results>/checkpoints/{model}/{revision}.tensors.csv",
+        model=wildcards.model,
+        revision=[each.name for each in checkpoints(wildcards.model)],
+    )
+
+
 def losses_folder(wildcards, input):
     return str(Path(input.losses[0]).parent)
 

@@ -1,6 +1,7 @@
 """What the rules that run a checkpoint on sampled windows ask of it and of the configuration."""
 
 from shape_of_learning.checkpoints.checkpoint_files import checkpoint_files
+from shape_of_learning.checkpoints.checkpoint_record import RECORD
 from shape_of_learning.storage.fingerprints import fingerprint
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.settings import LOCAL
@@ -54,6 +55,18 @@ def checkpoint_folder(wildcards):
     return downloaded_folder(wildcards)
 
 
+def receipt_options(wildcards):
+    """The option that says what the files of a checkpoint were as they came; none for a folder of the user's."""
+    source, name = MODELS[wildcards.model].source, wildcards.model
+    if source == "path":
+        return []
+    if source == "pretraining":
+        return ["--receipt", own_path(f"<results>/pretrained/{name}.json")]
+    if CONFIGURATION.settings["keep_checkpoints"]:
+        return ["--receipt", own_path(f"<results>/checkpoints/{name}/{wildcards.revision}.json")]
+    return ["--receipt", f"{downloaded_folder(wildcards)}/{RECORD}"]
+
+
 def sampling_protocol(wildcards):
     """How the windows are drawn and run through the model."""
     return SamplingProtocol(
@@ -83,6 +96,7 @@ def unless_kept(path):
 # Of both rules that run it: the one that dumps hidden states and the one that measures them at once.
 SAMPLE_PARAMETERS = {
     "checkpoint": checkpoint_folder,
+    "receipt": receipt_options,
     "weights": weights,
     "protocol": sampling_protocol,
     "shape": model_shape,

@@ -17,6 +17,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.hub.given_names import is_commit, is_hash, is_inside
 from shape_of_learning.hub.hub_errors import explained
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
 from shape_of_learning.hub.retries import with_retries
@@ -47,7 +48,10 @@ def commits_of(repository: str, *, where: str) -> dict[str, str] | None:
             raise
         return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
 
-    return _answer(ask, repository, "main", where, "repository")
+    commits = _answer(ask, repository, "main", where, "repository")
+    for name, commit in (commits or {}).items():
+        _require_commit(commit, repository, name, where)
+    return commits
 
 
 def commit_of(repository: str, revision: str, *, where: str) -> str | None:
@@ -68,20 +72,54 @@ def commit_of(repository: str, revision: str, *, where: str) -> str | None:
             return None
         return info.sha
 
-    return _answer(ask, repository, revision, where, "revision")
+    commit = _answer(ask, repository, revision, where, "revision")
+    if commit is not None:
+        _require_commit(commit, repository, revision, where)
+    return commit
+
+
+def _require_commit(commit: object, repository: str, revision: str, where: str) -> None:
+    if not is_commit(commit):
+        raise InputError(
+            f"{where}: the Hub answers {commit!r:.60} for revision `{revision!s:.60}` of `{repository}`, "
+            "which is no commit, 40 hexadecimal digits; check HF_ENDPOINT"
+        )
 
 
 def list_files(
     repository: str, revision: str, commit: str, *, where: str, key: str = "revision"
 ) -> RemoteRevision:
-    """List the files of a commit, which `revision` stands for in errors."""
+    """List the files of a commit, which `revision` stands for in errors.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached or refuses to answer, or lists a path that leads out of the repository,
+        or a file without its size or hash.
+    """
     with explained(repository, revision, where=where, key=key):
         listed = [
-            RemoteFile(item.path, item.size, item.lfs.sha256 if item.lfs else None, item.blob_id)
+            item
             for item in HfApi().list_repo_tree(repository, revision=commit, recursive=True)
             if isinstance(item, RepoFile)
         ]
-    return RemoteRevision(repository, revision, commit, {file.path: file for file in listed})
+    files = {item.path: _file(item, repository, where) for item in listed}
+    return RemoteRevision(repository, revision, commit, files)
+
+
+def _file(item: RepoFile, repository: str, where: str) -> RemoteFile:
+    if not is_inside(item.path):
+        raise InputError(
+            f"{where}: the Hub lists {item.path!r:.80} in `{repository}`, which is no path inside a "
+            "repository; check HF_ENDPOINT"
+        )
+    digest = f"sha256:{item.lfs.sha256}" if item.lfs else f"git:{item.blob_id}"
+    if not is_hash(digest) or type(item.size) is not int or item.size < 0:
+        raise InputError(
+            f"{where}: the Hub lists {item.path} in `{repository}` with {item.size!r:.30} bytes and the hash "
+            f"`{digest:.80}`, by which nothing can be verified; check HF_ENDPOINT"
+        )
+    return RemoteFile(item.path, item.size, digest)
 
 
 def read_json(source: RemoteRevision, path: str, *, where: str) -> dict[str, Any]:
