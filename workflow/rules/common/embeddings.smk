@@ -28,10 +28,11 @@ def weight_receipts(wildcards):
 
 
 @cache
-def local_weights(name):
+def local_weights(name, revision):
     """Names and fingerprints of the files of a local checkpoint."""
+    folder = next(each.path for each in MODELS[name].checkpoints if each.name == revision)
     try:
-        files = checkpoint_files(Path(MODELS[name].path))
+        files = checkpoint_files(Path(folder))
         return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
     except OSError as error:
         fail(f"model `{name}`: {error}; correct `path` in its entry")
@@ -42,14 +43,14 @@ def weights(wildcards):
     source = MODELS[wildcards.model].source
     if source == "hub":
         return pinned_bytes(wildcards)
-    return local_weights(wildcards.model) if source == "path" else ""
+    return local_weights(wildcards.model, wildcards.revision) if source == "path" else ""
 
 
 def checkpoint_folder(wildcards):
     """The checkpoint's folder itself; that of a local one is no part of what is computed from it."""
     model = MODELS[wildcards.model]
     if model.source == "path":
-        return f"{LOCAL}{wildcards.model}"
+        return f"{LOCAL}{wildcards.model}/{wildcards.revision}"
     if model.source == "pretraining":
         return own_path(f"<results>/pretrained/{wildcards.model}/{wildcards.revision}")
     return downloaded_folder(wildcards)

@@ -148,7 +148,7 @@ def read_json(source: RemoteRevision, path: str, *, where: str) -> dict[str, Any
         answer = _answer(ask, source.repository, source.revision, where, "revision")
     try:
         content = json.loads(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise InputError(
