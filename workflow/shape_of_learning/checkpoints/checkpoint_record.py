@@ -40,7 +40,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
             is_file_name(name) and set(entry) == {"bytes", "sha256"}
             for name, entry in files.items()
         )
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return None
     return content if whole else None
 
