@@ -97,7 +97,11 @@ def refuse_changed(folder: Path, receipt: Path, threads: int = 1) -> None:
         expected = sha256_of(receipt) if "files" in known else known[folder.name]
     except (OSError, ValueError, TypeError, KeyError):
         raise InputError(f"{receipt} is missing or damaged; delete it and run again") from None
-    if record is None or sha256_of(folder / RECORD) != expected:
+    if record is None:
+        raise InputError(
+            f"{folder} is gone, or its {RECORD} is damaged; delete {receipt}, too, and run again"
+        )
+    if sha256_of(folder / RECORD) != expected:
         raise InputError(
             f"{folder} holds another checkpoint than {receipt} says; delete both and run again"
         )
