@@ -130,6 +130,22 @@ def test_a_kept_checkpoint_is_looked_at_again_when_it_is_used(checkout, endpoint
     assert read_tensor_digests(table) == tensor_digests(folder)
 
 
+def test_a_run_that_keeps_nothing_removes_nothing_that_another_keeps(checkout, endpoint):
+    run(checkout, endpoint, "results/checkpoints/mine/step0.json")
+    kept = checkout.folder / "resources/checkpoints/mine/step0"
+    before = {path.name: path.stat() for path in kept.iterdir()}
+    checkout.write("other.yaml", {"run": "other", "keep_checkpoints": False})
+    loss = "results/other/losses/mine/step0.csv"
+    configurations = ("--configfile", "config/demo.yaml", "changes.yaml", "other.yaml")
+    checkout.snakemake(
+        *(loss, *configurations, "--cores", "2"),
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+    )
+    assert (checkout.folder / loss).exists()
+    assert {path.name: path.stat() for path in kept.iterdir()} == before
+    assert not list(checkout.folder.glob("resources/unkept*/*/*"))
+
+
 def test_a_lock_pins_the_small_files_too(checkout, endpoint):
     run(checkout, endpoint, "resolve")
     lock = read_lock(checkout.folder / "config/locks/mine.yaml")

@@ -4,7 +4,8 @@ REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cle
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
-    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json
+    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json; where they are
+                                                  not kept, <resources>/unkept_checkpoints/, or that@{run}
     <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/pretrained/{model}.json             digests of them, which stand for them
@@ -53,7 +54,7 @@ rule fetch_checkpoint:
     """
     output:
         download(
-            "<resources>/checkpoints/{model}/{revision}",
+            downloads() + "/{model}/{revision}",
             receipt="<results>/checkpoints/{model}/{revision}.json",
         ),
     log:

@@ -159,9 +159,17 @@ def model_shape(wildcards):
 all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=MODELS_BY_SOURCE["hub"])
 
 
+def downloads():
+    """Where checkpoints of the Hub go. Those that are removed after use lie apart: another run may keep its own."""
+    if CONFIGURATION.settings["keep_checkpoints"]:
+        return "<resources>/checkpoints"
+    run = CONFIGURATION.settings["run"]
+    return f"<resources>/unkept_checkpoints@{run}" if run else "<resources>/unkept_checkpoints"
+
+
 def downloaded_folder(wildcards):
     """Where a checkpoint of the Hub is."""
-    return own_path(f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}")
+    return own_path(f"{downloads()}/{wildcards.model}/{wildcards.revision}")
 
 
 def download(folder, receipt):

@@ -13,9 +13,7 @@ def checkpoint_inputs(wildcards):
     if model.source == "hub":
         path = f"{wildcards.model}/{wildcards.revision}"
         is_kept = CONFIGURATION.settings["keep_checkpoints"]
-        return (
-            f"<results>/checkpoints/{path}.json" if is_kept else f"<resources>/checkpoints/{path}"
-        )
+        return f"<results>/checkpoints/{path}.json" if is_kept else f"{downloads()}/{path}"
     if model.source == "pretraining":
         return [*weight_receipts(wildcards), ancient(f"<results>/pretrained/{wildcards.model}")]
     return []
