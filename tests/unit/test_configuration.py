@@ -168,17 +168,13 @@ RECIPE = (
             "{repository: a/b, training: {checkpoints: [{step: 1, revision: a/../b}]}}",
             "`training.checkpoints.0.revision` must be a branch, tag or commit",
         ),
-        (r'{repository: a/b, revision: "a\n"}', "`revision` must be a branch, tag or commit"),
-        (r'{repository: "a/b\n"}', "`repository` must be `organisation/name`"),
-        (r'{repository: a/b, subfolder: "a\n"}', "`subfolder` must be a folder inside"),
         *(
             (
                 f'{{repository: a/b, training: {{checkpoints: [{{step: 1, revision: a, name: "{name}"}}]}}}}',
                 "training.checkpoints.0.name",
             )
-            for name in ("..", ".", "", "a/b", "a b", "-a", "a$(b)", r"a\n", r"a\0")
+            for name in ("..", ".", "", "a/b", "a b", "-a", "a$(b)", r"a\0")
         ),
-        (f"{{repository: a/b, revision: {'ü' * 81}}}", "162 bytes, too many for the name"),
         ("{repository: a/b, training: {steps: [1]}}", "needs `training.revision`"),
         (
             "{role: decoder, layers: 2, hidden_size: 8, pretraining: PRETRAINING, training: {steps: [1]}}",

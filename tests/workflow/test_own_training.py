@@ -98,18 +98,17 @@ def test_tensors_tell_a_step_that_was_saved_in_other_files(finished):
 def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
     checkout = Checkout(tmp_path / "copy", Path(sys.executable))
     shutil.copytree(finished.folder, checkout.folder)
-    targets = ("--", "figure_2")
-    assert checkout.planned(*OWN, *targets) == {}
+    assert checkout.planned("figure_2", *OWN) == {}
     (checkout.folder / RUN).rename(checkout.folder / "elsewhere")
     training = {"steps": [2, 4, 5, 6], "tokens_per_step": 64}
     entry = {"path": str(checkout.folder / "elsewhere/checkpoint-{step}"), "training": training}
     checkout.write("config/models/own.yaml", {"mine": entry})
-    assert checkout.planned(*OWN, *targets) == {}
+    assert checkout.planned("figure_2", *OWN) == {}
     last = checkout.folder / "elsewhere/checkpoint-6"
     shutil.copytree(last, last.with_name("checkpoint-8"))
     entry["training"]["steps"] = "all"
     checkout.write("config/models/own.yaml", {"mine": entry})
-    assert checkout.planned(*OWN, *targets)["dump_embeddings"] == 1
+    assert checkout.planned("figure_2", *OWN)["dump_embeddings"] == 1
 
 
 def test_a_step_that_is_not_there_is_one_sentence(finished, tmp_path):

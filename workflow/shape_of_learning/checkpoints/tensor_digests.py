@@ -12,8 +12,9 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
 COLUMNS = ("tensor", "dtype", "shape", "sha256")
-# Type as safetensors writes it, such as F32 or BF16; shape; hexadecimal SHA-256 of the bytes, in C order.
-TensorDigest = tuple[str, tuple[int, ...], str]
+# Type as safetensors writes it, such as F32 or BF16; shape, such as 768x768, empty for a scalar; hexadecimal
+# SHA-256 of the bytes, in C order.
+TensorDigest = tuple[str, str, str]
 # By the names of the tensors in their file.
 TensorDigests = dict[str, TensorDigest]
 
@@ -22,12 +23,8 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def write_tensor_digests(path: Path, digests: Mapping[str, TensorDigest]) -> None:
-    """Write one row per tensor, sorted by name; a shape as ``768x768``, that of a scalar empty."""
-    rows = (
-        (name, kind, "x".join(map(str, shape)), sha256)
-        for name, (kind, shape, sha256) in sorted(digests.items())
-    )
-    write_table(path, COLUMNS, rows)
+    """Write one row per tensor, sorted by name."""
+    write_table(path, COLUMNS, [(name, *digest) for name, digest in sorted(digests.items())])
 
 
 def read_tensor_digests(path: Path) -> TensorDigests:
@@ -43,7 +40,7 @@ def read_tensor_digests(path: Path) -> TensorDigests:
         whole = _TYPE.fullmatch(kind) and _SHAPE.fullmatch(shape) and _SHA256.fullmatch(sha256)
         if not whole or name in digests:
             raise InputError(f"{path} has a damaged row for `{name}`; delete it and run again")
-        digests[name] = kind, tuple(map(int, shape.split("x"))) if shape else (), sha256
+        digests[name] = kind, shape, sha256
     if not digests:
         raise InputError(f"{path} holds no tensor; delete it and run again")
     return digests

@@ -4,7 +4,7 @@ import hashlib
 import json
 import pickle
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +43,7 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
 
     Returns
     -------
-    dict of str to (str, tuple of int, str)
+    dict of str to (str, str, str)
         Name -> type, shape, SHA-256 of the bytes, whatever the format and the shards. What a ``.bin`` file
         has twice, such as tied embeddings, is there twice, as it is in that file.
 
@@ -138,7 +138,7 @@ def _of_safetensors(path: Path, pool: ThreadPoolExecutor) -> TensorDigests:
                     raise EOFError("the file has become shorter")
                 content.update(block)
                 first += len(block)
-        return entry["dtype"], tuple(entry["shape"]), content.hexdigest()
+        return entry["dtype"], _written(entry["shape"]), content.hexdigest()
 
     return dict(zip(header, pool.map(digest, header.values()), strict=True))
 
@@ -158,9 +158,13 @@ def _of_pickle(path: Path, pool: ThreadPoolExecutor) -> TensorDigests:
         if kind is None or tensor.layout is not torch.strided:
             raise ValueError(f"a tensor of type {tensor.dtype}, {tensor.layout}")
         content = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
-        return kind, tuple(tensor.shape), hashlib.sha256(content.data).hexdigest()
+        return kind, _written(tensor.shape), hashlib.sha256(content.data).hexdigest()
 
     return dict(zip(tensors, pool.map(digest, tensors.values()), strict=True))
+
+
+def _written(shape: Iterable[int]) -> str:
+    return "x".join(map(str, shape))
 
 
 @contextmanager

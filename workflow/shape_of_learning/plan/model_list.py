@@ -30,8 +30,6 @@ from shape_of_learning.pretraining.recipe import Recipe
 
 # The key of an entry that says where its checkpoints come from -> that source.
 SOURCES = {"repository": "hub", "path": "path", "pretraining": "pretraining"}
-# Of the 255 bytes that file systems take; what is added says who is writing.
-LONGEST_NAME = 160
 
 
 @dataclass(frozen=True)
@@ -147,12 +145,6 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     else:
         _check_names(entry.get("training", {}), entry.get("repository", ""), where)
         checkpoints = tuple(sorted(listed_checkpoints(entry), key=lambda c: c.step or 0))
-    for each in checkpoints:
-        if (length := len(each.name.encode())) > LONGEST_NAME:
-            raise InputError(
-                f"{where}: `{each.name[:40]}...` has {length} bytes, too many for the name of a folder; "
-                f"take a name of at most {LONGEST_NAME}, or the commit"
-            )
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
     if repeated:
         raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
