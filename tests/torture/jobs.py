@@ -50,6 +50,7 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
 def without_a_dump(dump: Job) -> Job:
     """The job that measures a checkpoint in memory, of the one that dumps its hidden states."""
     table, loss = "results/in_memory/mom.csv", "results/in_memory.csv"
+    tensors = "results/in_memory.tensors.csv"
     measurement = {
         "measures": [MEASURES["mom"].chosen("mom", {}).to_json()],
         "selection": Selection().to_json(),
@@ -57,11 +58,11 @@ def without_a_dump(dump: Job) -> Job:
         "neighbours": 100,
     }
     arguments = dump.arguments.copy()
-    for name, path in (("--output", table), ("--loss", loss)):
+    for name, path in (("--output", table), ("--loss", loss), ("--tensors", tensors)):
         arguments[arguments.index(name) + 1] = path
     script = str(Path(dump.script).with_name("measure_checkpoint.py"))
     more = ["--measurement", json.dumps(measurement)]
-    return Job(script, [*more, *arguments], [Path(table), Path(loss)])
+    return Job(script, [*more, *arguments], [Path(table), Path(loss), Path(tensors)])
 
 
 def start(job: Job, folder: Path, *, waits_at: tuple[str, ...] = ()):

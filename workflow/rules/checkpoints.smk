@@ -53,10 +53,7 @@ rule fetch_checkpoint:
     pinned hashes admit no other bytes.
     """
     output:
-        download(
-            downloads() + "/{model}/{revision}",
-            receipt="<results>/checkpoints/{model}/{revision}.json",
-        ),
+        download(receipt="<results>/checkpoints/{model}/{revision}.json"),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:

@@ -172,9 +172,11 @@ def downloaded_folder(wildcards):
     return own_path(f"{downloads()}/{wildcards.model}/{wildcards.revision}")
 
 
-def download(folder, receipt):
+def download(receipt):
     """What stands for a download: the folder, which is removed after use, or a receipt where it is kept."""
-    return receipt if CONFIGURATION.settings["keep_checkpoints"] else temp(directory(folder))
+    if CONFIGURATION.settings["keep_checkpoints"]:
+        return receipt
+    return temp(directory(f"{downloads()}/{{model}}/{{revision}}"))
 
 
 def receipt_option(wildcards, output):
