@@ -280,6 +280,17 @@ def test_a_kept_download_with_a_damaged_record_is_fetched_anew(hub, tmp_path, re
     assert (folder / "checkpoint.json").read_text() == good
 
 
+@pytest.mark.parametrize("unpinned", [TOKENIZER, ["config.json"]])
+def test_what_an_incomplete_lock_does_not_pin_is_no_reason_to_fetch_again(hub, tmp_path, unpinned):
+    """As one is that was resolved offline from a cache that held a part."""
+    commit = hub.commits["org/tiny@step1"]
+    files = {name: file for name, file in hub.listed[commit].items() if name not in unpinned}
+    partial = replace(hub, listed={commit: files})
+    fetch(partial, tmp_path / "m", "org/tiny", "step1")
+    assert set(TOKENIZER) <= set(names(tmp_path / "m"))
+    assert "another run has fetched" in fetch(partial, tmp_path / "m", "org/tiny", "step1")
+
+
 def test_a_lock_without_small_files_takes_those_of_its_commit(hub, tmp_path):
     """As locks were before they pinned them; what is kept counts by its own record then."""
     commit = hub.commits["org/tiny@step1"]

@@ -13,7 +13,6 @@ from huggingface_hub import constants
 from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, index_of, tokenizer_paths
 from shape_of_learning.checkpoints.checkpoint_record import (
     changed_file,
-    file_entry,
     read_record,
     write_record,
 )
@@ -30,6 +29,7 @@ from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
 from shape_of_learning.hub.hub_file import bytes_to_write, take_file
 from shape_of_learning.hub.listing import inside, list_files
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
+from shape_of_learning.storage.digests import sha256_of
 from shape_of_learning.storage.file_lock import made_by_one_process
 from shape_of_learning.storage.files import atomic_write, require_space
 
@@ -148,12 +148,12 @@ def _unpinned_file(folder: Path, recorded: Mapping[str, Any], pinned: PinnedChec
         name: RemoteFile(name, file.bytes, file.hash)
         for name, file in pinned.weights.listed.files.items()
     }
-    small = [*_beside(pinned), *_pinned_tokenizer(pinned)]
-    for locked, path in small:
+    beside, tokenizer = _beside(pinned), _pinned_tokenizer(pinned)
+    for locked, path in [*beside, *tokenizer]:
         if digest := locked.small_files.get(path):
             name = Path(path).name
             pins[name] = RemoteFile(name, recorded.get(name, {}).get("bytes", 0), digest)
-    whole = pinned.weights.small_files and pinned.tokenizer.small_files
+    whole = tokenizer and all(path in locked.small_files for locked, path in beside)
     for name in sorted(pins.keys() | recorded.keys() if whole else pins):
         if name not in pins or name not in recorded or not pins[name].is_at(folder / name):
             return name
@@ -180,8 +180,15 @@ def _fill(folder: Path, kept: Path, pinned: PinnedCheckpoint, entry: Shape) -> N
         *((source, _file(source, pinned.weights, path, pinned)) for path in sorted(weights)),
     ]
     take(others)
-    taken = (folder / Path(listed.path).name for _, listed in [configuration, *others])
-    write_record(folder, {path.name: file_entry(path) for path in taken}, **pinned.provenance())
+    files = {}
+    for _, listed in [configuration, *others]:
+        path = folder / Path(listed.path).name
+        kind, _, digest = listed.hash.partition(":")
+        files[path.name] = {
+            "bytes": listed.bytes,
+            "sha256": digest if kind == "sha256" else sha256_of(path),
+        }
+    write_record(folder, files, **pinned.provenance())
 
 
 def _take(files: Files, *, folder: Path, kept: Path, where: str) -> None:
