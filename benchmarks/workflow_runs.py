@@ -60,7 +60,9 @@ def _lock(model: Model) -> Lock:
     for each in model.checkpoints:
         # Weights that differ between any two, lest they are taken for repeated ones.
         digest = hashlib.sha256(f"{each.repository}@{each.revision}".encode()).hexdigest()
-        listed = WeightListing(digest[:40], {"model.safetensors": WeightFile(1, digest)})
+        listed = WeightListing(
+            digest[:40], {"model.safetensors": WeightFile(1, f"sha256:{digest}")}
+        )
         revisions[each.name] = LockedRevision(
             each.repository, each.revision, each.subfolder, listed
         )

@@ -14,6 +14,7 @@ import torch
 import transformers
 
 from hub_server import HubRepository, served
+from shape_of_learning.checkpoints.checkpoint_files import tokenizer_paths
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from tiny_models import save_tokenizer
@@ -51,7 +52,12 @@ class Hub:
         weights = self._weights(commit, f"{subfolder}/" if subfolder else "")
         problem = "" if weights else "no weights"
         listed = WeightListing(commit, weights, problem=problem)
-        return LockedRevision(repository, revision, subfolder, listed=listed)
+        files = self.listed.get(commit, {})
+        folder = f"{subfolder}/" if subfolder else ""
+        index = [f"{folder}{name}.index.json" for name in ("model.safetensors", WEIGHTS)]
+        paths = [f"{folder}config.json", *index, *tokenizer_paths(files, subfolder)]
+        small = {path: files[path].hash for path in paths if path in files}
+        return LockedRevision(repository, revision, subfolder, listed, small)
 
     def _weights(self, commit: str, folder: str) -> dict[str, WeightFile]:
         if commit not in self.listed:  # it was there when the lock was written
@@ -185,7 +191,7 @@ def fetch(
     **more: object,
 ) -> str:
     """Fetch, and return the log."""
-    done = _run(hub, output, repository, revision, settings, **more)
+    done = run(hub, output, repository, revision, settings, **more)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     log = output.parent / "log"
@@ -203,7 +209,7 @@ def refusal(
     **more: object,
 ) -> str:
     """The one line that a refused fetch prints."""
-    done = _run(hub, output, repository, revision, settings, **more)
+    done = run(hub, output, repository, revision, settings, **more)
     assert done.returncode == 1
     assert not output.exists(), "something is under the final name"
     lines = done.stderr.strip().splitlines()
@@ -212,7 +218,7 @@ def refusal(
     return lines[0]
 
 
-def _run(
+def run(
     hub: Hub,
     output: Path,
     repository: str,

@@ -50,6 +50,7 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
 def without_a_dump(dump: Job) -> Job:
     """The job that measures a checkpoint in memory, of the one that dumps its hidden states."""
     table, loss = "results/in_memory/mom.csv", "results/in_memory.csv"
+    tensors = "results/in_memory.tensors.csv"
     measurement = {
         "measures": [MEASURES["mom"].chosen("mom", {}).to_json()],
         "selection": Selection().to_json(),
@@ -57,12 +58,14 @@ def without_a_dump(dump: Job) -> Job:
         "neighbours": 128,
     }
     arguments = dump.arguments.copy()
-    for name, path in (("--output", table), ("--loss", loss)):
+    for name, path in (("--output", table), ("--loss", loss), ("--tensors", tensors)):
         arguments[arguments.index(name) + 1] = path
     left_out = "results/in_memory/left_out/mom.csv"
     script = str(Path(dump.script).with_name("measure_checkpoint.py"))
     more = ["--measurement", json.dumps(measurement), "--left-out", left_out]
-    return Job(script, [*more, *arguments], [Path(table), Path(left_out), Path(loss)])
+    return Job(
+        script, [*more, *arguments], [Path(table), Path(left_out), Path(loss), Path(tensors)]
+    )
 
 
 def start(job: Job, folder: Path, *, waits_at: tuple[str, ...] = ()):

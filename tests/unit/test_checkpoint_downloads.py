@@ -19,6 +19,7 @@ from hub_fetching import (
     whole_and_large,
 )
 from hub_server import Proxy, proxied
+from shape_of_learning.storage.digests import git_blob_name, sha256_of
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,13 @@ def test_a_file_that_arrives_damaged_is_refused_and_not_kept(hub, tmp_path, name
     with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
         message = refusal(hub, tmp_path / "m", "org/whole", endpoint=endpoint)
     assert f"{name} of `org/whole` arrived damaged" in message
+    listed = hub.listed[hub.commits["org/whole"]][name]
+    content = bytearray((hub.sources / "whole" / name).read_bytes())
+    content[0] ^= 1
+    (tmp_path / "damaged").write_bytes(content)
+    found = (git_blob_name if listed.hash.startswith("git:") else sha256_of)(tmp_path / "damaged")
+    assert f"expected {listed.bytes} bytes with the hash {listed.hash}, found" in message
+    assert f":{found};" in message
     assert not list(tmp_path.rglob(name))
     fetch(hub, tmp_path / "m", "org/whole")
     assert_same_files(tmp_path / "m", hub.sources / "whole", FILES)

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -17,9 +18,11 @@ from hub_fetching import (
     fetch,
     names,
     refusal,
+    run,
     save_model,
 )
 from hub_server import HubRepository, Proxy, free_port, proxied, served
+from shape_of_learning.checkpoints.checkpoint_record import file_entry
 from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from tiny_models import save_tokenizer
@@ -185,6 +188,119 @@ def test_bytes_that_a_mirror_serves_under_the_same_commit_are_refused(hub, tmp_p
     assert "model.safetensors of `org/tiny` arrived damaged" in message
     assert pinned[:10] in message
     assert "HF_ENDPOINT" in message
+
+
+@pytest.mark.parametrize("kind", ["git", "sha256"])
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "model.safetensors.index.json", "SHARD"]
+)
+def test_every_file_must_be_the_one_that_is_pinned(hub, tmp_path, name, kind):
+    """Whatever the mirror lists: another hash in the lock is as if it served other bytes."""
+    pinned = hub.commits["org/tiny@shards"]
+    files = hub.listed[pinned]
+    name = next(n for n in files if "-of-0000" in n) if name == "SHARD" else name
+    wrong = WeightFile(files[name].bytes, f"{kind}:{'0' * (40 if kind == 'git' else 64)}")
+    mirror = replace(hub, listed={pinned: files | {name: wrong}})
+    message = refusal(mirror, tmp_path / "m", "org/tiny", "shards")
+    content = (hub.sources / "shards" / name).read_bytes()
+    blob = hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest()
+    found = f"git:{blob}" if kind == "git" else f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert f"{name} of `org/tiny` arrived damaged" in message
+    assert (
+        f"{wrong.bytes} bytes with the hash {wrong.hash}, found {wrong.bytes} with {found}"
+        in message
+    )
+    assert not list(tmp_path.rglob(name))
+
+
+def test_what_a_mirror_lists_beside_what_is_pinned_is_not_taken(hub, tmp_path):
+    """A tokenizer's further file changes its words."""
+    pinned = hub.commits["org/tiny@main"]
+    files = {name: file for name, file in hub.listed[pinned].items() if name != TOKENIZER[1]}
+    fetch(replace(hub, listed={pinned: files}), tmp_path / "m", "org/tiny", "main")
+    assert TOKENIZER[0] in names(tmp_path / "m")
+    assert TOKENIZER[1] not in names(tmp_path / "m")
+
+
+def test_a_file_that_is_pinned_and_not_listed_is_one_sentence(hub, tmp_path):
+    pinned = hub.commits["org/tiny@main"]
+    more = hub.listed[pinned] | {"merges.txt": WeightFile(3, f"git:{'0' * 40}")}
+    message = refusal(replace(hub, listed={pinned: more}), tmp_path / "m", "org/tiny", "main")
+    assert "has no merges.txt" in message
+
+
+def changed(file: Path, record: Path | None = None) -> None:
+    """Turn a bit, and leave size and time; where there is a record, let it say so."""
+    before, old = file.stat(), hashlib.sha256(file.read_bytes()).hexdigest()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if record is not None:
+        new = hashlib.sha256(content).hexdigest()
+        record.write_text(record.read_text().replace(old, new))
+        assert new in record.read_text()
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "config.json", "tokenizer.json"])
+def test_a_kept_download_of_other_bytes_is_not_believed(hub, tmp_path, name, is_recorded):
+    """Neither its size nor its time nor its own record makes it what the lock pins."""
+    folder = tmp_path / "m"
+    fetch(hub, folder, "org/tiny", "step1")
+    changed(folder / name, folder / "checkpoint.json" if is_recorded else None)
+    done = run(hub, folder, "org/tiny", "step1", None)
+    assert done.returncode == 0
+    assert f"{name} in {folder} is not what" in done.stderr
+    assert (folder / name).read_bytes() == (hub.sources / "step1" / name).read_bytes()
+    assert "another run has fetched" in fetch(hub, folder, "org/tiny", "step1")
+
+
+def test_a_kept_download_of_another_set_of_files_is_not_believed(hub, tmp_path):
+    folder = tmp_path / "m"
+    fetch(hub, folder, "org/tiny", "step1")
+    record = json.loads((folder / "checkpoint.json").read_text())
+    (folder / "merges.txt").write_text("a b")
+    record["files"]["merges.txt"] = file_entry(folder / "merges.txt")
+    (folder / "checkpoint.json").write_text(json.dumps(record))
+    done = run(hub, folder, "org/tiny", "step1", None)
+    assert "merges.txt" in done.stderr
+    assert "merges.txt" not in names(folder)
+
+
+@pytest.mark.parametrize(
+    "record", ["", "[]", "{}", '{"files": 3}', '{"files": {"../x": {}}}', "[" * 9999]
+)
+def test_a_kept_download_with_a_damaged_record_is_fetched_anew(hub, tmp_path, record):
+    folder = tmp_path / "m"
+    fetch(hub, folder, "org/tiny", "step1")
+    good = (folder / "checkpoint.json").read_text()
+    (folder / "checkpoint.json").write_text(record)
+    fetch(hub, folder, "org/tiny", "step1")
+    assert (folder / "checkpoint.json").read_text() == good
+
+
+@pytest.mark.parametrize("unpinned", [TOKENIZER, ["config.json"]])
+def test_what_an_incomplete_lock_does_not_pin_is_no_reason_to_fetch_again(hub, tmp_path, unpinned):
+    """As one is that was resolved offline from a cache that held a part."""
+    commit = hub.commits["org/tiny@step1"]
+    files = {name: file for name, file in hub.listed[commit].items() if name not in unpinned}
+    partial = replace(hub, listed={commit: files})
+    fetch(partial, tmp_path / "m", "org/tiny", "step1")
+    assert set(TOKENIZER) <= set(names(tmp_path / "m"))
+    assert "another run has fetched" in fetch(partial, tmp_path / "m", "org/tiny", "step1")
+
+
+def test_a_lock_without_small_files_takes_those_of_its_commit(hub, tmp_path):
+    """As locks were before they pinned them; what is kept counts by its own record then."""
+    commit = hub.commits["org/tiny@step1"]
+    weights = {"pytorch_model.bin": hub.listed[commit]["pytorch_model.bin"]}
+    old = replace(hub, listed={commit: weights})
+    fetch(old, tmp_path / "m", "org/tiny", "step1")
+    assert "another run has fetched" in fetch(old, tmp_path / "m", "org/tiny", "step1")
+    assert "another run has fetched" in fetch(hub, tmp_path / "m", "org/tiny", "step1")
+    changed(tmp_path / "m" / "config.json")
+    assert "config.json in" in run(old, tmp_path / "m", "org/tiny", "step1", None).stderr
 
 
 def test_a_repository_without_a_tokenizer_asks_for_the_key(hub, tmp_path):

@@ -34,7 +34,7 @@ SHAPE = Shape("decoder", 2, 32, 32)
 
 def weights(content: str) -> WeightListing:
     return WeightListing(
-        f"{content:0>40}", {"model.safetensors": WeightFile(7, f"sha256:{content}")}
+        f"{content:0>40}", {"model.safetensors": WeightFile(7, f"sha256:{content:0>64}")}
     )
 
 
@@ -75,7 +75,9 @@ def planned(tmp_path: Path, steps: str, lock: Lock, typed: str = TYPED):
 
 def test_a_lock_that_is_written_is_read_again(tmp_path):
     words = LockedRevision("org/words", "main", listed=WeightListing("c" * 40))
-    lock = replace(LOCK, tokenizer=words)
+    small = {"config.json": f"git:{'1':0>40}", "words/vocab.txt": f"sha256:{'2':0>64}"}
+    revisions = {**LOCK.revisions, "step0": replace(LOCK.revisions["step0"], small_files=small)}
+    lock = replace(LOCK, tokenizer=words, revisions=revisions)
     write_lock(tmp_path / "lock.yaml", lock)
     assert read_lock(tmp_path / "lock.yaml") == lock
     before = (tmp_path / "lock.yaml").read_bytes()
@@ -87,18 +89,89 @@ def test_no_lock_is_none(tmp_path):
     assert read_lock(tmp_path / "lock.yaml") is None
 
 
-ELSEWHERE = """
+GOOD = """
+shape: {layers: 2}
+chosen: {"a rule": [step0]}
 revisions:
-  step0: {repository: org/model, revision: step0, commit: ../../../home}
-"""
+  step0:
+    repository: org/model
+    revision: step0
+    subfolder: a/b
+    commit: COMMIT
+    files:
+      model.safetensors: {bytes: 7, hash: "sha256:DIGEST"}
+    small_files: {config.json: "git:COMMIT"}
+mains:
+  org/model: {commit: COMMIT}
+""".replace("COMMIT", "a" * 40).replace("DIGEST", "b" * 64)
+DAMAGED = [
+    *(
+        "[",
+        "- 1",
+        "revisions: 3",
+        "revisions: {a: {}}",
+        "",
+        "a: &a [*a]",
+        "\0",
+        "revisions: {}\n" * 2,
+    ),
+    GOOD.replace("a" * 40, "../../../home"),
+    GOOD.replace("a" * 40, "a" * 39),
+    GOOD.replace("a" * 40, "A" * 40),
+    GOOD.replace("a" * 40, "4" * 40),  # a number, for YAML
+    GOOD.replace(f"    commit: {'a' * 40}\n", ""),
+    GOOD.replace("b" * 64, "b" * 40),
+    GOOD.replace(f"sha256:{'b' * 64}", "git:"),
+    GOOD.replace(f"sha256:{'b' * 64}", ""),
+    GOOD.replace(f"sha256:{'b' * 64}", f"md5:{'b' * 32}"),
+    GOOD.replace(f'"sha256:{"b" * 64}"', "7"),
+    GOOD.replace(f', hash: "sha256:{"b" * 64}"', ""),
+    GOOD.replace(f"git:{'a' * 40}", "git:"),
+    GOOD.replace("bytes: 7", "bytes: -7"),
+    GOOD.replace("bytes: 7", "bytes: seven"),
+    GOOD.replace("bytes: 7", "bytes: true"),
+    GOOD.replace("bytes: 7, ", ""),
+    GOOD.replace("  model.safetensors:", "  ../model.safetensors:"),
+    GOOD.replace("  model.safetensors:", "  1:"),
+    GOOD.replace("config.json:", "/etc/passwd:"),
+    GOOD.replace("config.json:", "../config.json:"),
+    GOOD.replace("a/b", "a/../../b"),
+    GOOD.replace("a/b", "/a/b"),
+    GOOD.replace("a/b", "C:/a"),
+    GOOD.replace("a/b", "[a]"),
+    GOOD.replace("org/model", "../../org"),
+    GOOD.replace("org/model", "7"),
+    GOOD.replace("revision: step0", "revision: ../step0"),
+    GOOD.replace("revision: step0", "revision: 0"),
+    GOOD.replace("  step0:", "  ..:"),
+    GOOD.replace("  step0:", "  a/b:"),
+    GOOD.replace("  step0:", "  0:"),
+    GOOD.replace("[step0]", "step0"),
+    GOOD.replace("layers: 2", "layers: two"),
+    GOOD.replace("layers: 2", "depth: 2"),
+    GOOD.replace("    revision: step0", "    revision: step0\n    revision: step1"),
+    GOOD + "mains: {}\n",
+]
 
 
-@pytest.mark.parametrize("content", ["[", "- 1", "revisions: 3", "revisions: {a: {}}", ELSEWHERE])
+def test_a_lock_by_hand_is_read(tmp_path):
+    (tmp_path / "lock.yaml").write_text(GOOD)
+    assert read_lock(tmp_path / "lock.yaml").revisions["step0"].subfolder == "a/b"
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_lock_is_one_sentence(tmp_path, content):
+    assert content != GOOD
     (tmp_path / "lock.yaml").write_text(content)
     with pytest.raises(InputError, match=r"lock\.yaml is no lock file .*delete it") as caught:
         read_lock(tmp_path / "lock.yaml")
     assert "\n" not in str(caught.value)
+
+
+def test_a_lock_that_is_no_text_is_one_sentence(tmp_path):
+    (tmp_path / "lock.yaml").write_bytes(GOOD.encode("utf-16"))
+    with pytest.raises(InputError, match=r"lock\.yaml is no lock file .*delete it"):
+        read_lock(tmp_path / "lock.yaml")
 
 
 def test_a_lock_of_the_first_version_is_read(tmp_path):
@@ -117,7 +190,7 @@ def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
     curve = [JudgedCheckpoint("step0", 0, 7, "ok"), JudgedCheckpoint("step8", 8, None, "missing")]
     write_integrity_table(tmp_path / "t.csv", curve, LOCK)
     assert (tmp_path / "t.csv").read_text().splitlines()[1:] == [
-        f"0,7,step0,{'a':0>40},model.safetensors,7,sha256:a,ok",
+        f"0,7,step0,{'a':0>40},model.safetensors,7,sha256:{'a':0>64},ok",
         "8,,step8,,,,,missing",
     ]
 

@@ -30,6 +30,7 @@ def run_script(tmp_path, name, revision="main", destination="dump"):
         SamplingProtocol(windows=12, window_characters=100, seed=0),
         output=tmp_path / destination,
         loss=tmp_path / f"{destination}.csv",
+        tensors=tmp_path / f"{destination}.tensors.csv",
         checkpoint=tmp_path / "model",
         shape=vars(Shape("encoder" if name in ENCODERS else "decoder", 3, 32, 32)),
         window_batch_size=4,

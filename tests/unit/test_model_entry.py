@@ -1,7 +1,13 @@
 import pytest
 import transformers as hf
 
-from shape_of_learning.checkpoints.model_entry import Shape, completed, role_of, shape_of
+from shape_of_learning.checkpoints.model_entry import (
+    Shape,
+    completed,
+    read_configuration_file,
+    role_of,
+    shape_of,
+)
 from shape_of_learning.errors import InputError
 
 # The words in which each architecture states its size, from the library that writes config.json.
@@ -87,3 +93,35 @@ def test_a_role_that_cannot_be_told_is_asked_for(config):
         InputError, match=r"model `tiny`: .* add `role: encoder` or `role: decoder`"
     ):
         completed(Shape(), own, "model `tiny`")
+
+
+WHOLE = {"model_type": "opt", "num_hidden_layers": 3, "hidden_size": 32}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("num_hidden_layers", v) for v in ("3", 0, -3, 3.0, True, [3], {"a": 3})),
+        *(("hidden_size", v) for v in ("32", 0, -32, 32.5, False, [32])),
+        *(("word_embed_proj_dim", v) for v in ("16", -16, 16.0, True, [16])),
+        *(("model_type", v) for v in (3, ["opt"], {"a": 1}, True)),
+        *(("architectures", v) for v in (3, "OPTForCausalLM", {"a": 1}, True)),
+    ],
+)
+def test_what_cannot_be_in_a_configuration_is_one_sentence(key, value):
+    with pytest.raises(
+        InputError, match=f"model `tiny`: config.json .* for `{key}`, which cannot be"
+    ):
+        told(WHOLE | {key: value})
+
+
+def test_null_in_a_configuration_is_nothing():
+    nothing = dict.fromkeys(["n_embed", "n_layer", "word_embed_proj_dim", "architectures"])
+    assert told(nothing | WHOLE) == Shape("decoder", 3, 32, 32)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe{}", b"[" * 100_000, b"{"])
+def test_a_configuration_that_is_no_json_object_is_one_sentence(tmp_path, content):
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"config\.json is missing or no JSON object"):
+        read_configuration_file(tmp_path)

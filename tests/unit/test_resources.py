@@ -175,7 +175,8 @@ def test_measuring_in_memory_takes_no_more_memory_than_it_asks_for(tmp_path):
         SamplingProtocol(work.windows, work.window_characters, 0).to_json(), "--threads", 2,
         "--measurement", json.dumps(measurement), "--output", tmp_path / "anisotropy.csv",
         tmp_path / "mle.csv", "--left-out", tmp_path / "left_out/anisotropy.csv",
-        tmp_path / "left_out/mle.csv", "--loss", tmp_path / "loss.csv", "--log", tmp_path / "log",
+        tmp_path / "left_out/mle.csv", "--loss", tmp_path / "loss.csv", "--tensors",
+        tmp_path / "t.csv", "--log", tmp_path / "log",
     )  # fmt: skip
     # Half of it is PyTorch: that the rest is right is seen in the large.
     assert measured < needs.checkpoint_memory_mb(work, 2) * needs.MARGIN

@@ -16,6 +16,7 @@ def parsed():
     add_sample_arguments(parser)
     return parser.parse_args(
         ["--model", "m", "--revision", "step 1", "--checkpoint", "a folder", "--text", "a text",
+         "--tensors", "t.csv",
          "--threads", "2", "--protocol", PROTOCOL.to_json(), "--shape", json.dumps(SHAPE)]
     )  # fmt: skip
 

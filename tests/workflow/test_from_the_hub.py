@@ -1,6 +1,9 @@
 """The chain on checkpoints that a real Hub server on loopback serves."""
 
 import json
+import os
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +12,9 @@ import pytest
 from checkouts import Checkout
 from hub_fetching import save_model
 from hub_server import HubRepository, Proxy, proxied, served
+from shape_of_learning.checkpoints.lock import read_lock
+from shape_of_learning.checkpoints.tensor_digests import read_tensor_digests
+from shape_of_learning.checkpoints.tensor_hashing import tensor_digests
 from tiny_models import save_tiny_model, save_tokenizer
 
 STEPS = (0, 1000)
@@ -36,9 +42,17 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Ite
         yield address
 
 
-def run(checkout: Checkout, endpoint: str, *targets: str, succeeds: bool = True, **entry) -> str:
+def run(
+    checkout: Checkout,
+    endpoint: str,
+    *targets: str,
+    succeeds: bool = True,
+    embeddings: dict | None = None,
+    **entry,
+) -> str:
     checkout.write("config/models/mine.yaml", {"mine": {**ENTRY, **entry}})
     changes = {
+        "embeddings": embeddings or {},
         "models": ["mine"],
         "keep_checkpoints": True,
         # With so small a vocabulary a window has some 400 tokens: enough for one batch.
@@ -78,6 +92,67 @@ def test_a_kept_checkpoint_is_taken_as_another_run_has_left_it(checkout, endpoin
     said = run(checkout, endpoint, receipt)
     assert "Fetching mine at step0" in said
     assert weights.stat().st_ino == inode
+
+
+def changed(file: Path) -> None:
+    """Turn a bit, and leave size and time."""
+    before, content = file.stat(), bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("dump", [True, False])
+def test_a_kept_checkpoint_is_looked_at_again_when_it_is_used(checkout, endpoint, dump):
+    embeddings, loss = {"dump": dump}, "results/losses/mine/step0.csv"
+    run(checkout, endpoint, "results/checkpoints/mine/step0.json", embeddings=embeddings)
+    folder = checkout.folder / "resources/checkpoints/mine/step0"
+    for name in ("pytorch_model.bin", "config.json", "tokenizer.json"):
+        good = (folder / name).read_bytes()
+        changed(folder / name)
+        said = run(checkout, endpoint, loss, succeeds=False, embeddings=embeddings)
+        assert f"step0/{name} is not what it was when it came (expected {len(good)} bytes" in said
+        assert "Traceback" not in said
+        assert not (checkout.folder / loss).exists()
+        assert not list(checkout.folder.glob("results/checkpoints/mine/*.tensors.csv"))
+        (folder / name).write_bytes(good)
+    # Another run that shares the downloads has another lock.
+    step1000 = checkout.folder / "resources/checkpoints/mine/step1000"
+    run(checkout, endpoint, "results/checkpoints/mine/step1000.json", embeddings=embeddings)
+    folder.rename(folder.with_name("aside"))
+    shutil.copytree(step1000, folder)
+    said = run(checkout, endpoint, loss, succeeds=False, embeddings=embeddings)
+    assert "step0 holds another checkpoint than results/checkpoints/mine/step0.json says" in said
+    shutil.rmtree(folder)
+    folder.with_name("aside").rename(folder)
+    run(checkout, endpoint, loss, embeddings=embeddings)
+    table = checkout.folder / "results/checkpoints/mine/step0.tensors.csv"
+    assert read_tensor_digests(table) == tensor_digests(folder)
+
+
+def test_a_run_that_keeps_nothing_removes_nothing_that_another_keeps(checkout, endpoint):
+    run(checkout, endpoint, "results/checkpoints/mine/step0.json")
+    kept = checkout.folder / "resources/checkpoints/mine/step0"
+    before = {path.name: path.stat() for path in kept.iterdir()}
+    checkout.write("other.yaml", {"run": "other", "keep_checkpoints": False})
+    loss = "results/other/losses/mine/step0.csv"
+    configurations = ("--configfile", "config/demo.yaml", "changes.yaml", "other.yaml")
+    checkout.snakemake(
+        *(loss, *configurations, "--cores", "2"),
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+    )
+    assert (checkout.folder / loss).exists()
+    assert {path.name: path.stat() for path in kept.iterdir()} == before
+    assert not list(checkout.folder.glob("resources/unkept*/*/*"))
+
+
+def test_a_lock_pins_the_small_files_too(checkout, endpoint):
+    run(checkout, endpoint, "resolve")
+    lock = read_lock(checkout.folder / "config/locks/mine.yaml")
+    assert [*lock.revisions["step0"].small_files] == ["config.json"]
+    words = lock.tokenizer.small_files
+    assert {"tokenizer.json", "tokenizer_config.json"} == set(words)
+    assert all(re.fullmatch("git:[0-9a-f]{40}", digest) for digest in words.values())
 
 
 def test_another_step_fetches_no_revision_again(checkout, endpoint):

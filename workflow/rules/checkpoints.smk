@@ -4,7 +4,8 @@ REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cle
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
-    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json
+    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json; where they are
+                                                  not kept, <resources>/unkept_checkpoints/, or that@{run}
     <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/pretrained/{model}.json             digests of them, which stand for them
@@ -52,10 +53,7 @@ rule fetch_checkpoint:
     pinned hashes admit no other bytes.
     """
     output:
-        download(
-            "<resources>/checkpoints/{model}/{revision}",
-            receipt="<results>/checkpoints/{model}/{revision}.json",
-        ),
+        download(receipt="<results>/checkpoints/{model}/{revision}.json"),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
@@ -121,6 +119,7 @@ rule judge_checkpoints:
     """Compare tensors and losses of the checkpoints of a model, beside what their files say."""
     input:
         losses=checkpoint_losses,
+        tensors=checkpoint_tensors,
     output:
         report("<results>/tables/verdicts/{model}.csv", category="Checkpoints"),
     log:

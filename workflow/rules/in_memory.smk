@@ -5,6 +5,7 @@ OUTPUTS:
     <results>/measurements/{model}/{revision}/{estimator}.csv   the tables of a dump
     <results>/left_out/{model}/{revision}/{estimator}.csv       likewise
     <results>/losses/{model}/{revision}.csv
+    <results>/checkpoints/{model}/{revision}.tensors.csv
 STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It keeps the hidden
     states of all layers in memory until they are measured.
 """
@@ -25,6 +26,7 @@ rule measure_checkpoint:
             estimator=CHOSEN_MEASURES,
         ),
         loss="<results>/losses/{model}/{revision}.csv",
+        tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
     log:
         "<logs>/measurements/{model}/{revision}.log",
     benchmark:
@@ -49,8 +51,8 @@ rule measure_checkpoint:
     shell:
         # Each layer is measured by one thread, which must not start others.
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        'python "$SCRIPTS/measure_checkpoint.py" --checkpoint {params.checkpoint:q} --text {input.text:q}'
+        'python "$SCRIPTS/measure_checkpoint.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --text {input.text:q}'
         " --model {wildcards.model:q} --revision {wildcards.revision:q}"
         " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
         " --measurement {params.measurement:q} --output {output.measurements:q}"
-        " --left-out {output.left_out:q} --loss {output.loss:q} --log {log:q}"
+        " --left-out {output.left_out:q} --loss {output.loss:q} --tensors {output.tensors:q} --log {log:q}"

@@ -1,4 +1,7 @@
-"""Write the hidden states of all layers of one checkpoint on sampled windows, and its loss on them."""
+"""Write the hidden states of all layers of one checkpoint on sampled windows, and its loss on them.
+
+Beside them go digests of its tensors, which tell copies whose files differ.
+"""
 
 import argparse
 import json
@@ -7,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.checkpoints.losses import write_loss
+from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
+from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
@@ -25,12 +30,15 @@ def main(
 ) -> None:
     """Run the windows and write one HDF5 file per layer into the folder `output`.
 
-    The table `loss` has one row, the checkpoint's cross-entropy on these windows.
+    The table `loss` has one row, the checkpoint's cross-entropy on these windows; the table `tensors` has one
+    for each tensor of the weights.
     """
     import torch
     import transformers
 
     windows = draw_windows(text, protocol)
+    tensors, receipt = loaded.pop("tensors"), loaded.pop("receipt", None)
+    digests = checked_tensors(loaded["checkpoint"], receipt, loaded.get("threads", 1))
     sample = SampleRun.load(windows=windows, protocol=protocol, **loaded)
     origin = loaded["checkpoint"] / "checkpoint.json"
     attributes = {
@@ -43,6 +51,7 @@ def main(
         ),
     }
     cross_entropy = dump_embeddings(sample, output, attributes)
+    write_tensor_digests(tensors, digests)
     # Last: who finds a loss finds whole embeddings.
     write_loss(loss, cross_entropy)
     logging.getLogger("shape_of_learning").info(

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.losses import write_loss
+from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
+from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
@@ -59,8 +61,10 @@ def main(
     loss: Path,
     **loaded: Any,
 ) -> None:
-    """Write two tables per measure, into the files of its name, and the loss."""
+    """Write two tables per measure, into the files of its name, the loss and the tensors' digests."""
     windows = draw_windows(text, protocol)
+    tensors, receipt = loaded.pop("tensors"), loaded.pop("receipt", None)
+    digests = checked_tensors(loaded["checkpoint"], receipt, loaded.get("threads", 1))
     sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
     of_rows = (sample.rows[name] for name in ("special", "positions", "token_ids"))
     kept = measurement.selection.rows(*of_rows)
@@ -90,6 +94,7 @@ def main(
     for write, paths in ((write_measurements, output), (write_left_out, left_out)):
         for path in paths:
             write(path, {layer: values[path.stem] for layer, values in enumerate(layers)})
+    write_tensor_digests(tensors, digests)
     write_loss(loss, cross_entropy)
 
 

@@ -103,6 +103,14 @@ def checkpoint_losses(wildcards):
     )
 
 
+def checkpoint_tensors(wildcards):
+    return expand(
+        "<results>/checkpoints/{model}/{revision}.tensors.csv",
+        model=wildcards.model,
+        revision=[each.name for each in checkpoints(wildcards.model)],
+    )
+
+
 def losses_folder(wildcards, input):
     return str(Path(input.losses[0]).parent)
 
@@ -150,14 +158,24 @@ def model_shape(wildcards):
 all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=MODELS_BY_SOURCE["hub"])
 
 
+def downloads():
+    """Where checkpoints of the Hub go. Those that are removed after use lie apart: another run may keep its own."""
+    if CONFIGURATION.settings["keep_checkpoints"]:
+        return "<resources>/checkpoints"
+    run = CONFIGURATION.settings["run"]
+    return f"<resources>/unkept_checkpoints@{run}" if run else "<resources>/unkept_checkpoints"
+
+
 def downloaded_folder(wildcards):
     """Where a checkpoint of the Hub is."""
-    return own_path(f"<resources>/checkpoints/{wildcards.model}/{wildcards.revision}")
+    return own_path(f"{downloads()}/{wildcards.model}/{wildcards.revision}")
 
 
-def download(folder, receipt):
+def download(receipt):
     """What stands for a download: the folder, which is removed after use, or a receipt where it is kept."""
-    return receipt if CONFIGURATION.settings["keep_checkpoints"] else temp(directory(folder))
+    if CONFIGURATION.settings["keep_checkpoints"]:
+        return receipt
+    return temp(directory(f"{downloads()}/{{model}}/{{revision}}"))
 
 
 def receipt_option(wildcards, output):

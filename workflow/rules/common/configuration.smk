@@ -106,7 +106,13 @@ _CORPUS = f"<results>/corpus/{setting('corpus', 'source')}"
 CLEAN_CORPUS = {"text": ancient(f"{_CORPUS}/text.txt"), "alphabet": f"{_CORPUS}/alphabet.json"}
 
 export_plumbing_settings(
-    CONFIGURATION.settings, {n: model.path for n, model in MODELS.items() if model.path}
+    CONFIGURATION.settings,
+    {
+        f"{name}/{c.name}": c.path
+        for name, model in MODELS.items()
+        for c in model.checkpoints
+        if c.path
+    },
 )
 at_the_door(
     check_receipt,

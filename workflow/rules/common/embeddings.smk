@@ -1,6 +1,7 @@
 """What the rules that run a checkpoint on sampled windows ask of it and of the configuration."""
 
 from shape_of_learning.checkpoints.checkpoint_files import checkpoint_files
+from shape_of_learning.checkpoints.checkpoint_record import RECORD
 from shape_of_learning.storage.fingerprints import fingerprint
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.settings import LOCAL
@@ -12,9 +13,7 @@ def checkpoint_inputs(wildcards):
     if model.source == "hub":
         path = f"{wildcards.model}/{wildcards.revision}"
         is_kept = CONFIGURATION.settings["keep_checkpoints"]
-        return (
-            f"<results>/checkpoints/{path}.json" if is_kept else f"<resources>/checkpoints/{path}"
-        )
+        return f"<results>/checkpoints/{path}.json" if is_kept else f"{downloads()}/{path}"
     if model.source == "pretraining":
         return [*weight_receipts(wildcards), ancient(f"<results>/pretrained/{wildcards.model}")]
     return []
@@ -27,10 +26,11 @@ def weight_receipts(wildcards):
 
 
 @cache
-def local_weights(name):
+def local_weights(name, revision):
     """Names and fingerprints of the files of a local checkpoint."""
+    folder = next(each.path for each in MODELS[name].checkpoints if each.name == revision)
     try:
-        files = checkpoint_files(Path(MODELS[name].path))
+        files = checkpoint_files(Path(folder))
         return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
     except OSError as error:
         fail(f"model `{name}`: {error}; correct `path` in its entry")
@@ -41,17 +41,29 @@ def weights(wildcards):
     source = MODELS[wildcards.model].source
     if source == "hub":
         return pinned_bytes(wildcards)
-    return local_weights(wildcards.model) if source == "path" else ""
+    return local_weights(wildcards.model, wildcards.revision) if source == "path" else ""
 
 
 def checkpoint_folder(wildcards):
     """The checkpoint's folder itself; that of a local one is no part of what is computed from it."""
     model = MODELS[wildcards.model]
     if model.source == "path":
-        return f"{LOCAL}{wildcards.model}"
+        return f"{LOCAL}{wildcards.model}/{wildcards.revision}"
     if model.source == "pretraining":
         return own_path(f"<results>/pretrained/{wildcards.model}/{wildcards.revision}")
     return downloaded_folder(wildcards)
+
+
+def receipt_options(wildcards):
+    """The option that says what the files of a checkpoint were as they came; none for a folder of the user's."""
+    source, name = MODELS[wildcards.model].source, wildcards.model
+    if source == "path":
+        return []
+    if source == "pretraining":
+        return ["--receipt", own_path(f"<results>/pretrained/{name}.json")]
+    if CONFIGURATION.settings["keep_checkpoints"]:
+        return ["--receipt", own_path(f"<results>/checkpoints/{name}/{wildcards.revision}.json")]
+    return ["--receipt", f"{downloaded_folder(wildcards)}/{RECORD}"]
 
 
 def sampling_protocol(wildcards):
@@ -83,6 +95,7 @@ def unless_kept(path):
 # Of both rules that run it: the one that dumps hidden states and the one that measures them at once.
 SAMPLE_PARAMETERS = {
     "checkpoint": checkpoint_folder,
+    "receipt": receipt_options,
     "weights": weights,
     "protocol": sampling_protocol,
     "shape": model_shape,

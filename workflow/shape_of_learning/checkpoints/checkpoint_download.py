@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 from huggingface_hub import constants
 
-from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, index_of, tokenizer_files
-from shape_of_learning.checkpoints.checkpoint_record import is_recorded, write_record
+from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, index_of, tokenizer_paths
+from shape_of_learning.checkpoints.checkpoint_record import (
+    changed_file,
+    read_record,
+    write_record,
+)
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock
 from shape_of_learning.checkpoints.model_entry import (
     Shape,
@@ -18,7 +23,6 @@ from shape_of_learning.checkpoints.model_entry import (
     refuse_contradiction,
     shape_of,
 )
-from shape_of_learning.checkpoints.weight_listing import WeightFile
 from shape_of_learning.errors import InputError
 from shape_of_learning.hub.hub_cache import cached_revision
 from shape_of_learning.hub.hub_errors import RevisionMissingError, lacking
@@ -32,6 +36,7 @@ from shape_of_learning.storage.files import atomic_write, require_space
 logger = logging.getLogger(__name__)
 
 Files = list[tuple[RemoteRevision, RemoteFile]]
+Pinned = list[tuple[LockedRevision, str]]  # paths in the repository
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def fetch(pinned: PinnedCheckpoint, destination: Path, entry: Shape) -> None:
     Parameters
     ----------
     pinned : PinnedCheckpoint
-        What to fetch. The bytes of the weights must be those that the lock lists, all other bytes those
+        What to fetch. All bytes must be those that the lock lists; of what an old lock does not list, those
         that the Hub lists for the commit.
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. Until then
@@ -111,7 +116,7 @@ def fetch(pinned: PinnedCheckpoint, destination: Path, entry: Shape) -> None:
         With one sentence for all that can be wrong with the entry, the Hub or the network.
     """
     with made_by_one_process(destination):
-        if is_recorded(destination, pinned.provenance()):
+        if _is_pinned_checkpoint(destination, pinned):
             _check(destination, pinned, entry)
             logger.info("%s: another run has fetched %s", pinned.where, destination)
             return
@@ -121,6 +126,38 @@ def fetch(pinned: PinnedCheckpoint, destination: Path, entry: Shape) -> None:
             _fill(folder, kept, pinned, entry)
         # Without locks another process may be at it, too; then the last one leaves nothing.
         shutil.rmtree(kept, ignore_errors=True)
+
+
+def _is_pinned_checkpoint(folder: Path, pinned: PinnedCheckpoint) -> bool:
+    """Whether a folder holds the very bytes that are pinned, and no others."""
+    record = read_record(folder)
+    if record is None or {k: v for k, v in record.items() if k != "files"} != pinned.provenance():
+        return False
+    other = changed_file(folder, record) or _unpinned_file(folder, record["files"], pinned)
+    if other:
+        logger.warning(
+            "%s: %s in %s is not what %s pins; all of it is fetched anew",
+            *(pinned.where, other, folder, pinned.lock),
+        )
+    return not other
+
+
+def _unpinned_file(folder: Path, recorded: Mapping[str, Any], pinned: PinnedCheckpoint) -> str:
+    """Name a file that is not what the lock says, or that one of the two lacks; empty if there is none."""
+    pins = {
+        name: RemoteFile(name, file.bytes, file.hash)
+        for name, file in pinned.weights.listed.files.items()
+    }
+    beside, tokenizer = _beside(pinned), _pinned_tokenizer(pinned)
+    for locked, path in [*beside, *tokenizer]:
+        if digest := locked.small_files.get(path):
+            name = Path(path).name
+            pins[name] = RemoteFile(name, recorded.get(name, {}).get("bytes", 0), digest)
+    whole = tokenizer and all(path in locked.small_files for locked, path in beside)
+    for name in sorted(pins.keys() | recorded.keys() if whole else pins):
+        if name not in pins or name not in recorded or not pins[name].is_at(folder / name):
+            return name
+    return ""
 
 
 def _check(folder: Path, pinned: PinnedCheckpoint, entry: Shape) -> None:
@@ -133,18 +170,24 @@ def _fill(folder: Path, kept: Path, pinned: PinnedCheckpoint, entry: Shape) -> N
     source = _listed(pinned.weights, pinned)
     words = source if pinned.tokenizer is pinned.weights else _listed(pinned.tokenizer, pinned)
     take = partial(_take, folder=folder, kept=kept, where=pinned.where)
-    configuration = _of_folder(source, pinned, CONFIGURATION)
+    configuration, *index = [(source, _file(source, *each, pinned)) for each in _beside(pinned)]
     take([configuration])
     _check(folder, pinned, entry)
-    others = [*_tokenizer(words, pinned), *_weights(source, pinned)]
+    weights = [inside(pinned.weights.subfolder, name) for name in pinned.weights.listed.files]
+    others = [
+        *_tokenizer(words, pinned),
+        *index,
+        *((source, _file(source, pinned.weights, path, pinned)) for path in sorted(weights)),
+    ]
     take(others)
-    files = {
-        Path(listed.path).name: {
+    files = {}
+    for _, listed in [configuration, *others]:
+        path = folder / Path(listed.path).name
+        kind, _, digest = listed.hash.partition(":")
+        files[path.name] = {
             "bytes": listed.bytes,
-            "sha256": listed.sha256 or sha256_of(folder / Path(listed.path).name),
+            "sha256": digest if kind == "sha256" else sha256_of(path),
         }
-        for _, listed in [configuration, *others]
-    }
     write_record(folder, files, **pinned.provenance())
 
 
@@ -185,42 +228,41 @@ def _listed(locked: LockedRevision, pinned: PinnedCheckpoint) -> RemoteRevision:
         ) from error
 
 
-def _of_folder(
-    source: RemoteRevision, pinned: PinnedCheckpoint, name: str
-) -> tuple[RemoteRevision, RemoteFile]:
-    path = inside(pinned.weights.subfolder, name)
+def _beside(pinned: PinnedCheckpoint) -> Pinned:
+    """The configuration, and the index where the weights are in shards."""
+    weights = pinned.weights
+    index = index_of(weights.listed.files)
+    return [(weights, inside(weights.subfolder, name)) for name in (CONFIGURATION, index) if name]
+
+
+def _pinned_tokenizer(pinned: PinnedCheckpoint) -> Pinned:
+    """The tokenizer, if the lock says what it is."""
+    words = pinned.tokenizer
+    return [(words, path) for path in tokenizer_paths(words.small_files, words.subfolder)]
+
+
+def _tokenizer(source: RemoteRevision, pinned: PinnedCheckpoint) -> Files:
+    words = pinned.tokenizer
+    paths = [path for _, path in _pinned_tokenizer(pinned)]
+    paths = paths or tokenizer_paths(source.files, words.subfolder)
+    if not paths:
+        raise lacking(
+            source.repository,
+            source.revision,
+            "no tokenizer; name a repository that has it under `tokenizer` in the entry",
+            where=pinned.where,
+        )
+    return [(source, _file(source, words, path, pinned)) for path in paths]
+
+
+def _file(
+    source: RemoteRevision, locked: LockedRevision, path: str, pinned: PinnedCheckpoint
+) -> RemoteFile:
+    """A file of the Hub's listing, with the hash that the lock pins, or else the one that is listed."""
     if path not in source.files:
         raise lacking(source.repository, source.revision, f"no {path}", where=pinned.where)
-    return source, source.files[path]
-
-
-def _weights(source: RemoteRevision, pinned: PinnedCheckpoint) -> Files:
-    """The files that the lock lists, with its hashes, and the index of shards."""
-    pins = pinned.weights.listed.files
-    index = index_of(pins)
-    return [
-        *([] if index is None else [_of_folder(source, pinned, index)]),
-        *(
-            (source, _as_pinned(_of_folder(source, pinned, name)[1].path, pin))
-            for name, pin in sorted(pins.items())
-        ),
-    ]
-
-
-def _as_pinned(path: str, pin: WeightFile) -> RemoteFile:
-    kind, _, digest = pin.hash.partition(":")
-    sha256, git_blob = (digest, "") if kind == "sha256" else (None, digest)
-    return RemoteFile(path, pin.bytes, sha256, git_blob)
-
-
-def _tokenizer(words: RemoteRevision, pinned: PinnedCheckpoint) -> Files:
-    """Prefer the checkpoint's own folder to the top of its repository."""
-    for folder in dict.fromkeys([pinned.weights.subfolder, ""]):
-        if names := tokenizer_files(words.names_in(folder)):
-            return [(words, words.files[inside(folder, name)]) for name in names]
-    raise lacking(
-        words.repository,
-        words.revision,
-        "no tokenizer; name a repository that has it under `tokenizer` in the entry",
-        where=pinned.where,
-    )
+    listed = source.files[path]
+    name = path.removeprefix(inside(locked.subfolder, ""))
+    if weights := locked.listed.files.get(name):
+        return replace(listed, bytes=weights.bytes, listed_hash=weights.hash)
+    return replace(listed, listed_hash=locked.small_files.get(path, listed.listed_hash))

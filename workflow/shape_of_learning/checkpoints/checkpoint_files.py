@@ -2,6 +2,9 @@
 
 from collections.abc import Collection
 from pathlib import Path, PurePath
+from typing import Any
+
+from shape_of_learning.hub.given_names import is_file_name
 
 CONFIGURATION = "config.json"
 # Safetensors before pickles and a single file before shards, which is how transformers chooses.
@@ -55,6 +58,36 @@ def index_of(weights: Collection[str]) -> str | None:
     return None
 
 
-def tokenizer_files(names: Collection[str]) -> list[str]:
-    """Choose the files of the tokenizer, sorted; empty if none of them holds a vocabulary."""
-    return sorted(TOKENIZER & set(names)) if VOCABULARIES & set(names) else []
+def shard_names(index: Any) -> list[str]:
+    """List the files that an index of shards names, sorted.
+
+    Parameters
+    ----------
+    index : object
+        What ``model.safetensors.index.json`` holds.
+
+    Raises
+    ------
+    ValueError
+        If it is no such index, or a name in it is none of a file in the index's own folder.
+    """
+    placed = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(placed, dict) or not placed:
+        raise ValueError("its `weight_map` places no tensor")
+    for name in placed.values():
+        if not is_file_name(name):
+            raise ValueError(f"its `weight_map` names {name!r:.100}, which is no file beside it")
+    return sorted(set(placed.values()))
+
+
+def tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
+    """Choose the files of the tokenizer among all of a repository, sorted; empty if none holds a vocabulary.
+
+    The checkpoint's own folder goes before the top of its repository.
+    """
+    for folder in dict.fromkeys([subfolder, ""]):
+        beside = {name: f"{folder}/{name}" if folder else name for name in TOKENIZER}
+        present = {name: path for name, path in beside.items() if path in paths}
+        if VOCABULARIES & present.keys():
+            return sorted(present.values())
+    return []

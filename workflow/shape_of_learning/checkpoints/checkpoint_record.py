@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.errors import InputError
+from shape_of_learning.hub.given_names import is_file_name
 from shape_of_learning.storage.digests import sha256_of
 
 RECORD = "checkpoint.json"
@@ -28,17 +31,94 @@ def write_record(folder: Path, files: Mapping[str, Mapping[str, Any]], **provena
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
-def is_recorded(folder: Path, provenance: Mapping[str, Any]) -> bool:
-    """Tell whether a folder holds a whole checkpoint of this provenance, by its record and sizes."""
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """Read the record of a checkpoint; None if there is none that :func:`write_record` could have written."""
     try:
         content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        files = content.pop("files")
-        sizes = {name: (folder / name).stat().st_size for name in files}
-    except (OSError, ValueError, AttributeError, KeyError):
-        return False
-    return content == dict(provenance) and all(
-        sizes[name] == entry["bytes"] for name, entry in files.items()
-    )
+        files = content["files"]
+        whole = all(
+            is_file_name(name) and set(entry) == {"bytes", "sha256"}
+            for name, entry in files.items()
+        )
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return None
+    return content if whole else None
+
+
+def changed_file(folder: Path, record: Mapping[str, Any], threads: int = 1) -> str:
+    """Name a file of a checkpoint that is missing or is not what was recorded; empty if there is none.
+
+    All are read: a size and a time are soon equal, and a digest costs a tenth of the download.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the files.
+    record : mapping
+        What :func:`write_record` wrote of them when they came.
+    threads : int
+        Files that are read at the same time.
+    """
+
+    def is_changed(name: str) -> bool:
+        try:
+            return file_entry(folder / name) != record["files"][name]
+        except FileNotFoundError:
+            return True
+
+    names = list(record["files"])
+    with ThreadPoolExecutor(threads) as pool:
+        return next(
+            (n for n, bad in zip(names, pool.map(is_changed, names), strict=True) if bad), ""
+        )
+
+
+def refuse_changed(folder: Path, receipt: Path, threads: int = 1) -> None:
+    """Compare a checkpoint that is to be used with the receipt that a run has of it.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the files.
+    receipt : Path
+        A copy of the record; or the digests of the records of all steps of a pretraining, by the names of
+        their folders.
+    threads : int
+        Files that are read at the same time.
+
+    Raises
+    ------
+    InputError
+        If a file is not what it was when it came, or another checkpoint has taken its place.
+    """
+    record = read_record(folder)
+    try:
+        known = json.loads(receipt.read_text(encoding="utf-8"))
+        expected = sha256_of(receipt) if "files" in known else known[folder.name]
+    except (OSError, ValueError, TypeError, KeyError):
+        raise InputError(f"{receipt} is missing or damaged; delete it and run again") from None
+    if record is None:
+        raise InputError(
+            f"{folder} is gone, or its {RECORD} is damaged; delete {receipt}, too, and run again"
+        )
+    if sha256_of(folder / RECORD) != expected:
+        raise InputError(
+            f"{folder} holds another checkpoint than {receipt} says; delete both and run again"
+        )
+    if name := changed_file(folder, record, threads):
+        raise InputError(
+            f"{folder / name} is not what it was when it came ({_difference(folder / name, record)}); delete "
+            f"{folder} and {receipt}, and run again"
+        )
+
+
+def _difference(path: Path, record: Mapping[str, Any]) -> str:
+    expected = record["files"][path.name]
+    said = f"expected {expected['bytes']} bytes with sha256:{expected['sha256']}, found "
+    if not path.exists():
+        return f"{said}no such file"
+    found = file_entry(path)
+    return f"{said}{found['bytes']} with sha256:{found['sha256']}"
 
 
 def file_entry(path: Path) -> dict[str, int | str]:

@@ -63,16 +63,19 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     Raises
     ------
     InputError
-        If it does not state layers and width, or states that weights are quantised.
+        If it does not state layers and width, or states what cannot be or that weights are quantised.
     """
     if config.get("quantization_config") is not None:
         raise InputError(
             f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
             "not those that were trained; name the repository and revision of the full weights"
         )
+    for key, kind in (("model_type", str), ("architectures", list)):
+        if not isinstance(config.get(key), kind | None):
+            raise _impossible(key, config[key], where)
     width = _stated(config, WIDTH_KEYS, where)
     layers = _stated(config, LAYER_KEYS, where)
-    return Shape(role_of(config) or "", layers, width, _last_width(config, width))
+    return Shape(role_of(config) or "", layers, width, _last_width(config, width, where))
 
 
 def completed(entry: Shape, own: Shape, where: str) -> Shape:
@@ -147,17 +150,29 @@ def role_of(config: Mapping[str, Any]) -> str | None:
 
 def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:
     for key in keys:
-        if type(value := config.get(key)) is int and value > 0:
-            return value
+        if config.get(key) is not None:
+            return _size(config, key, where)
     raise InputError(
         f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, so "
         "its shape is not known; give a repository and revision in the transformers format"
     )
 
 
-def _last_width(config: Mapping[str, Any], width: int) -> int:
+def _size(config: Mapping[str, Any], key: str, where: str) -> int:
+    if type(config[key]) is not int or config[key] < 1:
+        raise _impossible(key, config[key], where)
+    return config[key]
+
+
+def _impossible(key: str, value: object, where: str) -> InputError:
+    return InputError(
+        f"{where}: config.json of the checkpoint says {value!r:.60} for `{key}`, which cannot be; give a "
+        "repository and revision, or a folder, in the transformers format"
+    )
+
+
+def _last_width(config: Mapping[str, Any], width: int, where: str) -> int:
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
-    if config.get("model_type") == "opt":
-        own = config.get("word_embed_proj_dim")
-        return own if type(own) is int and own > 0 else width
+    if config.get("model_type") == "opt" and config.get("word_embed_proj_dim"):
+        return _size(config, "word_embed_proj_dim", where)
     return width

@@ -7,8 +7,14 @@ from functools import partial
 
 from huggingface_hub import constants
 
-from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, WEIGHTS
-from shape_of_learning.checkpoints.lock import COMMIT, LockedRevision
+from shape_of_learning.checkpoints.checkpoint_files import (
+    CONFIGURATION,
+    WEIGHTS,
+    index_of,
+    shard_names,
+    tokenizer_paths,
+)
+from shape_of_learning.checkpoints.lock import LockedRevision
 from shape_of_learning.checkpoints.model_entry import Shape, shape_of
 from shape_of_learning.checkpoints.weight_listing import (
     MISSING,
@@ -71,11 +77,8 @@ def resolve(
         listing = partial(_listed, commits=commits, where=where)
         found = pool.map(listing, wanted.values())
         of_mains = pool.map(listing, [LockedRevision(repository, MAIN) for repository in mains])
-        resolved = {
-            name: replace(each, listed=listed)
-            for (name, each), listed in zip(wanted.items(), found, strict=True)
-        }
-        references = dict(zip(mains, of_mains, strict=True))
+        resolved = dict(zip(wanted, found, strict=True))
+        references = {each.repository: each.listed for each in of_mains}
     return resolved, {name: listed for name, listed in references.items() if not listed.problem}
 
 
@@ -103,7 +106,7 @@ def _in_cache(wanted: LockedRevision, where: str) -> LockedRevision:
     source = cached_revision(wanted.repository, wanted.revision)
     if source is None:
         raise lacking(wanted.repository, wanted.revision, "nothing", where=where)
-    return replace(wanted, listed=list_weights(source, wanted.subfolder, where=where))
+    return _with_files(wanted, source, where)
 
 
 def list_weights(source: RemoteRevision, subfolder: str, *, where: str) -> WeightListing:
@@ -129,50 +132,58 @@ def list_weights(source: RemoteRevision, subfolder: str, *, where: str) -> Weigh
 
 def _listed(
     wanted: LockedRevision, *, commits: Mapping[str, Mapping[str, str] | None], where: str
-) -> WeightListing:
+) -> LockedRevision:
     known = commits[wanted.repository]
-    if known is None:
-        return WeightListing(problem=MISSING)
-    commit = known.get(wanted.revision) or commit_of(
-        wanted.repository, wanted.revision, where=where
-    )
-    if commit is None:
-        return WeightListing(problem=MISSING)
-    if not COMMIT.fullmatch(commit):
-        raise InputError(
-            f"{where}: the Hub answers `{commit}` for revision `{wanted.revision}` of `{wanted.repository}`, "
-            "which is no commit; check HF_ENDPOINT"
+    commit = None
+    if known is not None:
+        commit = known.get(wanted.revision) or commit_of(
+            wanted.repository, wanted.revision, where=where
         )
+    if commit is None:
+        return replace(wanted, listed=WeightListing(problem=MISSING))
     source = list_files(wanted.repository, wanted.revision, commit, where=where)
-    return list_weights(source, wanted.subfolder, where=where)
+    return _with_files(wanted, source, where)
+
+
+def _with_files(wanted: LockedRevision, source: RemoteRevision, where: str) -> LockedRevision:
+    """Say what the lock pins of a revision: the weights, and the small files that go with them."""
+    listed = list_weights(source, wanted.subfolder, where=where)
+    return replace(wanted, listed=listed, small_files=_small_files(source, wanted, listed))
+
+
+def _small_files(
+    source: RemoteRevision, wanted: LockedRevision, listed: WeightListing
+) -> dict[str, str]:
+    """Hashes of configuration, index of shards and tokenizer, as far as they are there."""
+    beside = [inside(wanted.subfolder, CONFIGURATION)]
+    if listed.files and (index := index_of(listed.files)):
+        beside.append(inside(wanted.subfolder, index))
+    paths = [*beside, *tokenizer_paths(source.files, wanted.subfolder)]
+    return {path: source.files[path].hash for path in sorted(paths) if path in source.files}
 
 
 def _of_files(source: RemoteRevision, subfolder: str, names: Sequence[str]) -> WeightListing:
-    files = {}
-    for name in names:
-        listed = source.files[inside(subfolder, name)]
-        digest = f"sha256:{listed.sha256}" if listed.sha256 else f"git:{listed.git_blob}"
-        files[name] = WeightFile(listed.bytes, digest)
+    listed = {name: source.files[inside(subfolder, name)] for name in names}
+    files = {name: WeightFile(file.bytes, file.hash) for name, file in listed.items()}
     return WeightListing(source.commit, files)
 
 
 def _of_shards(source: RemoteRevision, subfolder: str, index: str, where: str) -> WeightListing:
-    content = read_json(source, inside(subfolder, index), where=where)
-    weight_map, metadata = content.get("weight_map"), content.get("metadata", {})
-    total = metadata.get("total_size", 0) if isinstance(metadata, dict) else None
-    if not (
-        isinstance(weight_map, dict)
-        and all(isinstance(name, str) for name in weight_map.values())
-        and isinstance(total, int)
-    ):
+    path = inside(subfolder, index)
+    content = read_json(source, path, where=where)
+    try:
+        shards = shard_names(content)
+        size = content.get("metadata", {}).get("total_size", 0)
+        if isinstance(size, bool) or not isinstance(size, int | float):
+            raise ValueError(f"its `total_size` is {size!r:.60}")
+    except (ValueError, AttributeError) as error:
         raise InputError(
-            f"{where}: {index} of `{source.repository}` at revision `{source.revision}` is no index of "
-            "shards; choose another revision"
-        )
-    shards = sorted(set(weight_map.values()))
+            f"{where}: {path} of `{source.repository}` at revision `{source.revision}` is no index of shards "
+            f"({error}); choose another revision"
+        ) from error
     present = [name for name in shards if inside(subfolder, name) in source.files]
     listed = _of_files(source, subfolder, present)
     held = sum(file.bytes for file in listed.files.values())
     # The index counts the bytes of all tensors; files hold these and a little more.
-    complete = shards and present == shards and held >= total
+    complete = present == shards and held >= size
     return listed if complete else replace(listed, problem=MIXED_SHARDS)

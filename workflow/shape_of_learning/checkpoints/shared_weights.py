@@ -120,8 +120,8 @@ def misplaced_parts(
     Of a part that changes at half or more of the known steps, a value is held by one step only, or by the
     first ones in a row, where it has not moved yet. Where others share a value it belongs to the end among
     them; if there is none, nothing tells whose it is, and all of them are condemned, and with the first steps
-    also fewer ones that lie between. A part that mostly stays may change and stay again, but never return: the
-    steps that differ between equal ones are wrong.
+    also fewer ones that lie between. A part that mostly stays may change and stay again, but never return:
+    the steps that differ between equal ones are wrong.
     """
     values: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.checkpoints.checkpoint_files import tokenizer_files
+from shape_of_learning.checkpoints.checkpoint_files import tokenizer_paths
 from shape_of_learning.errors import InputError
 
 
@@ -38,7 +38,7 @@ def load_tokenizer(folder: Path) -> Any:
 
     try:
         # Without a vocabulary the library makes up a tokenizer that knows no word.
-        if not tokenizer_files({file.name for file in folder.glob("*")}):
+        if not tokenizer_paths({file.name for file in folder.glob("*")}, ""):
             raise ValueError("there is no file of a vocabulary")
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # its files go into the code of all tokenizers

@@ -49,7 +49,7 @@ def take_file(
     elif cached is not None and constants.is_offline_mode():
         raise InputError(
             f"{where}: {listed.path} of `{source.repository}` is damaged in the Hugging Face cache, "
-            f"{cached}; delete it and run once without HF_HUB_OFFLINE"
+            f"{cached}: {_difference(listed, cached)}; delete it and run once without HF_HUB_OFFLINE"
         )
     else:
         logger.info("%s: %s begins, %.1f MB", where, listed.path, listed.bytes / 1e6)
@@ -95,14 +95,21 @@ def _download(source: RemoteRevision, listed: RemoteFile, target: Path, where: s
                 cache_dir=own,  # what the user's cache holds has been looked at, and was damaged
             )
 
-    Path(with_retries(attempt)).rename(target)
-    shutil.rmtree(own)
-    if not listed.is_at(target):
+    arrived = Path(with_retries(attempt))
+    if not listed.is_at(arrived):
         raise InputError(
-            f"{where}: {listed.path} of `{source.repository}` arrived damaged, its size or hash is not the "
-            f"one listed for commit {source.commit[:10]}; run again, and if it stays so check HF_ENDPOINT: "
-            "a mirror with other files cannot be used"
+            f"{where}: {listed.path} of `{source.repository}` arrived damaged: for commit "
+            f"{source.commit[:10]} {_difference(listed, arrived)}; run again, and if it stays so check "
+            "HF_ENDPOINT: a mirror with other files cannot be used"
         )
+    arrived.rename(target)
+    shutil.rmtree(own)
+
+
+def _difference(listed: RemoteFile, path: Path) -> str:
+    """Say what was expected, by the lock or the Hub's listing, and what was found."""
+    expected = f"{listed.bytes} bytes with the hash {listed.hash or 'that nobody says'}"
+    return f"expected {expected}, found {path.stat().st_size} with {listed.hash_at(path)}"
 
 
 def _keep(target: Path, kept: Path) -> None:

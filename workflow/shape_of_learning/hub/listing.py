@@ -17,6 +17,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.hub.given_names import is_commit, is_hash, is_inside
 from shape_of_learning.hub.hub_client import ANSWER_SECONDS, asked
 from shape_of_learning.hub.hub_errors import explained
 from shape_of_learning.hub.remote_revision import RemoteFile, RemoteRevision
@@ -49,7 +50,10 @@ def commits_of(repository: str, *, where: str) -> dict[str, str] | None:
         _require(all(isinstance(word, str) for pair in commits.items() for word in pair), "a name")
         return commits
 
-    return _answer(ask, repository, "main", where, "repository")
+    commits = _answer(ask, repository, "main", where, "repository")
+    for name, commit in (commits or {}).items():
+        _require_commit(commit, repository, name, where)
+    return commits
 
 
 def commit_of(repository: str, revision: str, *, where: str) -> str | None:
@@ -70,7 +74,18 @@ def commit_of(repository: str, revision: str, *, where: str) -> str | None:
             return None
         return info.sha
 
-    return _answer(ask, repository, revision, where, "revision")
+    commit = _answer(ask, repository, revision, where, "revision")
+    if commit is not None:
+        _require_commit(commit, repository, revision, where)
+    return commit
+
+
+def _require_commit(commit: object, repository: str, revision: str, where: str) -> None:
+    if not is_commit(commit):
+        raise InputError(
+            f"{where}: the Hub answers {commit!r:.60} for revision `{revision!s:.60}` of `{repository}`, "
+            "which is no commit, 40 hexadecimal digits; check HF_ENDPOINT"
+        )
 
 
 def list_files(
@@ -81,15 +96,32 @@ def list_files(
     Raises
     ------
     InputError
-        If the Hub cannot be reached, refuses to answer, or lists what no repository can hold.
+        If the Hub cannot be reached or refuses to answer, or lists a path that leads out of the repository,
+        or a file without its size or hash.
     """
 
     def ask() -> dict[str, RemoteFile]:
         tree = HfApi().list_repo_tree(repository, revision=commit, recursive=True)
-        return {item.path: _listed_file(item) for item in tree if isinstance(item, RepoFile)}
+        listed = [item for item in tree if isinstance(item, RepoFile)]
+        return {item.path: _file(item, repository, where) for item in listed}
 
     files = _answer(ask, repository, revision, where, key)
     return RemoteRevision(repository, revision, commit, files)
+
+
+def _file(item: RepoFile, repository: str, where: str) -> RemoteFile:
+    if not is_inside(item.path):
+        raise InputError(
+            f"{where}: the Hub lists {item.path!r:.80} in `{repository}`, which is no path inside a "
+            "repository; check HF_ENDPOINT"
+        )
+    digest = f"sha256:{item.lfs.sha256}" if item.lfs else f"git:{item.blob_id}"
+    if not is_hash(digest) or type(item.size) is not int or item.size < 0:
+        raise InputError(
+            f"{where}: the Hub lists {item.path} in `{repository}` with {item.size!r:.30} bytes and the hash "
+            f"`{digest:.80}`, by which nothing can be verified; check HF_ENDPOINT"
+        )
+    return RemoteFile(item.path, item.size, digest)
 
 
 def read_json(source: RemoteRevision, path: str, *, where: str) -> dict[str, Any]:
@@ -129,14 +161,6 @@ def read_json(source: RemoteRevision, path: str, *, where: str) -> dict[str, Any
 def inside(folder: str, name: str) -> str:
     """Path of a file in a folder of the repository, ``""`` for the top."""
     return f"{folder}/{name}" if folder else name
-
-
-def _listed_file(item: RepoFile) -> RemoteFile:
-    sha256 = item.lfs.sha256 if item.lfs else None
-    _require(isinstance(item.path, str) and isinstance(item.blob_id, str), "a name")
-    _require(sha256 is None or isinstance(sha256, str), "a hash")
-    _require(type(item.size) is int and item.size >= 0, "a size")
-    return RemoteFile(item.path, item.size, sha256, item.blob_id)
 
 
 def _require(is_so: bool, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from shape_of_learning.storage.digests import git_blob_name, sha256_of
@@ -9,7 +10,7 @@ from shape_of_learning.storage.digests import git_blob_name, sha256_of
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a revision, as the Hub lists it.
+    """One file of a revision, as the Hub or a lock lists it.
 
     Attributes
     ----------
@@ -17,25 +18,33 @@ class RemoteFile:
         Inside the repository.
     bytes : int
         Size of the content.
-    sha256 : str or None
-        Hexadecimal SHA-256 of the content; None for small files, which are outside LFS.
-    git_blob : str
-        Git's own identifier: of the content, or of the pointer to it where there is a SHA-256. Empty
-        where nobody knows it: a cache on a file system without symbolic links does not tell.
+    listed_hash : str
+        ``sha256:`` and hexadecimal digits; or ``git:`` and those of git's identifier of the content, for
+        small files, which are outside LFS. Empty where nobody says it.
+    copy : Path or None
+        A file of the user's cache that is hashed where nobody says the hash.
     """
 
     path: str
     bytes: int
-    sha256: str | None
-    git_blob: str
+    listed_hash: str = ""
+    copy: Path | None = None
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash that is listed, or that of the copy; empty if there is neither."""
+        if self.listed_hash or self.copy is None:
+            return self.listed_hash
+        return f"sha256:{sha256_of(self.copy)}"
+
+    def hash_at(self, path: Path) -> str:
+        """Hash a file of the disk as this one is."""
+        is_git = self.hash.startswith("git:")
+        return f"git:{git_blob_name(path)}" if is_git else f"sha256:{sha256_of(path)}"
 
     def is_at(self, path: Path) -> bool:
-        """Tell whether a file of the disk has the listed size and hash; it is read for that."""
-        if path.stat().st_size != self.bytes:
-            return False
-        if self.sha256 is not None:
-            return sha256_of(path) == self.sha256
-        return self.git_blob in ("", git_blob_name(path))
+        """Tell whether a file of the disk has this size and hash; it is read for that."""
+        return path.stat().st_size == self.bytes and self.hash_at(path) == self.hash
 
 
 @dataclass(frozen=True)

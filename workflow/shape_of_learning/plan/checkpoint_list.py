@@ -29,6 +29,8 @@ class Checkpoint:
         Folder inside the repository; empty for its top.
     step, tokens : int or None
         Optimiser steps and tokens of training; None where the model has no training curve.
+    path : str
+        The folder of weights that lie on the disk already; else empty.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Checkpoint:
     subfolder: str = ""
     step: int | None = None
     tokens: int | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class OfferedSteps:
 
 
 def listed_checkpoints(entry: Mapping[str, Any]) -> list[Checkpoint]:
-    """List the checkpoints that an entry names by itself, without asking the Hub."""
+    """List the checkpoints that an entry without ``path`` names by itself, without asking the Hub."""
     repository, subfolder = entry.get("repository", ""), _folder(entry)
     if "pretraining" in entry:
         return _pretrained(entry["pretraining"])
@@ -127,7 +130,7 @@ def listed_checkpoints(entry: Mapping[str, Any]) -> list[Checkpoint]:
 def offered_steps(entry: Mapping[str, Any]) -> OfferedSteps | None:
     """Say which steps the Hub must be asked for; None if the entry names all of them."""
     training = entry.get("training", {})
-    if "steps" not in training or _names_are_known(training):
+    if "path" in entry or "steps" not in training or _names_are_known(training):
         return None
     return OfferedSteps(
         entry["repository"],

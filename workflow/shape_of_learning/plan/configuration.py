@@ -136,10 +136,10 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
             raise unknown_name(name, entries, "model", "configuration key `training_steps`")
         file, entry = entries[name]
         training = entry.get("training") if isinstance(entry, dict) else None
-        if not isinstance(training, dict) or "revision" not in training:
+        if not isinstance(training, dict) or "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "
-                "`training.revision` from which the names of other steps could be made; remove the key"
+                "`training.steps` in the place of which others could be chosen; remove the key"
             )
         changed[name] = file, {**entry, "training": {**training, "steps": steps}}
     return changed

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from shape_of_learning.plan.checkpoint_list import (
     listed_checkpoints,
     offered_steps,
 )
+from shape_of_learning.plan.local_curve import local_checkpoints
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.plan.yaml_file import read_yaml
@@ -39,7 +40,7 @@ class Model:
     Attributes
     ----------
     source : str
-        ``"hub"``, ``"path"`` (a local folder in Hugging Face format) or ``"pretraining"``.
+        ``"hub"``, ``"path"`` (local folders in Hugging Face format) or ``"pretraining"``.
     shape : Shape
         Role, layers and widths, as far as they are known: where only ``config.json`` on the Hub says them,
         they are not.
@@ -69,7 +70,6 @@ class Model:
     known_bad: tuple[KnownBad, ...] = ()
     last_step: int | None = None
     note: str = ""
-    path: str = ""
     tokenizer: str = ""
     gated: bool = False
     precision: str | None = None
@@ -145,8 +145,11 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
             )
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
-    _check_names(entry.get("training", {}), entry.get("repository", ""), where)
-    checkpoints = tuple(sorted(listed_checkpoints(entry), key=lambda c: c.step or 0))
+    if "path" in entry:
+        checkpoints = tuple(local_checkpoints(entry, where))
+    else:
+        _check_names(entry.get("training", {}), entry.get("repository", ""), where)
+        checkpoints = tuple(sorted(listed_checkpoints(entry), key=lambda c: c.step or 0))
     repeated = [c for c, times in Counter(c.name for c in checkpoints).items() if times > 1]
     if repeated:
         raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
@@ -158,13 +161,12 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         label=entry.get("label", name),
         family=entry.get("family", name),
         source=next(source for key, source in SOURCES.items() if key in entry),
-        shape=_shape(entry, where),
+        shape=_shape(entry, [each.path for each in checkpoints if each.path], where),
         checkpoints=checkpoints,
         offered=offered_steps(entry),
         known_bad=known_mistakes(entry),
         last_step=entry.get("training", {}).get("last_step"),
         note=entry.get("training", {}).get("note", ""),
-        path=entry.get("path", ""),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
         precision=entry.get("precision"),
@@ -181,26 +183,46 @@ def _is_there(file: Path) -> bool:
         return False
 
 
-def _shape(entry: Mapping[str, Any], where: str) -> Shape:
-    """What an entry says of its model, and of a local folder what its ``config.json`` says."""
+def _shape(entry: Mapping[str, Any], folders: Sequence[str], where: str) -> Shape:
+    """What an entry says of its model, and of local folders what the ``config.json`` of the last one says."""
     width = entry.get("hidden_size", 0)
     last = entry.get("last_hidden_size", width)
     stated = Shape(entry.get("role", ""), entry.get("layers", 0), width, last)
-    if "path" not in entry:
+    if not folders:
         return stated
-    folder = Path(entry["path"])
+    shapes = {folder: _local_shape(Path(folder), where) for folder in folders}
+    *earlier, final = folders
+    for folder in earlier:
+        if shapes[folder] != shapes[final]:
+            raise InputError(
+                f"{where}: config.json in {folder} says {vars(shapes[folder])}, in {final} "
+                f"{vars(shapes[final])}, so these are no steps of one training run; list the `steps` that are"
+            )
+    return completed(stated, shapes[final], where)
+
+
+def _local_shape(folder: Path, where: str) -> Shape:
     if not _is_there(folder / CONFIGURATION):
         raise InputError(
             f"{where}: `path` is {folder}, but there is no config.json; name a folder in Hugging Face "
             "format, absolute or relative to where the workflow runs"
         )
-    return completed(stated, shape_of(read_configuration_file(folder), where), where)
+    return shape_of(read_configuration_file(folder), where)
 
 
 def _check_names(training: Mapping[str, Any], repository: str, where: str) -> None:
     """Refuse patterns from which no step's name can be made."""
+    if training and not repository:
+        raise InputError(
+            f"{where}: `training` needs `repository` or `path` in the same entry; remove it"
+        )
     if "steps" not in training:
         return
+    if "revision" not in training:
+        raise InputError(
+            f"{where}: `training.steps` needs `training.revision`, the pattern of the revisions' names, such "
+            "as `step{step}`; add it"
+        )
     pattern = training["revision"]
     placeholders = re.findall(r"\{(.*?)\}", pattern + repository)
     if unknown := set(placeholders) - PLACEHOLDERS:

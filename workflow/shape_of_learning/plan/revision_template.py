@@ -50,5 +50,6 @@ class RevisionTemplate:
             "".join(
                 rf"(?P<{part}>\d+)" if number % 2 else re.escape(part)
                 for number, part in enumerate(parts)
-            )
+            ),
+            re.ASCII,
         )

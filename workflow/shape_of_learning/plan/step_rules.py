@@ -13,8 +13,8 @@ class StepRule:
 
     Attributes
     ----------
-    spacing : {"log", "linear"}
-        Whether the ratio or the difference of neighbouring steps is to be even.
+    spacing : {"log", "linear", "all"}
+        Whether the ratio or the difference of neighbouring steps is to be even, or none is left out.
     points : int or None
         How many steps; None, for ``"log"`` only, takes one per doubling.
     """
@@ -24,7 +24,7 @@ class StepRule:
 
     @classmethod
     def parse(cls, written: Any) -> "StepRule | None":
-        """Read ``log``, ``{log: 12}`` or ``{linear: 20}``; None for a list, which needs no rule."""
+        """Read ``all``, ``log``, ``{log: 12}`` or ``{linear: 20}``; None for a list, which needs no rule."""
         if isinstance(written, dict):
             ((spacing, points),) = written.items()
             return cls(spacing, points)
@@ -44,9 +44,9 @@ class StepRule:
         Returns
         -------
         list of int
-            Ascending: the first and the last that are offered, and between them those nearest to even
-            spacing, no two of them the same. Step 0 has no logarithm: with ``"log"`` it comes besides
-            the even spacing, but counts among the points.
+            Ascending: with ``"all"`` each of them; else the first and the last that are offered, and between
+            them those nearest to even spacing, no two of them the same. Step 0 has no logarithm: with
+            ``"log"`` it comes besides the even spacing, but counts among the points.
 
         Examples
         --------
@@ -56,6 +56,8 @@ class StepRule:
         [0, 50, 100]
         """
         steps = sorted(set(offered))
+        if self.spacing == "all":
+            return steps
         if self.spacing == "linear":
             return _nearest(steps, _even(steps, self.points, float, float))
         positive = [step for step in steps if step > 0]

@@ -9,10 +9,14 @@ from shape_of_learning.script_arguments.settings import LOCAL, plumbing_settings
 
 
 def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the names of the checkpoint, the text, and what :meth:`SampleRun.load` takes."""
+    """Add the names of the checkpoint, what says what it is, the text, and what `SampleRun.load` takes."""
     parser.add_argument("--model", required=True)
     parser.add_argument("--revision", required=True)
     parser.add_argument("--checkpoint", type=_folder, required=True)
+    parser.add_argument(
+        "--receipt", type=Path, help="what the checkpoint's files were as they came"
+    )
+    parser.add_argument("--tensors", type=Path, required=True, help="written: their digests")
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
     parser.add_argument("--shape", type=json.loads, required=True)

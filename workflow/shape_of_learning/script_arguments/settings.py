@@ -26,7 +26,7 @@ def export_plumbing_settings(
     settings : mapping
         The sections of the configuration.
     model_folders : mapping of str to str, optional
-        Where local checkpoints lie, by the names of their models.
+        Where local checkpoints lie, by ``{model}/{revision}``.
     """
     plumbing = {
         "corpus_sources": settings["corpus"]["sources"],

@@ -1,0 +1,122 @@
+"""A training run of one's own, as the library's Trainer saves it, becomes a curve."""
+
+import csv
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from checkouts import Checkout, check_out
+from shape_of_learning.checkpoints.tensor_digests import read_tensor_digests
+from tiny_models import CONFIGURATIONS, TEXT, save_tokenizer
+
+RUN = "my \"run\" {a} $(touch X) 'ü'"
+STEPS = (2, 4, 6)
+OWN = ("--configfile", "config/demo.yaml", "own.yaml", "--cores", "2")
+
+
+def train(folder: Path) -> None:
+    """Six updates of a small decoder, saved at each second."""
+    save_tokenizer(folder / "words")
+    words = transformers.AutoTokenizer.from_pretrained(folder / "words")
+    ids = words("".join(TEXT * 40))["input_ids"]
+    examples = [
+        {"input_ids": torch.tensor(ids[i : i + 32]), "labels": torch.tensor(ids[i : i + 32])}
+        for i in range(0, 32 * 16, 32)
+    ]
+    torch.manual_seed(0)
+    transformers.Trainer(
+        model=transformers.AutoModelForCausalLM.from_config(CONFIGURATIONS["gpt_neox"]()),
+        args=transformers.TrainingArguments(
+            folder / "run",
+            max_steps=STEPS[-1],
+            save_steps=2,
+            per_device_train_batch_size=2,
+            use_cpu=True,
+            report_to=[],
+            disable_tqdm=True,
+        ),
+        train_dataset=examples,
+        processing_class=words,
+        data_collator=transformers.default_data_collator,
+    ).train()
+    shutil.move(folder / "run", folder / RUN)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Checkout:
+    checkout = check_out(tmp_path_factory.mktemp("own") / "checkout")
+    train(checkout.folder)
+    # Saved twice: what is the same training may not look like it.
+    copy = checkout.folder / RUN / "checkpoint-5"
+    shutil.copytree(checkout.folder / RUN / "checkpoint-4", copy)
+    model = transformers.AutoModelForCausalLM.from_pretrained(copy)
+    (copy / "model.safetensors").unlink()
+    model.save_pretrained(copy, max_shard_size="40KB")
+    training = {"steps": "all", "tokens_per_step": 64}
+    entry = {"path": f"{RUN}/checkpoint-{{step}}", "training": training}
+    checkout.write("config/models/own.yaml", {"mine": entry})
+    settings = {
+        "models": ["mine"],
+        "sampling": {"windows": 24, "window_characters": 100},
+        "measurement": {"batch_vectors": 1000},
+        "figures": {"figure_2": "all", "figure_3": [], "figure_4": []},
+    }
+    checkout.write("own.yaml", settings)
+    checkout.snakemake(
+        *OWN, "--quiet", "rules", "--", "figure_2", "results/tables/verdicts/mine.csv"
+    )
+    return checkout
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_each_saved_step_is_a_point_of_the_curve(finished):
+    drawn = rows(finished.folder / "results/figures/figure_2.csv")
+    assert {row["step"] for row in drawn} >= {str(step) for step in STEPS}
+    judged = rows(finished.folder / "results/tables/verdicts/mine.csv")
+    found = [(row["revision"], row["step"], row["tokens"]) for row in judged]
+    assert found == [(f"step{n}", str(n), str(64 * n)) for n in (2, 4, 5, 6)]
+    assert all(float(row["loss"]) > 0 for row in judged)
+    assert not [path for path in finished.folder.rglob("X") if path.name == "X"]
+
+
+def test_tensors_tell_a_step_that_was_saved_in_other_files(finished):
+    folder = finished.folder / "results/checkpoints/mine"
+    digests = {n: read_tensor_digests(folder / f"step{n}.tensors.csv") for n in (2, 4, 5, 6)}
+    assert digests[4] == digests[5]
+    assert digests[2] != digests[4] != digests[6]
+    assert len(list((finished.folder / RUN / "checkpoint-5").glob("*.safetensors"))) > 1
+
+
+def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
+    checkout = Checkout(tmp_path / "copy", Path(sys.executable))
+    shutil.copytree(finished.folder, checkout.folder)
+    assert checkout.planned("figure_2", *OWN) == {}
+    (checkout.folder / RUN).rename(checkout.folder / "elsewhere")
+    training = {"steps": [2, 4, 5, 6], "tokens_per_step": 64}
+    entry = {"path": str(checkout.folder / "elsewhere/checkpoint-{step}"), "training": training}
+    checkout.write("config/models/own.yaml", {"mine": entry})
+    assert checkout.planned("figure_2", *OWN) == {}
+    last = checkout.folder / "elsewhere/checkpoint-6"
+    shutil.copytree(last, last.with_name("checkpoint-8"))
+    entry["training"]["steps"] = "all"
+    checkout.write("config/models/own.yaml", {"mine": entry})
+    assert checkout.planned("figure_2", *OWN)["dump_embeddings"] == 1
+
+
+def test_a_step_that_is_not_there_is_one_sentence(finished, tmp_path):
+    checkout = Checkout(tmp_path / "copy", Path(sys.executable))
+    shutil.copytree(finished.folder, checkout.folder)
+    checkout.write("steps.yaml", {"training_steps": {"mine": [2, 3]}})
+    arguments = (*OWN[:-2], "steps.yaml", *OWN[-2:])
+    said = checkout.snakemake(*arguments, "--dry-run", succeeds=False)
+    assert "`training.steps` asks for 3, but like" in said
+    assert "there are only the steps 2, 4, 5, 6;" in said
+    assert "Traceback" not in said
