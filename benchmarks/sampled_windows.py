@@ -103,7 +103,7 @@ class Encoder:
                     self.files[name, layer][rows] = states[layer][0].numpy()
 
     def draw(self, number: int) -> dict[tuple[str, int], Draw]:
-        """Measure one of disjoint sets of 128 windows; when these are used up, all windows are divided anew."""
+        """Measure one of disjoint sets of 128 windows; once they are used up, all are divided anew."""
         windows = len(self.starts) - 1
         sets = windows // WINDOWS
         order = np.random.default_rng(number // sets).permutation(windows)

@@ -1,7 +1,8 @@
 """The measures of shape, each a function on arrays: NumPy arrays and torch tensors alike.
 
 `anisotropy`, `average_cosine`, `spectrum`
-    Measures of a cloud of vectors, one formula in each file.
+    Measures of a cloud of vectors, one formula in each file. `leading_without_parts` finds anisotropies
+    without some of the vectors.
 `two_nn`, `two_nn_authors`, `gride`, `mada`, `mom`, `mle`
     Intrinsic dimension from distances to nearest neighbours, one estimator in each file;
     `neighbour_radii` is what they share.
