@@ -50,7 +50,7 @@ bench: $(ENVIRONMENT)-bench/complete
 	PYTHONPATH=workflow $(ENVIRONMENT)-bench/bin/python -m benchmarks $(TABLE)
 	$(MAKE) docs/performance.md docs/checkpoints.md docs/statistics.md
 
-docs/performance.md docs/dependence.md: docs/%.md: $(ENVIRONMENT)/workflow
+docs/performance.md docs/checkpoints.md docs/statistics.md: docs/%.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow:. python docs/write_$*.py > $@.new
 	mv $@.new $@
 

@@ -38,11 +38,11 @@ def main(
             measured = table.measure(Path(scratch), tiny, repeats)
         path = output / f"{name}.csv"
         write_results(path, measured)
-        if name in PAGES:
-            continue
-        record.write(output / "machine.csv", name)
-        # In a process of its own: what this one has in memory counts for all that it starts.
-        subprocess.run([sys.executable, "-m", "benchmarks.plots", name, str(path)], check=True)
+        if name in TABLES:
+            record.write(output / "machine.csv", name)
+        if name in TABLES or hasattr(table, "draw"):
+            # In a process of its own: what this one has in memory counts for all that it starts.
+            subprocess.run([sys.executable, "-m", "benchmarks.plots", name, str(path)], check=True)
         require_agreement(table.AGREEMENTS, Results(measured))
 
 

@@ -171,11 +171,12 @@ REFUSED: dict[str, tuple[bytes, str]] = {
             "numbername": bent(
                 REFS, "branches", [{"name": 3, "ref": "refs/heads/3", "targetCommit": COMMIT}]
             ),
-            "nullcommit": bent(
-                REFS, "branches", [{"name": "main", "ref": "x", "targetCommit": None}]
-            ),
         }.items()
     },
+    "refs-nullcommit": (
+        bent(REFS, "branches", [{"name": "main", "ref": "x", "targetCommit": None}]),
+        "no commit",
+    ),
     "refs-path": (
         bent(REFS, "branches", [{"name": "main", "ref": "x", "targetCommit": "../../x"}]),
         "no commit",
@@ -188,17 +189,22 @@ REFUSED: dict[str, tuple[bytes, str]] = {
             "null": b"null",
             "words": b'["config.json"]',
             "notype": json.dumps([{"path": "config.json"}]).encode(),
+            "listlfs": json.dumps(tree(lfs=[1])).encode(),
+        }.items()
+    },
+    **{
+        f"tree-{name}": (body, "by which nothing can be verified")
+        for name, body in {
             "negative": json.dumps(tree(size=-1)).encode(),
             "textsize": json.dumps(tree(size="7")).encode(),
             "boolsize": json.dumps(tree(size=True)).encode(),
             "nullsize": json.dumps(tree(size=None)).encode(),
             "nan": json.dumps(tree(size=float("nan"))).encode(),
-            "numberpath": json.dumps([listed(3)]).encode(),
             "nulloid": json.dumps(tree(oid=None)).encode(),
-            "listlfs": json.dumps(tree(lfs=[1])).encode(),
             "numberlfs": json.dumps(tree(lfs={"oid": 3, "size": 7, "pointerSize": 1})).encode(),
         }.items()
     },
+    "tree-numberpath": (json.dumps([listed(3)]).encode(), "no path inside a repository"),
     **{
         f"info-{name}": (body, NOT_A_HUB)
         for name, body in {
@@ -223,9 +229,9 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "config-nested": (b"[" * 200_000, "is not a JSON object"),
     "config-list": (b"[]", "is not a JSON object"),
     "config-nolayers": (b'{"hidden_size": 3}', "has none of the keys"),
-    "config-boollayers": (bent(CONFIG, "num_hidden_layers", True), "has none of the keys"),
-    "config-negative": (bent(CONFIG, "num_hidden_layers", -2), "has none of the keys"),
-    "config-wordwidth": (bent(CONFIG, "hidden_size", "wide"), "has none of the keys"),
+    "config-boollayers": (bent(CONFIG, "num_hidden_layers", True), "which cannot be"),
+    "config-negative": (bent(CONFIG, "num_hidden_layers", -2), "which cannot be"),
+    "config-wordwidth": (bent(CONFIG, "hidden_size", "wide"), "which cannot be"),
 }
 ATTACKS: dict[str, Callable[[_Handler], None]] = {
     **{name: attack for name, (attack, _) in ANYWHERE.items()},

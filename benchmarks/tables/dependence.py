@@ -1,4 +1,4 @@
-"""What the number of windows, the number of vectors and the scale do to estimates of dimension.
+"""What the number of windows, the number of vectors and the scale do to a value.
 
 Of the last hidden state of a trained encoder, MiniLM, on windows of 512 characters of enwik8, and of a
 Gaussian cloud whose dimension is 50. Each value is the mean of three estimates and their standard deviation:
@@ -14,6 +14,8 @@ import numpy as np
 from benchmarks.contest import Measured
 from benchmarks.results import Results
 from benchmarks.wikitext import encoder_states
+from shape_of_learning.estimators.anisotropy import anisotropy
+from shape_of_learning.estimators.average_cosine import average_cosine
 from shape_of_learning.estimators.gride import gride
 from shape_of_learning.estimators.mada import mada
 from shape_of_learning.estimators.mle import mle
@@ -25,7 +27,7 @@ from shape_of_learning.random_streams import random_stream
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "What dimension depends on"
+TITLE = "What a value depends on"
 NEIGHBOURS, DRAWS = 128, 3
 # Windows of which so many vectors are drawn: the fewest that have as many.
 WINDOWS, VECTORS = (40, 128, 1280), 4096
@@ -40,8 +42,9 @@ ESTIMATORS = {
     "MOM": mom,
     "MLE": mle,
 }
+ISOTROPY = {"Anisotropy": anisotropy, "Average cosine": average_cosine}
 GRIDE = {f"Gride, n1 = {n1}": lambda r, n1=n1: gride(r, n1) for n1 in SCALES}
-OWN = (*ESTIMATORS, *GRIDE)
+OWN = (*ISOTROPY, *ESTIMATORS, *GRIDE)
 TARGETS: list = []
 AGREEMENTS: list = []
 
@@ -93,14 +96,19 @@ def _draws_of_windows(
 
 
 def _rows(size: str, clouds: Iterator[np.ndarray]) -> list[Measured]:
-    distances = [nearest_distances(X, NEIGHBOURS) for X in clouds]
+    found: dict[str, list[float]] = {}
+    for X in clouds:
+        distances = nearest_distances(X, NEIGHBOURS)
+        for name, measure in ISOTROPY.items():
+            found.setdefault(name, []).append(measure(X))
+        for name, estimator in {**ESTIMATORS, **GRIDE}.items():
+            found.setdefault(name, []).append(estimator(distances))
     rows = []
-    for name, estimator in {**ESTIMATORS, **GRIDE}.items():
-        found = np.array([estimator(r) for r in distances])
-        values = {"dimension": float(found.mean())}
-        if len(found) > 1:
-            values["sd"] = float(found.std(ddof=1))
-        rows.append(Measured(size, name, repeats=len(found), values=values))
+    for name, draws in found.items():
+        values = {"value": float(np.mean(draws))}
+        if len(draws) > 1:
+            values["sd"] = float(np.std(draws, ddof=1))
+        rows.append(Measured(size, name, repeats=len(draws), values=values))
     return rows
 
 
@@ -151,6 +159,6 @@ def _points(
         except KeyError:
             continue
         x.append(place)
-        y.append(values["dimension"])
+        y.append(values["value"])
         sd.append(values.get("sd", 0.0))
     return x, y, sd

@@ -69,7 +69,7 @@ def test_a_contest_of_the_estimators_runs(tmp_path):
     assert {"anisotropy.csv", "anisotropy.png", "machine.csv"} == {p.name for p in output.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["performance", "dependence"])
+@pytest.mark.parametrize("name", ["performance", "checkpoints", "statistics"])
 def test_a_page_shows_the_tables(name):
     page = (ROOT / f"docs/{name}.md").read_text()
     assert page == written(f"docs/write_{name}.py"), f"run `make docs/{name}.md`"

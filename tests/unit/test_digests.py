@@ -15,7 +15,14 @@ from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.batch_files import read_batches, write_batches
 from shape_of_learning.metrics.batches import Batch
-from shape_of_learning.metrics.measurements import LAYER_COLUMNS, BatchValue, write_measurements
+from shape_of_learning.metrics.measurements import (
+    LAYER_COLUMNS,
+    BatchValue,
+    Estimate,
+    Measured,
+    write_measurements,
+)
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.storage.digests import (
@@ -26,6 +33,7 @@ from shape_of_learning.storage.digests import (
 )
 
 TOKENS, WIDTH = 500, 16
+UNUSED = Estimate(0, 0, 0, 0, 0, 0, ())
 
 
 def dump(folder: Path) -> Path:
@@ -46,15 +54,19 @@ def dump(folder: Path) -> Path:
 
 def neighbours(folder: Path) -> Path:
     distances = np.sort(np.random.default_rng(0).random((40, 5)))
+    every = np.arange(40)
     for layer in range(2):
-        write_batches(folder / f"layer_{layer}.h5", [Batch(40, 40, distances + layer)])
+        lists = NeighbourLists(distances + layer, np.tile(every[:5], (40, 1)), every)
+        write_batches(folder / f"layer_{layer}.h5", [Batch(40, every, lists)])
     return folder / "layer_0.h5"
 
 
 def table(folder: Path) -> Path:
     for name in ("mom", "mle"):
         values = [BatchValue(batch, 4, 4, 3.0625 + batch) for batch in range(3)]
-        write_measurements(folder / f"{name}.csv", {layer: values for layer in range(2)})
+        write_measurements(
+            folder / f"{name}.csv", dict.fromkeys(range(2), Measured(values, UNUSED))
+        )
     return folder / "mom.csv"
 
 

@@ -195,11 +195,6 @@ def test_a_training_profile_has_a_panel_and_a_bar_of_colours_for_each_model(tmp_
             assert_line_is(line, [p for p in of_model if str(p["step"]) == step], "layer")
 
 
-def test_a_training_profile_has_no_room_for_four_models(tmp_path):
-    with pytest.raises(InputError, match="shows at most 3 models, not 4"):
-        drawn("training_profile", TRAINED, ["a", "b", "c", "d"], tmp_path, "anisotropy")
-
-
 def test_a_profile_by_depth_shows_one_checkpoint_of_each_model(tmp_path):
     with pytest.raises(InputError, match="has 5 checkpoints of a, but the figure draws one"):
         drawn("profiles_by_role", TRAINED, ["a"], tmp_path, "anisotropy")

@@ -19,6 +19,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import DrawnModel
 from shape_of_learning.figures.output import PAPERS, paper_function, save
 from shape_of_learning.figures.style import THEME, theme
+from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.schema import SCHEMAS, validate
 
@@ -100,11 +101,12 @@ def test_what_cannot_be_drawn_is_refused_in_one_sentence(key, words):
     assert not isinstance(caught.value, ValidationError)
 
 
-def rows_and_verdicts():
+def rows_and_verdicts(estimators):
     """Three models by step and at their end, with everything that a figure writes a label on."""
     steps = [0, 1, 8, 64]
     models = {"a": "decoder", "b": "decoder", "c": "encoder"}
-    rows = [row for m, role in models.items() for row in rows_of_model(m, role=role, steps=steps)]
+    settings = {"steps": steps, "estimators": estimators or ("anisotropy",)}
+    rows = [row for m, role in models.items() for row in rows_of_model(m, role=role, **settings)]
     flagged = {8: ("same weights as step 1", "no")}
     verdicts = [row for m in models for row in verdicts_on(m, steps, flagged, losses={64: 9.0})]
     return models, rows, verdicts
@@ -112,13 +114,13 @@ def rows_and_verdicts():
 
 @pytest.mark.parametrize("name", PAPER.figures)
 def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
-    figure, (models, rows, verdicts) = PAPER.figures[name], rows_and_verdicts()
+    figure = PAPER.figures[name]
+    models, rows, verdicts = rows_and_verdicts(figure.estimators)
     labels = dict(zip(models, [f"{HARD[0]} {HARD[2]}", HARD[1], HARD[6]], strict=True))
     last = not figure.needs_training_steps
     rows = [row for row in rows if row["step"] == 64 or not last]
     drawn = [DrawnModel(m, labels[m], HARD[3], role) for m, role in models.items()]
-    if figure.shows_one_model:
-        drawn = drawn[:1]
+    drawn = drawn[: figure.most_models]
     rows = [row for row in rows if row["model"] in {model.name for model in drawn}]
     verdicts = [row for row in verdicts if row["model"] in {model.name for model in drawn}]
     inputs = replace(
@@ -131,6 +133,11 @@ def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
         ),
         caption=" ".join(HARD),
     )
+    with_parameters = [
+        replace(measure, parameters=MEASURES[measure.name].chosen("", {}).parameters)
+        for measure in inputs.measures
+    ]
+    inputs = replace(inputs, measures=with_parameters)
     settings = dict.fromkeys(figure.settings, "block_outputs")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as of a glyph that is missing

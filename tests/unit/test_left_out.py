@@ -16,7 +16,7 @@ from shape_of_learning.metrics.left_out import measure_batch
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.neighbour_margin import searched_neighbours
 from shape_of_learning.metrics.registry import MEASURES, Measure
-from shape_of_learning.metrics.resampling import GROUPS, window_groups
+from shape_of_learning.metrics.resampling import GROUPS, left_out_values, window_groups
 from shape_of_learning.random_streams import random_stream
 
 DIMENSIONS = ("two_nn", "mada", "mom", "mle")
@@ -63,6 +63,12 @@ def neighbours_with_copies(X, k):
     distances = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
     np.fill_diagonal(distances, np.inf)
     return np.sort(distances, axis=1)[:, :k]
+
+
+def distinct_of(X):
+    """Which distinct row each row is, in order of first appearance."""
+    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
+    return np.argsort(np.argsort(first))[inverse.ravel()]
 
 
 def same_rows(found, expected):
@@ -215,10 +221,18 @@ def test_of_neighbours_too():
     estimate = layer(X)["two_nn"].estimate
     function = ALL["two_nn"].load()
     batches = shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
+    found = [nearest_distances(X[rows], 2) for rows in batches]
+    as_found, anew = [], []
     for group in range(GROUPS):
-        left = [rows[groups[window_of[rows]] != group] for rows in batches]
-        values = [function(nearest_distances(X[rows], 2)) for rows in left]
-        assert estimate.left_out[group] == pytest.approx(float(np.mean(values)), rel=RELATIVE)
+        left = [groups[window_of[rows]] != group for rows in batches]
+        there = [
+            np.unique(distinct_of(X[rows])[some]) for rows, some in zip(batches, left, strict=True)
+        ]
+        as_found.append(np.mean([function(r[some]) for r, some in zip(found, there, strict=True)]))
+        some_rows = [rows[some] for rows, some in zip(batches, left, strict=True)]
+        anew.append(np.mean([function(nearest_distances(X[rows], 2)) for rows in some_rows]))
+    expected = left_out_values(np.array(as_found), np.array(anew))
+    assert estimate.left_out == pytest.approx(expected, rel=RELATIVE)
     values = [function(nearest_distances(X[rows], 2)) for rows in batches]
     assert estimate.value == pytest.approx(np.mean(values), rel=RELATIVE)
     assert estimate.batch_sd == pytest.approx(np.std(values, ddof=1), rel=RELATIVE)

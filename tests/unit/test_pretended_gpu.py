@@ -165,7 +165,7 @@ def test_a_planted_mixing_of_devices_is_found(tmp_path):
         sample = sample_of(checkpoint, [32] * 4, device=GPU)
         bias = torch.ones(32)  # not moved
         sample.forward.model.layers[1].register_forward_hook(lambda m, i, output: output + bias)
-        with pytest.raises(RuntimeError, match="on the same device"):
+        with pytest.raises(InputError, match="on the same device"):
             sample.into(HiddenStatesInMemory(sample))
 
 

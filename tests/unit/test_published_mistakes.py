@@ -1,5 +1,6 @@
 """The verdicts on published checkpoints that are known to be wrong, by the hashes that were reported."""
 
+import hashlib
 import math
 import random
 from itertools import pairwise
@@ -31,6 +32,11 @@ SECOND_2_8B = "462f2b960062159c"
 FIRST_12B = "9d21715462588073675eca9c65ba55a47d911da460a6083938d04acd4589f542"
 
 
+def whole(digest: str) -> str:
+    """A digest of all its digits, for one that the report cuts off and for those that stand for no other."""
+    return digest if len(digest) == 64 else hashlib.sha256(digest.encode()).hexdigest()
+
+
 def listing(*hashes: str) -> WeightListing:
     names = (
         ["model.safetensors"]
@@ -38,7 +44,7 @@ def listing(*hashes: str) -> WeightListing:
         else [f"pytorch_model-{i:05}-of-{len(hashes):05}.bin" for i in range(1, len(hashes) + 1)]
     )
     files = {
-        name: WeightFile(5_684_548_184, f"sha256:{digest}")
+        name: WeightFile(5_684_548_184, f"sha256:{whole(digest)}")
         for name, digest in zip(names, hashes, strict=True)
     }
     return WeightListing("c" * 40, files)

@@ -176,9 +176,9 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "figure of an unknown model": ("figures: {figure_1: [gtp2]}", "unknown model `gtp2`"),
     "figure of some": ("figures: {figure_1: some}", "must be `all` or a list of model names"),
     "figure of a model twice": ("figures: {figure_1: [gpt2, gpt2]}", "must be `all` or a list"),
-    "two models in a figure of one": (
-        "figures: {figure_2: [demo-decoder, demo-encoder]}",
-        "`figures.figure_2` names 2 models, but it shows one model",
+    "four models in a figure of three": (
+        "{models: [bloom-560m, bloom-1b1, bloom-3b, bloom-7b1], figures: {figure_2: all}}",
+        "`figures.figure_2` names 4 models, but has room for 3",
     ),
     "unknown average": (
         "figures: {average_over: rows}",
@@ -349,7 +349,7 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
     "long path": (f"mine: {{path: {'p' * 900}}}", "there is no config.json"),
     "path with steps": (
         "mine: {path: x, training: {checkpoints: [{step: 1, revision: a}]}}",
-        "`training` needs `repository`",
+        "`training.checkpoints`",
     ),
     "steps without a pattern": (
         "mine: {repository: a/b, training: {steps: [1]}}",
@@ -540,19 +540,19 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "no number of layers": (
         _checkpoint(num_hidden_layers="many"),
         (),
-        "has none of the keys num_hidden_layers",
+        "for `num_hidden_layers`, which cannot be",
     ),
     "negative layers": (
         _checkpoint(num_hidden_layers=-1),
         (),
-        "has none of the keys num_hidden_layers",
+        "for `num_hidden_layers`, which cannot be",
     ),
     "true layers": (
         _checkpoint(num_hidden_layers=True),
         (),
-        "has none of the keys num_hidden_layers",
+        "for `num_hidden_layers`, which cannot be",
     ),
-    "no width": (_checkpoint(hidden_size=0), (), "has none of the keys n_embed, hidden_size"),
+    "no width": (_checkpoint(hidden_size=0), (), "0 for `hidden_size`, which cannot be"),
     "quantised weights": (
         _checkpoint(quantization_config={"load_in_4bit": True}),
         (),

@@ -53,7 +53,6 @@ from shape_of_learning.figures.visible_changes import smallest_visible_changes
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
-MOST_PROFILES = 3  # beside each other in the width of the text
 LOW_PANEL = 1.5  # inches, where panels stand above each other
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
@@ -145,13 +144,8 @@ def training_profile(inputs: FigureInputs) -> Drawing:
     Raises
     ------
     InputError
-        If there are more than three models, or a checkpoint without its step.
+        If there is a checkpoint without its step.
     """
-    if len(inputs.models) > MOST_PROFILES:
-        raise InputError(
-            f"a profile by training step shows at most {MOST_PROFILES} models, not {len(inputs.models)}; "
-            "name fewer under `figures` in the configuration"
-        )
     chosen = drawn_estimates(inputs)
     require_progress(chosen, "step")
     rows = by_layer(chosen, inputs.measures)

@@ -30,7 +30,7 @@ class NeighbourLists(NamedTuple):
     distances: np.ndarray
     indices: np.ndarray
     distinct_of: np.ndarray
-    unit: np.ndarray
+    unit: np.ndarray = np.ones(())
 
     def nearest(self, k: int, collapse: bool = True) -> np.ndarray:
         """Distances to the k nearest, of the distinct vectors or of all.

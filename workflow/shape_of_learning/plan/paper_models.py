@@ -59,7 +59,7 @@ def models_of_figures(
     Raises
     ------
     InputError
-        If two models of a figure have the same label, or there are two where it shows one.
+        If two models of a figure have the same label, or there are more than it has room for.
     """
     drawn = {}
     for figure, specification in figures.items():
@@ -68,10 +68,11 @@ def models_of_figures(
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         if names:
-            if specification.shows_one_model and len(names) > 1:
+            most = specification.most_models
+            if most is not None and len(names) > most:
                 raise InputError(
-                    f"configuration key `figures.{figure}` names {len(names)} models, but it shows one "
-                    f"model by its training steps; name one, such as [{names[0]}]"
+                    f"configuration key `figures.{figure}` names {len(names)} models, but has room for "
+                    f"{most}; name fewer, such as [{', '.join(names[:most])}]"
                 )
             _refuse_equal_labels(figure, [models[name] for name in names])
             drawn[figure] = tuple(names)

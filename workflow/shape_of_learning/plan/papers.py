@@ -27,8 +27,8 @@ class FigureSpecification:
         Function of the paper's ``figures.py``.
     estimators : tuple of str
         What is drawn; none: just the loss.
-    shows_one_model : bool
-        Whether it has no place for a second one.
+    most_models : int or None
+        How many there is room for; None if for any number.
     needs_training_steps : bool
         Whether it draws all checkpoints of a model and leaves out models without training steps, or each
         model's last one.
@@ -43,7 +43,7 @@ class FigureSpecification:
     folder: Path
     draw: str
     estimators: tuple[str, ...]
-    shows_one_model: bool
+    most_models: int | None
     needs_training_steps: bool
     options: Mapping[str, Any]
     settings: tuple[str, ...]
@@ -117,7 +117,7 @@ def _read_paper(file: Path) -> Paper:
             folder=file.parent,
             draw=entry["draw"],
             estimators=tuple(entry["estimators"]),
-            shows_one_model=entry.get("models") == "one",
+            most_models=entry.get("most_models"),
             needs_training_steps=entry["checkpoints"] == "training",
             options=entry.get("options", {}),
             settings=tuple(entry.get("settings", ())),

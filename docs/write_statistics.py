@@ -1,0 +1,170 @@
+"""Write docs/statistics.md from the tables `coverage` and `dependence`: `make docs/statistics.md`."""
+
+import sys
+
+from benchmarks.results import RESULTS, Results
+from benchmarks.tables import coverage, dependence
+from write_performance import markdown
+
+from shape_of_learning.metrics.registry import MEASURES
+
+# Coverage that is as good as can be told from the draws.
+LEAST, MOST = 0.92, 0.98
+PAGE = """\
+# How sure a number is
+
+Every value comes with a standard error and a 95 % interval (`results/tables/estimates.csv`), every
+difference between checkpoints, too (`changes.csv`). This page says how they are made, how often they hold
+the truth, and what a value depends on besides the model.
+
+## The unit is the window
+
+The tokens of one window depend on each other, so nothing is left out but whole windows. The seed divides
+the windows into 16 groups, the same for every layer, revision and model. Each value is computed again
+without each group. With v_g the value without group g, the standard error is
+
+    s = sqrt(15/16 * sum_g (v_g - mean v)^2)
+
+and the interval v -+ 2.131 s, Student's t with 15 degrees of freedom (the delete-a-group jackknife). An
+average over layers has the averages of its layers' left-out values for its own, and a difference between
+steps the differences: what both owe to the same windows cancels. All layers and revisions of a model also
+share one shuffle of their tokens into batches.
+
+The paper's band, the standard deviation over batches, says something else: batches hold tokens of the
+same windows, so it knows nothing of other windows. It stays a column, `batch_sd`.
+
+**Anisotropy and cosine.** The group's vectors are left out, exactly: cosines from sums per group,
+anisotropy by a few steps of Lanczos' method that start from the leading direction of all vectors.
+
+**Intrinsic dimension.** A window bears on an estimate in two ways: its vectors have neighbours, and they
+are neighbours of others. Two kinds of left-out values see this differently.
+
+- *Rows*: the group's vectors are left out, the distances of the others stay as they were found. This sees
+  what the group's own vectors say, but not that others would have other neighbours. It is too small where
+  neighbours lie in other windows.
+- *Anew*: neighbours are found anew among the others, from lists that are long enough
+  (`measurement.neighbours` and a margin), so no further search is needed. This sees both. But it is too
+  large: leaving out a sixteenth gives many vectors another nearest neighbour, a change that the other
+  groups decide as well. In the decomposition of Efron and Stein a part that k groups decide jointly
+  counts k times, so the variance is an upper bound in the mean. Here the standard error is up to twice
+  the true one.
+
+The truth lies between, and what is between depends on the hidden states: on how often neighbours lie in
+the same window. We take the left-out values anew and shrink their deviations so that the standard error
+becomes the geometric mean of the two. Three others were tried on the same draws and were worse: either
+kind alone; half samples of windows (a value of half as many vectors is another value, up to 2.4 times as
+large); and the correction by leaving out two groups (parts of higher order than two dominate). That the
+geometric mean comes near the truth is no theorem; it is what the next table shows.
+
+## Coverage
+
+`make bench TABLE=coverage` draws samples of {windows} windows and asks how often the interval holds the
+mean of all draws: {simulated} simulated samples of each kind (128 windows of 110 vectors;
+`benchmarks/sampled_windows.py` says which), and {encoder} samples of a real encoder, MiniLM, on disjoint
+sets of windows of enwik8. Its "steps" are MiniLM and MiniLM with a fifth of its training undone. In
+brackets the standard error over the true standard deviation. With so many draws a coverage of 95 % shows
+as {low:.0%} to {high:.0%} in nineteen of twenty cells.
+
+{coverage}
+
+{marked}
+
+## What a value depends on
+
+{dependence_text}
+
+{dependence}
+
+![{dependence_title}](../benchmarks/results/dependence.png)
+
+- *The number of vectors.* Anisotropy and the average cosine change little. Estimates by k neighbours fall
+  as n grows where a cloud is dense at small scales: of a token's k nearest vectors more and more lie in
+  its own window. MLE goes from 19 at 512 vectors to 6 at 8,192.
+- *The number of windows* at the same n matters as much: from 40 windows to 1,280 MLE triples.
+- *The scale.* Gride on MiniLM is 6 to 8 up to n1 = 8 and 26 at n1 = 64: there is no plateau, so there is
+  no one dimension. The figure `dimension_by_scale` shows it for each model.
+- *High dimensions* are underestimated by all of them: of a Gaussian cloud of 50 dimensions they find 26
+  to 33.
+
+## Which differences to believe
+
+- Between steps or layers of one model, and between models on the same windows: those whose interval in
+  `changes.csv` does not hold zero. `smallest_visible` is the least that could have been told from none.
+- Between values of different n, number of windows, window length or text: none, for intrinsic dimension.
+  Anisotropy and cosines hardly depend on either.
+- By TwoNN where points are hollow with a dot: none. More than a tenth of the vectors have a
+  near-duplicate there, such as the same token elsewhere, and TwoNN measures how near that is. MLE and
+  Gride at n1 = 1 suffer likewise.
+- Between estimators: they look at different scales. What agrees in all of them is sure; what one alone
+  says is not.
+- Many intervals at once: of twenty that hold no difference, one shows one.
+"""
+
+
+def coverage_table(results: Results) -> str:
+    """A line per case, a column per measure."""
+    rows = []
+    for case in results.sizes():
+        cells = []
+        for name in coverage.ESTIMATORS:
+            values = results[case, name].values
+            share = f"{values['coverage']:.1%}"
+            ratio = f" ({values['standard_error'] / values['sd']:.2f})"
+            is_good = LEAST <= values["coverage"] <= MOST
+            cells.append(share + ratio if is_good else f"**{share}**{ratio}")
+        rows.append([f"{case} ({values['draws']:.0f} draws)", *cells])
+    return markdown(["of", *coverage.ESTIMATORS], rows, 1)
+
+
+def marked() -> str:
+    """Say what lies outside, and for which measures no interval is given."""
+    without = [f"`{name}`" for name, measure in MEASURES.items() if not measure.interval]
+    words = f"Bold is what lies outside of {LEAST:.0%} to {MOST:.0%}. "
+    if not without:
+        return words + "All measures have intervals in tables and figures."
+    return (
+        f"{words}For {' and '.join(without)} tables have no interval and figures no band: its own windows "
+        "do not tell how much a few rare ones, which other samples hold, would change it."
+    )
+
+
+def cell(results: Results, size: str, name: str) -> str:
+    """A value and, where there are several draws, its standard deviation."""
+    try:
+        values = results[size, name].values
+    except KeyError:
+        return ""
+    digits = 3 if name in dependence.ISOTROPY else 1
+    sd = f" ± {values['sd']:.{digits}f}" if "sd" in values else ""
+    return f"{values['value']:.{digits}f}{sd}"
+
+
+def dependence_tables(results: Results) -> str:
+    """A line per cloud, a column per measure, Gride in a table of its own."""
+    tables = []
+    for names in ({**dependence.ISOTROPY, **dependence.ESTIMATORS}, dependence.GRIDE):
+        rows = [[size, *(cell(results, size, name) for name in names)] for size in results.sizes()]
+        tables.append(markdown(["of", *names], rows, 1))
+    return "\n\n".join([*tables, *(row.note for row in results.rows if row.note)])
+
+
+def page() -> str:
+    """The whole page."""
+    draws = coverage.DRAWS["simulated"]
+    error = 1.96 * (0.95 * 0.05 / draws) ** 0.5
+    return PAGE.format(
+        windows=128,
+        simulated=draws,
+        encoder=coverage.DRAWS["encoder"],
+        low=0.95 - error,
+        high=min(1.0, 0.95 + error),
+        coverage=coverage_table(Results.read(RESULTS / "coverage.csv")),
+        marked=marked(),
+        dependence_title=dependence.TITLE,
+        dependence_text=(dependence.__doc__ or "").strip(),
+        dependence=dependence_tables(Results.read(RESULTS / "dependence.csv")),
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
