@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
+
 NOTHING: Mapping[str, object] = MappingProxyType({})
 READING, PLANNING, JOB = "at reading", "at planning", "in a job"
 
@@ -605,6 +607,8 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     ),
 }
 
+# In place of a content: the digest of the file beside it.
+ADD_DIGEST = b"(digest)"
 SHAPE = {"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32}
 PROTOCOL = {"windows": 4, "window_characters": 40, "seed": 0, "precision": "float32"}
 PROTOCOL |= {"last_layer": "after_final_norm"}
@@ -621,6 +625,7 @@ def _dump(**changes: object) -> tuple[str, ...]:
         "threads": 1,
         "output": "made/embeddings",
         "loss": "made/loss.csv",
+        "tensors": "made/tensors.csv",
         **changes,
     }
     return ("dump_embeddings.py", *(f"--{name.replace('_', '-')}={v}" for name, v in given.items()))
@@ -690,13 +695,19 @@ DRAW = (
     *("draw_figure.py", "--function=shape_of_learning:profiles_by_role", f"--figure={ONE_FIGURE}"),
     *(
         "--caption=x",
-        "--measurements=table.csv",
-        "--pdf=made/f.pdf",
-        "--png=made/f.png",
-        "--csv=made/f.csv",
+        "--estimates=tables/estimates.csv",
+        *("--output", "made/f.pdf", "made/f.png", "made/f.csv"),
     ),
 )
-COLUMNS = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value"
+COLUMNS = ",".join(ESTIMATE_COLUMNS)
+
+
+def _estimates(*rows: str) -> Mapping[str, bytes]:
+    """A table with its digest, so that nothing but its content is wrong."""
+    content = "".join(f"{row}\n" for row in rows).encode()
+    return {"tables/estimates.csv": content, "tables/estimates.csv.sha256": ADD_DIGEST}
+
+
 # Of a folder `weights` with a model that runs, and of `text.txt`: name -> the changes (a mapping changes keys
 # of JSON, bytes replace a file, None removes it), the script and its arguments, and the sentence.
 JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
@@ -770,16 +781,16 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         _dump(),
         "is missing or no JSON object",
     ),
-    "no weights": ({"weights/model.safetensors": None}, _dump(), "cannot be loaded"),
+    "no weights": ({"weights/model.safetensors": None}, _dump(), "weights holds no weights"),
     "weights cut short": (
         {"weights/model.safetensors": b"\x10\x00\x00"},
         _dump(),
-        "cannot be loaded",
+        "holds no weights that can be read",
     ),
     "a page for weights": (
         {"weights/model.safetensors": b"<html>" * 99},
         _dump(),
-        "cannot be loaded",
+        "holds no weights that can be read",
     ),
     "no tokenizer": ({"weights/tokenizer.json": None}, _dump(), "there is no file of a vocabulary"),
     "a page for a tokenizer": (
@@ -823,23 +834,28 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         FETCH_CHECKPOINT,
         "HF_HUB_OFFLINE forbids to ask for it",
     ),
-    "no table": ({}, DRAW, "table.csv cannot be read"),
-    "an empty table": ({"table.csv": b""}, DRAW, "table.csv cannot be read"),
-    "a table without rows": ({"table.csv": f"{COLUMNS}\n".encode()}, DRAW, "table.csv has 0 rows"),
-    "a table of other columns": (
-        {"table.csv": b"a,b\n1,2\n"},
+    "no table": ({}, DRAW, "tables/estimates.csv is missing"),
+    "a table without its digest": (
+        {"tables/estimates.csv": COLUMNS.encode()},
         DRAW,
-        "table.csv has 1 rows of the columns a, b",
+        "tables/estimates.csv has no .sha256 beside it",
+    ),
+    "an empty table": (_estimates(), DRAW, "tables/estimates.csv cannot be read"),
+    "a table without rows": (_estimates(COLUMNS), DRAW, "tables/estimates.csv has 0 rows"),
+    "a table of other columns": (
+        _estimates("a,b", "1,2"),
+        DRAW,
+        "tables/estimates.csv has 1 rows of the columns a, b",
     ),
     "a table of words": (
-        {"table.csv": f"{COLUMNS}\nmine,decoder,main,,,0,0,anisotropy,0,9,9,many\n".encode()},
+        _estimates(COLUMNS, "mine,decoder,main,,,0,0,anisotropy,all,many,,,,,9,9,,4"),
         DRAW,
-        "table.csv cannot be read",
+        "tables/estimates.csv cannot be read",
     ),
     "a table of another model": (
-        {"table.csv": f"{COLUMNS}\nother,decoder,main,,,0,0,anisotropy,0,9,9,0.5\n".encode()},
+        _estimates(COLUMNS, "other,decoder,main,,,0,0,anisotropy,all,0.5,,,,,9,9,,4"),
         DRAW,
-        "table.csv has no model 'mine'",
+        "tables/estimates.csv has no model 'mine'",
     ),
 }
 # Name -> the source, and the sentence.

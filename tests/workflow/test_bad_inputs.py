@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 import tiny_runs
-from bad_inputs import JOB, VARIABLES, Case, cases
+from bad_inputs import ADD_DIGEST, JOB, VARIABLES, Case, cases
 from checkouts import REPOSITORY
 from forking import Forks, forks
+from shape_of_learning.storage.digests import add_digest
 from tiny_models import CONFIGURATIONS, save_tiny_model, with_head
 
 CASES = cases()
@@ -48,6 +49,8 @@ def lay_out(case: Case, folder: Path) -> None:
             with_head("gpt_neox").from_config(config).save_pretrained(file)
         elif file.suffix == ".json" and isinstance(content, dict):
             file.write_text(json.dumps(json.loads(file.read_text()) | content))
+        elif content == ADD_DIGEST:
+            add_digest(file.with_suffix(""))
         elif isinstance(content, bytes):
             file.write_bytes(content)
         else:

@@ -77,6 +77,7 @@ def truncate(path: Path) -> None:
     change(path, path.read_bytes()[: path.stat().st_size // 2])
 
 
+GATHERED = "results/tables/every_checkpoint/tiny"
 FAULTS = [
     ("resources/corpus/export.raw", truncate, "results/corpus/export/text.txt"),
     ("results/corpus/export/text.txt", flip_a_bit, "results/losses/tiny/step1.csv"),
@@ -87,7 +88,11 @@ FAULTS = [
     (f"results/neighbours/{STEP}/layer_0.h5", flip_a_bit, f"{MEASURED}/step1/two_nn.csv"),
     (f"results/neighbours/{STEP}/layer_1.h5", take_the_other_step, f"{MEASURED}/step1/two_nn.csv"),
     *(
-        (f"{MEASURED}/step1/two_nn.csv", fault, "results/tables/every_checkpoint/tiny/two_nn.csv")
+        (
+            f"{MEASURED}/step1/two_nn.csv",
+            fault,
+            f"{GATHERED}/two_nn/measurements.csv",
+        )
         for fault in (
             cut_the_last_line,
             cut_in_the_last_number,
@@ -95,15 +100,23 @@ FAULTS = [
             take_the_other_step,
         )
     ),
+    *(
+        (
+            f"results/left_out/{STEP}/two_nn.csv",
+            fault,
+            f"{GATHERED}/two_nn/measurements.csv",
+        )
+        for fault in (cut_in_the_last_number, take_the_other_step)
+    ),
     ("results/losses/tiny/step1.csv", cut_in_the_last_number, "results/tables/verdicts/tiny.csv"),
     (
-        "results/tables/every_checkpoint/tiny/two_nn.csv",
+        f"{GATHERED}/two_nn/measurements.csv",
         cut_the_last_line,
         "results/tables/measurements.csv",
     ),
     ("results/tables/verdicts/tiny.csv", flip_a_bit, "results/figures/loss_by_step.pdf"),
     (
-        "results/tables/last_checkpoint/tiny/anisotropy.csv",
+        "results/tables/last_checkpoint/tiny/anisotropy/estimates.csv",
         empty_the_values,
         "results/figures/figure_1.pdf",
     ),
