@@ -133,10 +133,10 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
         "model `llama-2-7b` is gated and no Hugging Face token is set",
     ),
     "steps of an unknown model": ("training_steps: {nobody: log}", "unknown model `nobody`"),
-    "steps of a model without any": ("training_steps: {gpt2: log}", "has no `training.revision`"),
+    "steps of a model without any": ("training_steps: {gpt2: log}", "has no `training.steps`"),
     "unknown steps": (
         "models: [pythia-14m]\ntraining_steps: {pythia-14m: often}",
-        "`training.steps` must be `log`, `log: N`",
+        "`training.steps` must be `all`, `log`, `log: N`",
     ),
     # names of folders
     "run above the folder": ("run: ..", RUN),
@@ -355,7 +355,7 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
     ),
     "steps without a pattern": (
         "mine: {repository: a/b, training: {steps: [1]}}",
-        "`steps` needs `revision`",
+        "`training.steps` needs `training.revision`",
     ),
     "pattern without a step": (
         "mine: {repository: a/b, training: {revision: main, steps: [1]}}",
@@ -563,7 +563,7 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "neither encoder nor decoder": (
         _checkpoint(model_type=["x"]),
         (),
-        "does not tell an encoder from a decoder",
+        "for `model_type`, which cannot be",
     ),
     "encoder and decoder": (
         _checkpoint(is_encoder_decoder=True),

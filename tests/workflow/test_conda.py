@@ -94,9 +94,10 @@ def test_every_rule_runs_with_the_packages_of_its_environment_alone(checkout, co
         HF_ENDPOINT=endpoint,
         HF_HUB_OFFLINE="0",
     )
-    in_memory = {"embeddings": {"dump": False}}
+    # In a folder of its own, since a loss is the same by either way.
+    in_memory = {"embeddings": {"dump": False}, "run": "in_memory"}
     changes = CHANGES | {"corpus": corpus} | in_memory
-    loss = "results/losses/pretrained/step0.csv"
+    loss = "results/in_memory/losses/pretrained/step0.csv"
     said += run(checkout, conda, loss, changes=changes)
     rules, planned = workflow_rules(), re.findall(r"^(\w+) +\d+$", said, re.MULTILINE)
     assert {rule.name for rule in rules} <= set(planned)

@@ -67,6 +67,7 @@ def dump_options(folder: Path, output: Path) -> dict[str, object]:
         "checkpoint": checkpoint, "text": text, "model": "m", "revision": "main",
         "shape": json.dumps(shape), "protocol": SamplingProtocol(40, 60, 0).to_json(), "threads": 1,
         "output": output / "dump", "loss": output / "loss.csv", "log": output / "dump.log",
+        "tensors": output / "t.csv",
     }  # fmt: skip
 
 

@@ -79,7 +79,8 @@ def rows(file: Path) -> list[dict[str, str]]:
 
 def test_each_saved_step_is_a_point_of_the_curve(finished):
     drawn = rows(finished.folder / "results/figures/figure_2.csv")
-    assert {row["step"] for row in drawn} >= {str(step) for step in STEPS}
+    # Steps 4 and 5 hold the same weights, and nothing tells whose they are.
+    assert {row["step"] for row in drawn} == {"2", "6"}
     judged = rows(finished.folder / "results/tables/verdicts/mine.csv")
     found = [(row["revision"], row["step"], row["tokens"]) for row in judged]
     assert found == [(f"step{n}", str(n), str(64 * n)) for n in (2, 4, 5, 6)]

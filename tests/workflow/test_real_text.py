@@ -252,7 +252,7 @@ def test_a_real_encoder_is_measured_as_brute_force_does(two_cores):
         contiguous = [
             X[len(X) * b // batches : len(X) * (b + 1) // batches] for b in range(batches)
         ]
-        stream = random_stream(0, "batches", model="minilm", revision="main", layer=layer)
+        stream = random_stream(0, "batches", model="minilm")
         order = stream.permutation(len(X))
         shuffled = [X[order[b * BATCH : (b + 1) * BATCH]] for b in range(batches)]
         for batch in range(batches):

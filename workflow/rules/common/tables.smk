@@ -13,11 +13,24 @@ def selected_checkpoints(wildcards):
 
 
 def checkpoint_measurements(wildcards):
-    """What one estimator says of each checkpoint, with all windows and without groups of them."""
+    """What one estimator says of each checkpoint, with all windows and without groups of them.
+
+    Without a dump one job measures all estimators, and all are asked for: of a job one of whose files is missing
+    Snakemake would not notice that its settings are others.
+    """
+    folders = [
+        f"{wildcards.model}/{checkpoint.name}" for checkpoint in selected_checkpoints(wildcards)
+    ]
+    beside = [] if setting("embeddings", "dump") else CHOSEN_MEASURES
     return [
-        f"<results>/{folder}/{wildcards.model}/{checkpoint.name}/{wildcards.estimator}.csv"
-        for folder in ("measurements", "left_out")
-        for checkpoint in selected_checkpoints(wildcards)
+        *(f"<results>/measurements/{each}/{wildcards.estimator}.csv" for each in folders),
+        *(f"<results>/left_out/{each}/{wildcards.estimator}.csv" for each in folders),
+        *(
+            f"<results>/measurements/{each}/{other}.csv"
+            for each in folders
+            for other in beside
+            if other != wildcards.estimator
+        ),
     ]
 
 
