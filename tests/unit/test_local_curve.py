@@ -145,6 +145,21 @@ def test_what_a_repository_alone_has_is_refused(run):
     assert "`training.checkpoints` needs `repository`" in refusal(training=extra)
 
 
+def test_a_path_that_has_its_step_is_not_told_to_have_it(run):
+    mistake = {"steps": [1], "because": "x", "source": "y"}
+    for training in ({"known_bad": [mistake]}, {"revision": "checkpoint-{step}"}):
+        said = refusal(training=training)
+        assert said.endswith("for folders leave it out and choose `training.steps`")
+
+
+def test_a_path_without_steps_is_told_of_steps_alone(run):
+    Path("models").mkdir()
+    entry = "mine: {path: 'run/checkpoint-{step}', training: {tokens_per_step: 3}}"
+    Path("models/mine.yaml").write_text(entry)
+    with pytest.raises(InputError, match=r"key `training\.steps` is missing; add it$"):
+        read_models(read_entries(Path("models")), ["mine"])
+
+
 def test_checkpoints_of_other_shapes_are_no_curve(run):
     saved(run / "checkpoint-50", hidden_size=64)
     assert "checkpoint-50 says" in refusal()
