@@ -123,8 +123,8 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
         config = None
     if not isinstance(config, dict):
         raise InputError(
-            f"{path} is missing or no JSON object, so {folder} is no checkpoint; fetch it anew, or if it is your "
-            "own save the whole model there"
+            f"{path} is missing or no JSON object, so {folder} is no checkpoint; fetch it anew, or if it is "
+            "your own save the whole model there"
         )
     return config
 
