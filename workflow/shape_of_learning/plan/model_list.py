@@ -23,7 +23,7 @@ from shape_of_learning.plan.checkpoint_list import (
     listed_checkpoints,
     offered_steps,
 )
-from shape_of_learning.plan.local_curve import local_checkpoints
+from shape_of_learning.plan.local_curve import local_checkpoints, steps_on_disk
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.plan.yaml_file import read_yaml
@@ -51,7 +51,8 @@ class Model:
     known_bad : tuple of KnownBad
         Published mistakes.
     last_step : int or None
-        Where training ended, whether that step is among the checkpoints or not; None where it is not stated.
+        Where training ended, whether that step is among the checkpoints or not: as the entry states, else
+        for a `path` the last step on the disk; None where neither tells.
     note : str
         A sentence for the captions of figures by training step; may be empty.
     precision : str or None
@@ -165,7 +166,7 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         checkpoints=checkpoints,
         offered=offered_steps(entry),
         known_bad=known_mistakes(entry),
-        last_step=entry.get("training", {}).get("last_step"),
+        last_step=_last_step(entry, where),
         note=entry.get("training", {}).get("note", ""),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
@@ -173,6 +174,13 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         pretraining=entry.get("pretraining"),
         table_1=entry.get("table_1", _table_1_of_pretraining(entry)),
     )
+
+
+def _last_step(entry: Mapping[str, Any], where: str) -> int | None:
+    training = entry.get("training", {})
+    if "path" in entry and training and "last_step" not in training:
+        return max(steps_on_disk(entry["path"], where))
+    return training.get("last_step")
 
 
 def _is_there(file: Path) -> bool:
