@@ -102,3 +102,12 @@ def test_what_an_earlier_run_has_measured_does_not_count(tmp_path):
     assert found[3:] == [("ok", "yes"), ("ok", "yes")]
     with (tmp_path / "out.csv").open(newline="") as file:
         assert [row["loss"] for row in csv.DictReader(file)][1:4] == ["", "", ""]
+
+
+def test_an_infinite_loss_counts_first_and_its_tensors_convict_nobody(tmp_path):
+    shared, own = ("F32", "4x4", 64 * "a"), ("F32", "4x4", 64 * "b")
+    for revision, matrix in (("step0", own), ("step3", shared), ("step4", shared)):
+        write_tensor_digests(tmp_path / f"{revision}.tensors.csv", {"w": matrix})
+    found = verdicts(tmp_path, SOUND | {"step3": math.inf})
+    assert found[3:] == [("broken: perplexity is infinite", "no"), ("ok", "yes")]
+    assert found[0] == ("ok", "yes")

@@ -1,5 +1,6 @@
 """``results/tables/verdicts/{model}.csv``: all that is known of each checkpoint of a model."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from shape_of_learning.storage.csv_table import read_rows, write_table
 COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
 SHOWN = ("yes", "hollow", "no")
 NOT_MEASURED = ("", "", "")
+INFINITE = "broken: perplexity is infinite"
 
 
 def judged_by_measurements(
@@ -24,6 +26,8 @@ def judged_by_measurements(
 ) -> list[JudgedCheckpoint]:
     """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
 
+    A loss that is infinite comes first: such weights are broken, whosesoever they are, and condemn no other.
+
     Parameters
     ----------
     checkpoints, measured
@@ -31,7 +35,16 @@ def judged_by_measurements(
     vocabularies : mapping of str to int
         Tokens among which each of the measured ones chooses.
     """
-    judged = judged_by_weights(checkpoints, measured)
+    infinite = {name for name, each in measured.items() if math.isinf(each.loss)}
+    judged = judged_by_weights(
+        [
+            replace(each, verdict=INFINITE)
+            if each.name in infinite and not each.is_condemned
+            else each
+            for each in checkpoints
+        ],
+        {name: each for name, each in measured.items() if name not in infinite},
+    )
     found = broken(
         [
             MeasuredLoss(
