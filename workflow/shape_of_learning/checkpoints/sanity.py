@@ -70,9 +70,9 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
     A checkpoint is broken if it is step 0, does better than guessing, ``ln(vocabulary)``, by more than 1 nat,
     and later ones are more than ``ln(250)`` worse, as many as come before the first of them, for a training
     that starts from trained weights keeps what it knows; or if its loss is more than ``ln(250)`` from
-    :func:`expected_losses`, where losses count up to 100 nats above guessing. Two checkpoints are exchanged if
-    they are more than 1.5 nats apart, stand out among those between them, one below and one above, and fit
-    once they change places.
+    :func:`expected_losses`, where losses count up to 100 nats above guessing. Two checkpoints are exchanged
+    if they are more than 1.5 nats apart, stand out among those between them, one below and one above, and
+    fit once they change places.
 
     Not found are: wrong weights whose loss is within ``ln(250)`` of what is expected there, such as those of
     a neighbour; a guessing model where no earlier checkpoint has learned; steps that are exchanged with the
