@@ -37,6 +37,7 @@ CONFIRMED = "reported copy, files written anew"
 UNCONFIRMED = "reported copy of a step that is not asked for"
 BROKEN = "broken, more than ln 250 above the curve"
 BROKEN_LITTLE = "broken, less than that above the curve"
+MIXED_LATE = "a part of the steps after it, up to the last one"
 SWAPPED = "exchanged, each a nat or more from its neighbours, three steps or more between"
 SWAPPED_NEAR = "exchanged, closer than that"
 NEIGHBOUR = "weights of a neighbouring step that is not asked for"
@@ -52,6 +53,7 @@ SHOWN_BY = {
     WIDENED: "losses",
     BROKEN: "losses",
     SWAPPED: "losses",
+    MIXED_LATE: "",
     BROKEN_LITTLE: "",
     SWAPPED_NEAR: "",
     NARROWED: "",
@@ -99,6 +101,8 @@ class Curve:
         Files of a checkpoint.
     frozen : int
         Layers that are not trained.
+    mixed : dict of int to list of str
+        Step -> its tensors that are another one's.
     vocabulary : int
     last_step : int or None
         As it is told.
@@ -116,6 +120,7 @@ class Curve:
     vocabulary: int
     last_step: int | None
     faults: dict[int, str] = field(default_factory=dict)
+    mixed: dict[int, list[str]] = field(default_factory=dict)
     sources: set[int] = field(default_factory=set)
     reports: list[KnownBad] = field(default_factory=list)
 
@@ -128,6 +133,9 @@ def simulated(seed: int, *, is_clean: bool) -> Curve:
         return curve
     for _ in range(random.integers(1, 1 + max(1, len(curve.steps) // 10))):
         _plant(curve, PLANTED[random.integers(len(PLANTED))], random)
+    for step, taken in curve.mixed.items():
+        if _seems_frozen(curve, step, taken):
+            curve.faults[step] = MIXED_LATE
     return curve
 
 
@@ -165,12 +173,16 @@ def _trained(random: np.random.Generator) -> Curve:
     vocabulary = int(random.choice(VOCABULARIES))
     losses = _losses(steps, math.log(vocabulary), random)
     still = int(random.integers(0, 3)) if random.random() < 0.3 else 0  # steps of a rounded warm-up
+    # Some layers move no more at the end: frozen there, or by steps that 16 bits do not show.
+    late = len(steps) - int(random.integers(2, 5)) if random.random() < 0.3 else len(steps)
     run = f"{random.integers(2**62)}"
     published = {}
     for place, (step, loss) in enumerate(zip(steps, losses, strict=True)):
         tensors = {}
         for layer in range(LAYERS):
             moved = 0 if layer < frozen or (place <= still and layer < LAYERS // 2) else step
+            if place > late and layer >= LAYERS // 2:
+                moved = steps[late]
             tensors[f"layers.{layer}.weight"] = "F16", "64x64", f"{run} {layer} at {moved}"
             # Few numbers, rounded to 16 bits: they may stay as they were at first, or return.
             stays = layer < frozen or place <= still or random.random() < 0.01
@@ -305,10 +317,22 @@ def _mix(curve: Curve, kind: str, wrong: int, other: int) -> bool:
     tensors = {name: theirs[name] if name in taken else mine[name] for name in names}
     if tensors == mine:
         return False
+    curve.mixed[wrong] = taken
     curve.steps[wrong] = replace(
         curve.steps[wrong], tensors=tensors, written="" if kind == MIXED else f"anew {wrong}"
     )
     return True
+
+
+def _seems_frozen(curve: Curve, wrong: int, taken: list[str]) -> bool:
+    """Whether all that can be compared after a step holds what it has taken, as if that moved no more."""
+    mine = curve.steps[wrong].tensors
+    later = [
+        each.tensors
+        for step, each in curve.steps.items()
+        if step > wrong and step not in curve.faults
+    ]
+    return all(each[name] == mine[name] for each in later for name in taken if "norm" not in name)
 
 
 def _replace_weights(curve: Curve, kind: str, wrong: int, random: np.random.Generator) -> None:

@@ -6,7 +6,7 @@ from benchmarks.results import RESULTS, Results
 from benchmarks.simulated_curves import HIGHEST_SPIKE, LONGEST, SHORTEST, SHOWN_BY
 from benchmarks.tables.verdicts import CLEAN, FAULTY
 
-from shape_of_learning.checkpoints.sanity import SUSPICIOUS_RATIO
+from shape_of_learning.checkpoints.sanity import HIGHEST, SUSPICIOUS_RATIO
 from shape_of_learning.checkpoints.tensor_evidence import DIFFERENT_LOSSES
 
 PAGE = """\
@@ -33,16 +33,17 @@ of the rest.
    is believed.
 4. *Losses.* All checkpoints of a model see the same windows. Where tensors are not known or were converted to
    another type, losses that are equal to the last bit show the same weights. And a loss that a training
-   cannot have at its step shows wrong ones.
+   cannot have at its step shows wrong ones. An infinite loss comes first: such a step is `broken`,
+   whosesoever its tensors are, and these convict no other.
 
 ## Whose weights they are
 
 Hashes and tensors show that steps are equal, not whose weights they hold. The last step of training keeps its
-name (`training.last_step`; where that is not stated, the last step of a rule such as `log`, or the latest one
-if it is the repository's main branch) unless a report says otherwise. A report with `same_as` names the
-owner. Where nothing tells, none of them is ok: `same weights in steps 101000, 175000 and 300000; nothing
-tells whose they are`. No other step than the last may hold the weights of main, if the last step is in main's
-repository.
+name (`training.last_step`; where that is not stated, the last step of a rule such as `log`, the last one on
+the disk of a `path`, or the latest one if it is the repository's main branch) unless a report says otherwise.
+A report with `same_as` names the owner. Where nothing tells, none of them is ok: `same weights in steps
+101000, 175000 and 300000; nothing tells whose they are`. No other step than the last may hold the weights of
+main, if the last step is in main's repository.
 
 A shard or matrix that several steps share is judged by how it changes along the training:
 
@@ -51,10 +52,12 @@ A shard or matrix that several steps share is judged by how it changes along the
 | it is the same in all steps | frozen: nothing |
 | only two steps are known, and share it | nothing, since it may be frozen |
 | it changes at half of the steps or more, and the first ones in a row share it | not yet moved: nothing |
+| likewise, and the last ones in a row share it, up to the end of what is known | moves no more: nothing |
 | it changes at half of the steps or more, and others share it | `mixed shards` or `mixed tensors` |
 | it mostly stays, and one step differs from equal ones before and after it | that step is the wrong one |
 
-A shared part belongs to the last step or to main, if that has it, and then only the others are mixed.
+A shared part belongs to the last step or to main, if that has it, and to the steps in a row before it; then
+only the others are mixed. Of main only files count that a step holds too, since main may be written anew.
 Otherwise nothing tells whose it is, and all that share it are. Tensors of one dimension are not judged so:
 rounded to 16 bits, a norm may stay or return. What is misplaced must be 1 % of all elements.
 
@@ -65,8 +68,11 @@ so that distance counts and not the number of votes: a loss above the curve cost
 where the model does worse than guessing, and one below it 1.5 times its distance, or 3 times where no later
 loss is as low, for then it cannot be that of a later step. A checkpoint whose perplexity is more than
 {ratio:.0f} times off the curve is `broken`. So spikes of {spike:.0f} nats, slow starts, overshoots and starts
-with large logits are not. Two steps are `exchanged` if they stand out, one below and one above the three or
-more steps between them, and fit once they change places.
+with large logits are not. Losses count up to {highest:.0f} nats above guessing, so that none outweighs all
+others. Step 0 is `broken`, too, if it does better than guessing by more than a nat and later steps are that
+many times worse, as many as come before the first of them; one that starts a fine-tuning from a trained model
+is not. Two steps are `exchanged` if they stand out, one below and one above the three or more steps between
+them, and fit once they change places.
 
 ## What cannot be found
 
@@ -77,14 +83,20 @@ more steps between them, and fit once they change places.
 - A broken checkpoint where nothing better has come before it: a model that only guesses, in a slow start.
 - Exchanged steps whose losses are those of neighbours, or that look like a spike.
 - Which of two equal steps is right, without a report.
-- Parts shared by the first steps of a plan, in a row: they may not have moved yet.
+- Parts shared by the first steps of a plan, in a row: they may not have moved yet. Parts shared by the last
+  ones, in a row: they may move no more.
+- A training that diverged for good: its steps look as broken ones do, and are called so as long as they weigh
+  less than those before; then those before are. An entry's `steps` can leave either out.
+- A training that stood still, with all its weights: its last steps look like copies of each other.
+- Whether step 0 is a trained model under a wrong name or the start of a fine-tuning, where few steps follow.
 
 ## Measured
 
 `make bench TABLE=verdicts` simulates {curves:,} trainings without a mistake and as many with some, of
 {shortest} to {longest} checkpoints, whole or in shards, with and without frozen layers, a known last step, a
-main branch, steps in which 16 bits do not move, slow starts, large logits, overshoots and spikes.
-`benchmarks/simulated_curves.py` says how. Each mistake is planted at random steps, several in one curve.
+main branch, steps in which 16 bits do not move, layers that freeze late, slow starts, large logits,
+overshoots and spikes. `benchmarks/simulated_curves.py` says how. Each mistake is planted at random steps,
+several in one curve.
 
 | mistake | shown by | planted | found | missed |
 |---|---|---:|---:|---:|
@@ -125,6 +137,7 @@ def page() -> str:
     return PAGE.format(
         different=DIFFERENT_LOSSES,
         ratio=SUSPICIOUS_RATIO,
+        highest=HIGHEST,
         spike=HIGHEST_SPIKE,
         curves=int(by_name[CLEAN].values["curves"]),
         shortest=SHORTEST,

@@ -13,7 +13,7 @@ from benchmarks.sampled_windows import ESTIMATORS, SIMULATIONS, TEXT, Draw, Enco
 from shape_of_learning.metrics.resampling import interval, standard_error
 
 TITLE = "Coverage of 95 % intervals"
-DRAWS = {"simulated": 200, "encoder": 81}
+DRAWS = {"simulated": 200, "encoder": 27}
 OWN = ESTIMATORS
 TARGETS: list[object] = []
 AGREEMENTS: list[object] = []

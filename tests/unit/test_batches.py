@@ -45,7 +45,7 @@ def test_shuffled_batches_mix_the_windows():
 )
 def test_too_few_vectors_are_refused(divide):
     with pytest.raises(
-        InputError, match=r"100 vectors, fewer than one batch of 4096; raise `sampling"
+        InputError, match=r"100 vectors, fewer than one batch of 4096; raise `sampling.*token_types"
     ):
         divide(100, 4096)
 

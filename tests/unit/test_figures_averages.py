@@ -3,7 +3,7 @@
 import math
 
 from figure_tables import inputs_of, rows_of_model, undefined
-from shape_of_learning.figures.averages import by_layer, over_layers
+from shape_of_learning.figures.averages import by_layer, over_layers, uneven_averages, with_labels
 from shape_of_learning.figures.drawn_rows import drawn_estimates
 
 STEPS = [0, 4]
@@ -38,6 +38,25 @@ def test_layers_of_an_average_are_counted(tmp_path):
     assert list(table["layers"]) == [3, 2]
     assert list(table["layers_left_out"]) == [0, 1]
     assert list(over_layers(*estimates, "all_layers")["layers"]) == [4, 3]
+
+
+def test_points_whose_averages_lack_layers_are_counted_in_words(tmp_path):
+    lost = {(1, 2), (4, 1), (4, 3), *((9, layer) for layer in range(4))}
+    rows = rows_of_model("a", steps=[0, 1, 4, 9], estimators=["two_nn", "mada"])
+    rows = [
+        undefined(row)
+        if row["estimator"] == "two_nn"
+        and ((row["step"], row["layer"]) in lost or (row["step"], row["layer"]) == (9, ""))
+        else row
+        for row in rows
+    ]
+    inputs = inputs_of(tmp_path, ["a"], "two_nn", "mada", rows=rows)
+    table = with_labels(over_layers(drawn_estimates(inputs), inputs.measures), inputs.models)
+    two_nn, label = inputs.measures[0].label, inputs.models[0].label
+    assert uneven_averages(table, inputs.measures) == [
+        f"{two_nn} is undefined in some layers, which are left out of the average: "
+        f"{label} 2 of 3 points, up to 2 of 3 layers."
+    ]
 
 
 def test_a_layer_is_suspect_above_a_tenth_of_near_duplicates(tmp_path):

@@ -158,9 +158,10 @@ def test_an_unknown_hash_equals_nothing():
 
 
 def test_a_shard_of_the_last_step_makes_mixed_shards():
-    points = curve(step1=shards("a", "b"), step2=shards("z", "c"), step9=shards("z", "y"))
+    early = {"step1": shards("z", "b"), "step2": shards("a", "c")}
+    points = curve(**early, step9=shards("z", "y"))
     found = judged(points, mains={MAIN: shards("z", "y")})
-    assert found == {1: "ok", 2: "mixed shards", 9: "ok"}
+    assert found == {1: "mixed shards", 2: "ok", 9: "ok"}
 
 
 def test_a_shard_of_main_does_where_the_last_step_is_not_asked_for():
@@ -250,3 +251,30 @@ def test_the_hash_of_shards_depends_on_each_of_them():
     assert combined_hash({}) == ""
     assert combined_hash(shards("a", "b").files) != combined_hash(shards("b", "a").files)
     assert combined_hash(shards("a", "b").files) == combined_hash(shards("a", "b").files)
+
+
+def test_nor_one_that_moves_no_more_at_the_end():
+    frozen = {"step1": shards("a", "1"), "step2": shards("b", "2")}
+    frozen |= {f"step{n}": shards("z", str(n)) for n in (3, 4, 5)}
+    for mains in ({}, {MAIN: shards("z", "5")}, {MAIN: shards("all", "anew")}):
+        for last_step in (None, 5):
+            assert set(judged(curve(**frozen), mains=mains, last_step=last_step).values()) == {"ok"}
+    # What takes it before is the wrong one, if the end is known; the last step shows whether it moved.
+    mixed = frozen | {"step1": shards("z", "1")}
+    assert judged(curve(**mixed), last_step=5) == {
+        **dict.fromkeys(range(2, 6), "ok"),
+        1: "mixed shards",
+    }
+    assert judged(curve(**mixed), last_step=9)[1] == "mixed shards"
+    moved = curve(**frozen, step6=shards("y", "6"))
+    assert judged(moved, last_step=6) == {
+        **dict.fromkeys((1, 2, 6), "ok"),
+        **dict.fromkeys((3, 4, 5), "mixed shards"),
+    }
+
+
+def test_a_strange_shard_between_those_that_move_no_more_is_condemned_with_them_if_nothing_tells():
+    points = {"step1": shards("a", "1"), "step2": shards("b", "2"), "step3": shards("c", "3")}
+    points |= {f"step{n}": shards("z", str(n)) for n in (4, 6, 7)} | {"step5": shards("x", "5")}
+    points = curve(**dict(sorted(points.items())))
+    assert {step for step, verdict in judged(points).items() if verdict != "ok"} == {4, 5, 6, 7}

@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from shape_of_learning.checkpoints.model_entry import Shape
+from shape_of_learning.checkpoints.tensor_evidence import Evidence, judged_by_weights
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.model_list import Model, read_entries, read_models
 
 CONFIG = {"model_type": "gpt_neox", "num_hidden_layers": 3, "hidden_size": 32}
@@ -145,6 +147,21 @@ def test_what_a_repository_alone_has_is_refused(run):
     assert "`training.checkpoints` needs `repository`" in refusal(training=extra)
 
 
+def test_a_path_that_has_its_step_is_not_told_to_have_it(run):
+    mistake = {"steps": [1], "because": "x", "source": "y"}
+    for training in ({"known_bad": [mistake]}, {"revision": "checkpoint-{step}"}):
+        said = refusal(training=training)
+        assert said.endswith("for folders leave it out and choose `training.steps`")
+
+
+def test_a_path_without_steps_is_told_of_steps_alone(run):
+    Path("models").mkdir()
+    entry = "mine: {path: 'run/checkpoint-{step}', training: {tokens_per_step: 3}}"
+    Path("models/mine.yaml").write_text(entry)
+    with pytest.raises(InputError, match=r"key `training\.steps` is missing; add it$"):
+        read_models(read_entries(Path("models")), ["mine"])
+
+
 def test_checkpoints_of_other_shapes_are_no_curve(run):
     saved(run / "checkpoint-50", hidden_size=64)
     assert "checkpoint-50 says" in refusal()
@@ -157,3 +174,27 @@ def test_what_the_entry_says_is_compared_with_the_checkpoints(run):
 
 def test_no_path_holds_a_nul(run):
     assert "`path` must be a folder" in refusal("run/\0{step}")
+
+
+def test_training_ends_with_the_last_step_on_the_disk_and_not_with_the_last_that_is_listed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for step in (1, 2, 3, 4, 8):
+        saved(Path(f"run/{step}"))
+
+    def verdicts(**training: object) -> dict[int, str]:
+        found = curve_of(model("run/{step}", **training), Path("no lock"))
+        digests = {
+            name: Evidence({"w": ("F32", "4x4", "2" if name == "step3" else name[4:])})
+            for name in found.judged
+        }
+        judged = judged_by_weights(list(found.judged.values()), digests)
+        return {each.step: each.verdict for each in judged}
+
+    untold = "same weights in steps 2 and 3; nothing tells whose they are"
+    for steps in ([1, 2, 3], "all"):
+        found = verdicts(steps=steps)
+        assert [found[step] for step in (1, 2, 3)] == ["ok", untold, untold]
+    stated = verdicts(steps=[1, 2, 3], training={"last_step": 3, "note": "Ours."})
+    assert stated == {1: "ok", 2: "same weights as step 3", 3: "ok"}

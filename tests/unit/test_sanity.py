@@ -137,16 +137,30 @@ def test_final_weights_under_an_early_name_are_found_and_not_those_that_follow()
 
 
 def test_an_untrained_model_guesses():
-    assert suspects(2.5, 7.2, 2.5) == [0]
     assert suspects(2.5, GUESSING, 2.5) == [0]
+    assert suspects(2.5, GUESSING, 9.0, 4.0, 2.6) == [0]
+
+
+def test_a_training_that_starts_from_a_trained_model_is_sound():
+    assert suspects(2.5, 2.4, 2.3, 2.2) == []
+    assert suspects(2.5, 7.2, 2.5) == []  # a spike
+    assert suspects(2.5, 2.4, 12.0, 2.3) == [2]
+
+
+@pytest.mark.parametrize("place", range(1, 8))
+@pytest.mark.parametrize("loss", [200.0, 1e20, 1e308])
+@pytest.mark.filterwarnings("error")
+def test_no_loss_is_so_high_that_it_condemns_others(place, loss):
+    losses = [GUESSING, 9.0, 7.0, 5.0, 4.0, 3.5, 3.2, 3.0]
+    losses[place] = loss
+    assert suspects(*losses) == [place]
 
 
 def test_several_early_steps_with_final_weights_are_found():
     assert suspects(2.5, 2.5, 2.5, GUESSING, 10.5, 10.0, 9.0, 6.0, 4.0, 2.6) == [0, 1, 2]
 
 
-def test_an_infinite_loss_is_broken_and_an_undefined_one_is_not_judged():
-    assert suspects(GUESSING, math.inf, 3.0) == [1]
+def test_an_undefined_loss_is_not_judged():
     assert suspects(GUESSING, math.nan, 3.0) == []
 
 

@@ -26,7 +26,11 @@ def verdicts(folder, losses, policy="skip", curve=CURVE):
     """(verdict, shown) of each step, where `losses` are those of the measured ones."""
     for revision, loss in losses.items():
         write_table(folder / f"{revision}.csv", COLUMNS, [[loss, 100, 1000]])
-    write_verdicts(folder / "out.csv", "tiny", curve, folder, folder, policy=policy)
+        if not (folder / f"{revision}.tensors.csv").exists():
+            # Tensors of other names tell nothing.
+            digests = {f"w{revision}": ("F32", "4x4", 64 * "a")}
+            write_tensor_digests(folder / f"{revision}.tensors.csv", digests)
+    write_verdicts(folder / "out.csv", "tiny", curve, list(losses), folder, folder, policy=policy)
     with (folder / "out.csv").open(newline="") as file:
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
@@ -85,3 +89,25 @@ def test_a_broken_checkpoint_fails_the_run_if_that_is_asked_for(tmp_path):
     with pytest.raises(InputError, match=r"`step4` \(broken.*`bad_checkpoints`"):
         verdicts(tmp_path, BROKEN, policy="fail")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_an_earlier_run_has_measured_does_not_count(tmp_path):
+    for revision in ("step1", "step3"):  # the same weights, and a loss that would be broken
+        write_table(tmp_path / f"{revision}.csv", COLUMNS, [[40.0, 100, 1000]])
+        write_tensor_digests(tmp_path / f"{revision}.tensors.csv", {"w": ("F32", "4x4", 64 * "b")})
+    write_tensor_digests(tmp_path / "step4.tensors.csv", {"w": ("F32", "4x4", 64 * "b")})
+    sound = {"step0": SOUND["step0"], "step4": SOUND["step4"]}
+    found = verdicts(tmp_path, sound, "flag")
+    assert found[1] == ("same weights as step 0", "no")
+    assert found[3:] == [("ok", "yes"), ("ok", "yes")]
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert [row["loss"] for row in csv.DictReader(file)][1:4] == ["", "", ""]
+
+
+def test_an_infinite_loss_counts_first_and_its_tensors_convict_nobody(tmp_path):
+    shared, own = ("F32", "4x4", 64 * "a"), ("F32", "4x4", 64 * "b")
+    for revision, matrix in (("step0", own), ("step3", shared), ("step4", shared)):
+        write_tensor_digests(tmp_path / f"{revision}.tensors.csv", {"w": matrix})
+    found = verdicts(tmp_path, SOUND | {"step3": math.inf})
+    assert found[3:] == [("broken: perplexity is infinite", "no"), ("ok", "yes")]
+    assert found[0] == ("ok", "yes")

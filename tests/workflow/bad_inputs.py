@@ -241,6 +241,13 @@ RECIPE = (
     "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
     "warmup_steps: 0, last_step: 1, threads: 1"
 )
+
+
+def _reported(entries: str) -> str:
+    pattern = "{revision: 's{step}', steps: [1, 2, 3], known_bad: ["
+    return f"mine: {{repository: a/b, training: {pattern}{entries}]}}}}"
+
+
 # Name -> content of config/models/mine.yaml, of whose models `mine` is wanted, and the sentence.
 MODELS: dict[str, tuple[bytes | str, str]] = {
     # revisions
@@ -380,6 +387,38 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
     "two checkpoints at one step": (
         "mine: {repository: a/b, training: {checkpoints: [{step: 1, revision: m}, {step: 1, revision: n}]}}",
         "two checkpoints are at step 1",
+    ),
+    # reports
+    "report that a step has its own weights": (
+        _reported("{steps: [1, 2], same_as: 2, source: x}"),
+        "says that step 2 has the weights of itself; take it from `steps`",
+    ),
+    "report of a range with its own weights": (
+        _reported("{steps: {from: 1, to: 9}, same_as: 9, source: x}"),
+        "says that step 9 has the weights of itself",
+    ),
+    "report from a later step to an earlier one": (
+        _reported("{steps: {from: 9, to: 1}, because: mixed, source: x}"),
+        "has `steps` whose `from` is above `to`; exchange them",
+    ),
+    "two reports that contradict each other": (
+        _reported("{steps: [3, 5], same_as: 7, source: x}, {steps: [5], same_as: 8, source: x}"),
+        "says that step 5 has the weights of step 7 and of step 8; remove it",
+    ),
+    "two long reports that contradict each other": (
+        _reported(
+            "{steps: {from: 1, to: 900000000}, same_as: 0, source: x}, "
+            "{steps: {from: 800000000, to: 999999999}, same_as: 5, source: x}"
+        ),
+        "says that step 800000000 has the weights of step 0 and of step 5; remove it",
+    ),
+    "last step before one that is listed": (
+        "mine: {repository: a/b, training: {revision: 's{step}', steps: [1, 2], last_step: 1}}",
+        "`training.last_step` is 1, but step 2 is asked for; correct one of them",
+    ),
+    "last step before one whose name the Hub says": (
+        "mine: {repository: a/b, training: {revision: 's{step}-t{gigatokens}', steps: [5], last_step: 4}}",
+        "`training.last_step` is 4, but step 5 is asked for",
     ),
     # recipes
     "heads that do not divide the width": (

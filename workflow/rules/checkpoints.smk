@@ -134,9 +134,10 @@ rule judge_checkpoints:
         folder=losses_folder,
         tensors=digests_folder,
         checkpoints=judged_checkpoints,
+        measured=measured_names,
         policy=CONFIGURATION.settings["bad_checkpoints"],
     message:
         "Judging the checkpoints of {wildcards.model}"
     shell:
         'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model:q} --losses {params.folder:q} --tensors {params.tensors:q}'
-        " --checkpoints {params.checkpoints:q} --policy {params.policy:q} --output {output:q} --log {log:q}"
+        " --checkpoints {params.checkpoints:q} --measured {params.measured:q} --policy {params.policy:q} --output {output:q} --log {log:q}"

@@ -15,17 +15,25 @@ from shape_of_learning.script_arguments.running import run
 
 
 def main(
-    model: str, checkpoints: str, losses: Path, tensors: Path, policy: str, output: Path
+    model: str,
+    checkpoints: str,
+    measured: str,
+    losses: Path,
+    tensors: Path,
+    policy: str,
+    output: Path,
 ) -> None:
     """Write the table of verdicts; `checkpoints` is a JSON list of what JudgedCheckpoint holds."""
     judged = [JudgedCheckpoint(*each) for each in json.loads(checkpoints)]
-    write_verdicts(output, model, judged, losses, tensors, policy=policy)
+    names = json.loads(measured)
+    write_verdicts(output, model, judged, names, losses, tensors, policy=policy)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--checkpoints", required=True, metavar="JSON")
+    parser.add_argument("--measured", required=True, metavar="JSON", help="their names")
     parser.add_argument("--losses", type=Path, required=True)
     parser.add_argument("--tensors", type=Path, required=True, help="folder of their digests")
     parser.add_argument("--policy", choices=["fail", "skip", "flag"], required=True)

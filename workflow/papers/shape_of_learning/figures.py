@@ -13,6 +13,7 @@ from shape_of_learning.figures.averages import (
     AVERAGED_LAYERS_IN_WORDS,
     by_layer,
     over_layers,
+    uneven_averages,
     with_labels,
 )
 from shape_of_learning.figures.by_scale import draw_by_scale
@@ -198,7 +199,7 @@ def dimension_by_step(
     height = max(PANEL_HEIGHT, height_for_labels(len(models)))
     width = COLUMN_WIDTH if len(measures) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, height + 0.4))
-    marked = suspects(table, measures)
+    marked = [*uneven_averages(table, measures), *suspects(table, measures)]
     add_footnote(figure, [*omissions(verdicts, models, sources=False), *marked])
     panels = figure.subplots(1, len(measures), squeeze=False)[0]
     styles = line_styles(models)

@@ -95,6 +95,11 @@ def judged_checkpoints(wildcards):
     )
 
 
+def measured_names(wildcards):
+    """Names of the checkpoints that this run measures, as JSON."""
+    return json.dumps([each.name for each in checkpoints(wildcards.model)])
+
+
 def checkpoint_losses(wildcards):
     return expand(
         "<results>/losses/{model}/{revision}.csv",

@@ -111,7 +111,11 @@ def judged_curve(
         counted -= set(group) - {right or group[-1 if with_main else 0]}
         for name, verdict in verdicts_of_equals(members, with_main=with_main).items():
             judged[name] = replace(judged[name], verdict=verdict)
-    shards = [(name, each.shards()) for name, each in {**listed, **ends}.items() if name in counted]
+    shards = [(name, each.shards()) for name, each in listed.items() if name in counted]
+    held = {value for _, parts in shards for value in parts.values()}
+    for name, main in ends.items():
+        if name in counted:  # written anew, all files of main may differ: that tells nothing
+            shards.append((name, {p: v for p, v in main.shards().items() if v in held}))
     for name in misplaced_parts(shards, {*ends, last or ""}):
         if not judged[name].is_condemned:
             judged[name] = replace(judged[name], verdict=MIXED_SHARDS)

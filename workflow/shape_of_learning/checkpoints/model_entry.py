@@ -122,7 +122,10 @@ def read_configuration_file(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
-        raise InputError(f"{path} is missing or no JSON object, so {folder} is no checkpoint")
+        raise InputError(
+            f"{path} is missing or no JSON object, so {folder} is no checkpoint; fetch it anew, or if it is "
+            "your own save the whole model there"
+        )
     return config
 
 

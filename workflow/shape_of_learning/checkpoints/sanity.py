@@ -21,6 +21,8 @@ NEAR_GUESSING = 1.0
 # guessing is a sign of it; but a low loss must come from somewhere: from a later step, whose loss is then as
 # low, or else from this one.
 BELOW, BELOW_ALL_LATER, ABOVE_GUESSING, FAR_OFF = 1.5, 3.0, 0.5, 0.1
+# Ours, nats above guessing: what is worse is as bad, and no sum of distances overflows.
+HIGHEST = 100.0
 # Ours, nats: how far two exchanged steps must be apart, and each must stand out by itself among those
 # between; and what share of their distance exchanging them back may leave.
 EXCHANGED = 1.5
@@ -39,7 +41,7 @@ class MeasuredLoss:
         Of the checkpoint within its model.
     step : int
     loss : float
-        Nats per predicted token; NaN where it is undefined, infinite where it overflowed.
+        Nats per predicted token, finite; NaN where it is undefined.
     vocabulary : int
         Tokens among which the model chooses.
     """
@@ -65,35 +67,39 @@ def broken(losses: Sequence[MeasuredLoss]) -> dict[str, str]:
 
     Notes
     -----
-    A checkpoint is broken if its loss is infinite; if it is step 0 and does better than guessing,
-    ``ln(vocabulary)``, by more than 1 nat; or if its loss is more than ``ln(250)`` from
-    :func:`expected_losses`. Two checkpoints are exchanged if they are more than 1.5 nats apart, stand
-    out among those between them, one below and one above, and fit once they change places.
+    A checkpoint is broken if it is step 0, does better than guessing, ``ln(vocabulary)``, by more than 1 nat,
+    and later ones are more than ``ln(250)`` worse, as many as come before the first of them, for a training
+    that starts from trained weights keeps what it knows; or if its loss is more than ``ln(250)`` from
+    :func:`expected_losses`, where losses count up to 100 nats above guessing. Two checkpoints are exchanged
+    if they are more than 1.5 nats apart, stand out among those between them, one below and one above, and
+    fit once they change places.
 
     Not found are: wrong weights whose loss is within ``ln(250)`` of what is expected there, such as those of
     a neighbour; a guessing model where no earlier checkpoint has learned; steps that are exchanged with the
     first, the last or one of the next three and are less apart, which look like a spike; a curve most of
-    which is wrong.
+    which is wrong. A training that diverged for good cannot be told from one with broken checkpoints.
     """
     found: dict[str, str] = {}
-    comparable = []
-    for each in sorted(losses, key=lambda measured: measured.step):
-        below = math.log(each.vocabulary) - each.loss if each.vocabulary else math.nan
-        if math.isinf(each.loss):
-            found[each.name] = "broken: perplexity is infinite"
-        elif each.step == 0 and below > NEAR_GUESSING:
-            found[each.name] = (
-                f"broken: perplexity {_ratio(below)} times lower than that of guessing"
-            )
-        elif not math.isnan(each.loss):
-            comparable.append(each)
-    while pair := _exchanged([each.loss for each in comparable]):
+    comparable = sorted(
+        (each for each in losses if not math.isnan(each.loss)), key=lambda each: each.step
+    )
+    vocabulary = max((each.vocabulary for each in comparable), default=0)
+    guessing = math.log(vocabulary or math.inf)
+    start = comparable[0] if comparable else None
+    if start and start.step == 0 and vocabulary and start.loss < guessing - NEAR_GUESSING:
+        worse = [i for i, each in enumerate(comparable) if each.loss > start.loss + MARGIN]
+        if worse and len(worse) >= worse[0]:
+            ratio = _ratio(comparable[worse[0]].loss - start.loss)
+            found[start.name] = f"broken: perplexity {ratio} times lower than that of later steps"
+            comparable = comparable[1:]
+    most = HIGHEST + math.log(vocabulary or 1)
+    clipped = {each.name: min(each.loss, most) for each in comparable}
+    while pair := _exchanged([clipped[each.name] for each in comparable]):
         early, late = comparable[pair[0]], comparable[pair[1]]
         found[early.name] = f"exchanged with step {late.step}, by its loss"
         found[late.name] = f"exchanged with step {early.step}, by its loss"
         comparable = [each for each in comparable if each not in (early, late)]
-    guessing = math.log(max((each.vocabulary for each in comparable), default=0) or math.inf)
-    curve = expected_losses([each.loss for each in comparable], guessing)
+    curve = expected_losses([clipped[each.name] for each in comparable], guessing)
     for each, expected in zip(comparable, curve, strict=True):
         above = each.loss - expected
         if above > MARGIN:

@@ -117,10 +117,11 @@ def misplaced_parts(
     Notes
     -----
     A part that is the same in all steps is frozen and condemns nobody; so is one of which only two are known.
-    Of a part that changes at half or more of the known steps, a value is held by one step only, or by the
-    first ones in a row, where it has not moved yet. Where others share a value it belongs to the end among
-    them; if there is none, nothing tells whose it is, and all of them are condemned, and with the first steps
-    also fewer ones that lie between. A part that mostly stays may change and stay again, but never return:
+    Of a part that changes at half or more of the known steps, a value is held by one step only, by the first
+    ones in a row, where it has not moved yet, or by the last ones in a row, where it moves no more. Where
+    others share a value it belongs to the end among them, and to those in a row before it; if there is none,
+    nothing tells whose it is, and all of them are condemned, and with the first or last steps also fewer ones
+    that lie between. A part that mostly stays may change and stay again, but never return:
     the steps that differ between equal ones are wrong.
     """
     values: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -142,19 +143,26 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[s
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, value) in enumerate(held):
         places[value].append(place)
-    found = {
-        place
-        for shared in places.values()
-        if shared != list(range(len(shared))) and len(shared) > 1
-        for place in shared
-    }
+    found: set[int] = set()
+    for value, shared in places.items():
+        row = _last_in_a_row(shared) if value == held[-1][1] else set()
+        if len(shared) == 1 or shared == list(range(len(shared))) or row == set(shared):
+            continue
+        is_of_the_end = any(held[place][0] in ends for place in row)
+        found |= set(shared) - row if is_of_the_end else set(shared)
     # Where the first value comes again before the end, it may not have moved yet, and what is between may be
-    # the stranger.
-    first = places[held[0][1]]
-    between = set(range(first[-1])).difference(first)
-    if len(between) < len(first) and not {held[place][0] for place in first} & set(ends):
-        found |= between
+    # the stranger; and so before the last value, if several in a row hold that.
+    begins, stays = places[held[0][1]], places[held[-1][1]]
+    for shared in (begins, stays) if len(_last_in_a_row(stays)) > 1 else (begins,):
+        between = set(range(shared[0], shared[-1])).difference(shared)
+        is_of_the_end = any(held[place][0] in ends for place in shared)
+        if len(between) < len(shared) and not is_of_the_end:
+            found |= between
     return {held[place][0] for place in found} - set(ends)
+
+
+def _last_in_a_row(places: Sequence[int]) -> set[int]:
+    return {p for i, p in enumerate(places) if places[-1] - p == len(places) - 1 - i}
 
 
 def _between_equals(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[str]:

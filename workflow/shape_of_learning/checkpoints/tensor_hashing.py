@@ -112,7 +112,10 @@ def weight_files(folder: Path) -> list[Path]:
                     "mend it if it is your own"
                 ) from error
     names = " or ".join(f"`{name}`" for names in WEIGHTS for name in names)
-    raise InputError(f"{folder} holds no weights: none of {names} is there")
+    raise InputError(
+        f"{folder} holds no weights: none of {names} is there; fetch the checkpoint anew, or save the whole "
+        "model there if it is your own"
+    )
 
 
 def _of_safetensors(path: Path, pool: ThreadPoolExecutor) -> TensorDigests:

@@ -1,5 +1,6 @@
 """``results/tables/verdicts/{model}.csv``: all that is known of each checkpoint of a model."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from shape_of_learning.checkpoints.judged_checkpoint import OK, JudgedCheckpoint
 from shape_of_learning.checkpoints.losses import COLUMNS as LOSS_COLUMNS
 from shape_of_learning.checkpoints.sanity import MeasuredLoss, broken
-from shape_of_learning.checkpoints.tensor_digests import TensorDigests, read_tensor_digests
+from shape_of_learning.checkpoints.tensor_digests import read_tensor_digests
 from shape_of_learning.checkpoints.tensor_evidence import Evidence, judged_by_weights
 from shape_of_learning.errors import InputError
 from shape_of_learning.storage.csv_table import read_rows, write_table
@@ -15,6 +16,7 @@ from shape_of_learning.storage.csv_table import read_rows, write_table
 COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
 SHOWN = ("yes", "hollow", "no")
 NOT_MEASURED = ("", "", "")
+INFINITE = "broken: perplexity is infinite"
 
 
 def judged_by_measurements(
@@ -24,6 +26,8 @@ def judged_by_measurements(
 ) -> list[JudgedCheckpoint]:
     """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
 
+    A loss that is infinite comes first: such weights are broken, whosesoever they are, and condemn no other.
+
     Parameters
     ----------
     checkpoints, measured
@@ -31,7 +35,16 @@ def judged_by_measurements(
     vocabularies : mapping of str to int
         Tokens among which each of the measured ones chooses.
     """
-    judged = judged_by_weights(checkpoints, measured)
+    infinite = {name for name, each in measured.items() if math.isinf(each.loss)}
+    judged = judged_by_weights(
+        [
+            replace(each, verdict=INFINITE)
+            if each.name in infinite and not each.is_condemned
+            else each
+            for each in checkpoints
+        ],
+        {name: each for name, each in measured.items() if name not in infinite},
+    )
     found = broken(
         [
             MeasuredLoss(
@@ -48,6 +61,7 @@ def write_verdicts(
     path: Path,
     model: str,
     checkpoints: Sequence[JudgedCheckpoint],
+    measured: Sequence[str],
     losses: Path,
     tensors: Path,
     *,
@@ -63,8 +77,10 @@ def write_verdicts(
         Its name.
     checkpoints : sequence of JudgedCheckpoint
         All that the model's entry lists, by step.
+    measured : sequence of str
+        Names of those that this run has measured; what else lies in the folders is of earlier runs.
     losses, tensors : Path
-        Folders of ``{revision}.csv`` and ``{revision}.tensors.csv``, which only the measured ones have.
+        Folders of ``{revision}.csv`` and ``{revision}.tensors.csv`` of the measured ones.
     policy : {"skip", "flag", "fail"}
         What figures do with a checkpoint that is not ``ok``: leave it out (``shown`` is ``no``), or draw
         it hollow if it has been measured.
@@ -74,13 +90,11 @@ def write_verdicts(
     InputError
         If a checkpoint turns out to be bad and the policy is ``fail``, or if a table cannot be read.
     """
-    rows = {
-        each.name: read_rows(losses / f"{each.name}.csv", LOSS_COLUMNS)[0]
-        for each in checkpoints
-        if (losses / f"{each.name}.csv").exists()
-    }
+    rows = {name: read_rows(losses / f"{name}.csv", LOSS_COLUMNS)[0] for name in measured}
     evidence = {
-        name: Evidence(_tensors(tensors / f"{name}.tensors.csv"), float(loss or "nan"), int(tokens))
+        name: Evidence(
+            read_tensor_digests(tensors / f"{name}.tensors.csv"), float(loss or "nan"), int(tokens)
+        )
         for name, (loss, tokens, _) in rows.items()
     }
     vocabularies = {name: int(vocabulary or 0) for name, (_, _, vocabulary) in rows.items()}
@@ -106,7 +120,3 @@ def write_verdicts(
         loss = rows.get(each.name, NOT_MEASURED)
         table.append([*identity, *loss, each.verdict, shown(each)])
     write_table(path, COLUMNS, table)
-
-
-def _tensors(path: Path) -> TensorDigests:
-    return read_tensor_digests(path) if path.exists() else {}

@@ -172,7 +172,8 @@ class SampleRun:
         if known is not None and highest >= known:
             raise InputError(
                 f"the tokenizer in {checkpoint} gives token {highest}, but the model there has embeddings "
-                f"for {known} tokens; name the repository of its own tokenizer under `tokenizer` in the entry"
+                f"for {known} tokens; put its own tokenizer into the folder, or for a `repository` name the "
+                "one that has it under `tokenizer` in the entry"
             )
         return SampleRun(
             forward,

@@ -44,8 +44,9 @@ def load_tokenizer(folder: Path) -> Any:
     except Exception as error:  # its files go into the code of all tokenizers
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InputError(
-            f"the tokenizer in {folder} cannot be loaded ({reason}); put it into the folder, or name the "
-            "repository that has it under `tokenizer` in the entry"
+            f"the tokenizer in {folder} cannot be loaded ({reason}); put it into the folder "
+            "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
+            "in the entry"
         ) from error
 
 

@@ -63,6 +63,42 @@ def over_layers(
     return table.assign(suspect=table["suspect_layers"] > 0)
 
 
+def uneven_averages(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]:
+    """Say which averages lack layers, since they do not compare with those of all.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From :func:`over_layers`, with labels.
+    measures : sequence of DrawnMeasure
+
+    Returns
+    -------
+    list of str
+        A sentence for each measure of which one does, such as "TwoNN is undefined in some layers, which are
+        left out of the average: A 2 of 9 points, up to 3 of 24 layers.".
+    """
+    sentences = []
+    for measure in measures:
+        parts = []
+        rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
+        for label, own in rows.groupby("label", sort=False):
+            lacking = own[own["layers_left_out"] > 0]
+            if lacking.empty:
+                continue
+            most = lacking.loc[lacking["layers_left_out"].idxmax()]
+            parts.append(
+                f"{label} {len(lacking):,} of {len(own):,} points, up to {most['layers_left_out']} of "
+                f"{most['layers'] + most['layers_left_out']} layers"
+            )
+        if parts:
+            sentences.append(
+                f"{measure.label} is undefined in some layers, which are left out of the average: "
+                f"{'; '.join(parts)}."
+            )
+    return sentences
+
+
 def with_labels(table: pd.DataFrame, models: Sequence[DrawnModel]) -> pd.DataFrame:
     """Order by model as given, then by step, and add the column ``label`` after ``model``."""
     labels = {model.name: model.label for model in models}

@@ -19,7 +19,7 @@ def draw_steps(axes: Axes, table: pd.DataFrame) -> None:
     """Draw a line by layer for each step and the bar of their colours; step 0 is grey and on top."""
     colours = step_colours()
     steps = sorted({int(step) for step in table["step"] if step > 0})
-    norm = LogNorm(steps[0], max(steps[-1], 10 * steps[0])) if steps else None
+    norm = LogNorm(steps[0], max(steps[-1], 2 * steps[0])) if steps else None
     for step, rows in table.groupby("step"):
         style = LineStyle(to_hex(colours(norm(step))), "-", "o") if norm and step else UNTRAINED
         if rows["hollow"].all():

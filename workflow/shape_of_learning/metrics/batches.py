@@ -148,5 +148,6 @@ def require_one_batch(vectors: int, size: int) -> None:
     if vectors < size:
         raise InputError(
             f"the windows give {vectors} vectors, fewer than one batch of {size}; raise "
-            "`sampling.windows` or lower `measurement.batch_vectors`"
+            "`sampling.windows` or lower `measurement.batch_vectors` (with "
+            "`measurement.token_types: one` only one vector of each token type is measured)"
         )

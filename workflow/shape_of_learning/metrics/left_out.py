@@ -44,10 +44,10 @@ def measure_batch(batch: Batch, measure: ChosenMeasure, group_of: np.ndarray) ->
         of = _of_spectra if isinstance(content, Spectra) else _of_vectors
         value, rows = of(content, measure, group_of, groups)
         anew = rows
-    return value, _spread(value, rows, groups), _spread(value, anew, groups)
+    return value, _of_all_groups(value, rows, groups), _of_all_groups(value, anew, groups)
 
 
-def _spread(value: float, without: Any, groups: list[int]) -> np.ndarray:
+def _of_all_groups(value: float, without: Any, groups: list[int]) -> np.ndarray:
     all_groups = np.full(GROUPS, value)
     all_groups[groups] = without
     return all_groups

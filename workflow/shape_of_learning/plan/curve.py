@@ -135,7 +135,7 @@ def _judged(
 
 
 def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:
-    """The last step of training, where it is known: stated, or the last that there is."""
+    """The last step of training, where it is known: the model's own, or the last that there is."""
     if model.last_step is not None:
         return model.last_step
     takes_the_last = model.offered is not None and isinstance(model.offered.wanted, StepRule)

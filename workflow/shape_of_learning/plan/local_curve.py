@@ -103,8 +103,9 @@ def _check_pattern(path: str, training: Mapping[str, Any] | None, where: str) ->
     for key in ("revision", "checkpoints", "known_bad"):
         if key in training:
             raise InputError(
-                f"{where}: `training.{key}` needs `repository`; for folders write `{STEP}` into `path`, "
-                f"{example}, and choose `training.steps`"
+                f"{where}: `training.{key}` needs `repository`; for folders "
+                + ("leave it out" if STEP in path else f"write `{STEP}` into `path`, {example},")
+                + " and choose `training.steps`"
             )
     if path.count(STEP) != 1:
         raise InputError(

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from shape_of_learning.plan.checkpoint_list import (
     listed_checkpoints,
     offered_steps,
 )
-from shape_of_learning.plan.local_curve import local_checkpoints
+from shape_of_learning.plan.local_curve import local_checkpoints, steps_on_disk
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
 from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.step_rules import StepRule
 from shape_of_learning.plan.yaml_file import read_yaml
 from shape_of_learning.pretraining.recipe import Recipe
 
@@ -51,7 +53,8 @@ class Model:
     known_bad : tuple of KnownBad
         Published mistakes.
     last_step : int or None
-        Where training ended, whether that step is among the checkpoints or not; None where it is not stated.
+        Where training ended, whether that step is among the checkpoints or not: as the entry states, else
+        for a `path` the last step on the disk; None where neither tells.
     note : str
         A sentence for the captions of figures by training step; may be empty.
     precision : str or None
@@ -156,6 +159,17 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
     for step, times in Counter(c.step for c in checkpoints).items():
         if times > 1:
             raise InputError(f"{where}: two checkpoints are at step {step}; remove one")
+    known_bad = known_mistakes(entry)
+    _check_known_bad(known_bad, where)
+    offered, last_step = offered_steps(entry), _last_step(entry, where)
+    listed = {each.step or 0 for each in checkpoints}
+    if offered is not None and not isinstance(offered.wanted, StepRule):
+        listed.update(offered.wanted)
+    if last_step is not None and max(listed, default=0) > last_step:
+        raise InputError(
+            f"{where}: `training.last_step` is {last_step}, but step {max(listed)} is asked for; correct one "
+            "of them"
+        )
     return Model(
         name=name,
         label=entry.get("label", name),
@@ -163,9 +177,9 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         source=next(source for key, source in SOURCES.items() if key in entry),
         shape=_shape(entry, [each.path for each in checkpoints if each.path], where),
         checkpoints=checkpoints,
-        offered=offered_steps(entry),
-        known_bad=known_mistakes(entry),
-        last_step=entry.get("training", {}).get("last_step"),
+        offered=offered,
+        known_bad=known_bad,
+        last_step=last_step,
         note=entry.get("training", {}).get("note", ""),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
@@ -173,6 +187,42 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         pretraining=entry.get("pretraining"),
         table_1=entry.get("table_1", _table_1_of_pretraining(entry)),
     )
+
+
+def _last_step(entry: Mapping[str, Any], where: str) -> int | None:
+    training = entry.get("training", {})
+    if "path" in entry and training and "last_step" not in training:
+        return max(steps_on_disk(entry["path"], where))
+    return training.get("last_step")
+
+
+def _check_known_bad(reports: Sequence[KnownBad], where: str) -> None:
+    """Refuse reports that contradict themselves or each other."""
+    named = [each for each in reports if each.same_as is not None]
+    for report in reports:
+        if not report.steps:
+            raise InputError(
+                f"{where}: `training.known_bad` has `steps` whose `from` is above `to`; exchange them"
+            )
+    for report in named:
+        if report.same_as in report.steps:
+            raise InputError(
+                f"{where}: `training.known_bad` says that step {report.same_as} has the weights of itself; "
+                "take it from `steps`, or correct `same_as`"
+            )
+    for one, other in combinations(named, 2):
+        # Two ranges overlap where one of them begins, if at all; they may be too long to be written out.
+        candidates = [*_first_or_all(one.steps), *_first_or_all(other.steps)]
+        both = [step for step in candidates if step in one.steps and step in other.steps]
+        if both and one.same_as != other.same_as:
+            raise InputError(
+                f"{where}: `training.known_bad` says that step {min(both)} has the weights of step "
+                f"{one.same_as} and of step {other.same_as}; remove it from one of the entries"
+            )
+
+
+def _first_or_all(steps: Collection[int]) -> Collection[int]:
+    return steps[:1] if isinstance(steps, range) else steps
 
 
 def _is_there(file: Path) -> bool:
