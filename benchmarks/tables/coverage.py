@@ -74,7 +74,7 @@ def _rows(case: str, draws: list[Draw]) -> list[Measured]:
             "coverage": float(np.mean((low <= truth) & (truth <= high))),
             "standard_error": float(np.sqrt(np.mean(standard_error(left_out) ** 2))),
         }
-        rows.append(Measured(case, name, values=found))
+        rows.append(Measured(case, name, repeats=len(draws), values=found))
     return rows
 
 

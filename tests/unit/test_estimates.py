@@ -219,12 +219,16 @@ def test_fewer_windows_than_groups_have_values_and_no_intervals(tmp_path):
     assert {row["windows"] for row in estimates} == {"12"}
 
 
-def test_an_estimator_whose_intervals_do_not_cover_has_none(tmp_path):
+def test_where_intervals_of_layers_do_not_cover_only_averages_have_some(tmp_path):
     rows = [checkpoint_rows(1), checkpoint_rows(2)]
+    _, all_estimates, all_changes = gathered(tmp_path, *rows)
     _, estimates, changes = gathered(tmp_path, *rows, interval=False)
-    assert all(bars(row) == ["", "", ""] and float(row["value"]) for row in estimates)
-    assert all(bars(row) == ["", "", ""] and float(row["difference"]) for row in changes)
-    assert {row["smallest_visible"] for row in changes} == {""}
+    for found, expected in ((estimates, all_estimates), (changes, all_changes)):
+        assert [row for row in found if not row["layer"]] == [r for r in expected if not r["layer"]]
+        of_layers = [row for row in found if row["layer"]]
+        assert all(bars(row) == ["", "", ""] for row in of_layers)
+    assert all(float(row["value"]) for row in estimates)
+    assert {row["smallest_visible"] for row in changes if row["layer"]} == {""}
 
 
 def test_measurements_are_those_of_the_batches(tmp_path):

@@ -82,16 +82,24 @@ def test_without_intervals_there_is_no_band_and_the_caption_says_why(tmp_path, n
     assert "Fewer than 16 windows give no intervals." in drawing.caption
 
 
-def test_a_measure_whose_intervals_do_not_cover_has_no_band_and_is_named(tmp_path):
-    rows = [row | NO_INTERVAL if row["estimator"] == "mom" else row for row in TRAINED]
-    two_nn, mom = measures_named("two_nn", "mom")
-    drawing = drawn(
-        tmp_path, "dimension_by_step", rows, measures=[two_nn, replace(mom, interval=False)]
-    )
-    assert np.isfinite(bands(drawing, 0)).all(axis=1).any()
-    assert not np.isfinite(bands(drawing, 1)).all(axis=1).any()
+def test_averages_of_a_measure_whose_layers_have_no_interval_have_a_band(tmp_path):
+    rows = [row | NO_INTERVAL if row["layer"] != "" else row for row in TRAINED]
+    measures = [replace(each, interval=False) for each in measures_named("two_nn", "mom")]
+    drawing = drawn(tmp_path, "dimension_by_step", rows, measures=measures)
+    for panel in range(2):
+        assert np.isfinite(bands(drawing, panel)).all(axis=1).any()
     assert INTERVALS in drawing.caption
-    assert "No bands for MOM, whose intervals do not cover." in drawing.caption
+    assert "No bands for" not in drawing.caption
+
+
+def test_a_measure_whose_layers_have_no_interval_has_no_band_and_is_named(tmp_path):
+    rows = [row | NO_INTERVAL for row in TRAINED]
+    (anisotropy,) = measures_named("anisotropy")
+    measures = [replace(anisotropy, interval=False)]
+    drawing = drawn(tmp_path, "training_profile", rows, measures=measures)
+    assert not np.isfinite(bands(drawing)).all(axis=1).any()
+    said = "No bands for Anisotropy: intervals of single layers do not cover."
+    assert said in drawing.caption
     assert "Fewer than 16" not in drawing.caption
 
 

@@ -35,8 +35,10 @@ def lines_and_bands(
         return "No value is defined."
     sizes = number_range(round(defined["n"].min()), round(defined["n"].max()))
     windows = number_range(int(defined["windows"].min()), int(defined["windows"].max()))
-    bare = [measure.label for measure in measures if not measure.interval]
-    covered = defined["estimator"].isin([each.name for each in measures if each.interval])
+    single = defined["layer"].notna().any() if "layer" in defined else False
+    bare = [measure.label for measure in measures if single and not measure.interval]
+    of_bare = [measure.name for measure in measures if measure.label in bare]
+    covered = ~defined["estimator"].isin(of_bare)
     few = defined["windows"] < GROUPS
     lines = f"Lines: mean over {of} of {sizes} vectors"
     if defined["low"].notna().any():
@@ -52,7 +54,9 @@ def lines_and_bands(
         "No band where a value is undefined without some group."
         if (covered & ~few & defined["low"].isna()).any()
         else "",
-        f"No bands for {enumerated(bare)}, whose intervals do not cover." if bare else "",
+        f"No bands for {enumerated(bare)}: intervals of single layers do not cover."
+        if bare
+        else "",
         "" if len(defined) == len(table) else "Gaps: undefined.",
     )
 

@@ -31,7 +31,7 @@ class DrawnMeasure:
     depends_on_n : bool
         Whether values from batches of different sizes must not meet.
     interval : bool
-        Whether its intervals cover; if not, the tables have none.
+        Whether the intervals of single layers cover; if not, tables have those of averages only.
     suspect_above : float or None
         The share of near-duplicates above which a point is marked.
     parameters : mapping

@@ -43,7 +43,7 @@ class MeasuredCurve:
     average_over : {"block_outputs", "all_layers"}
         Layers 1 to L, or 0 to L.
     interval : bool
-        Whether the estimator's intervals cover; standard errors and intervals are empty if not.
+        Whether the intervals of single layers cover; if not, only averages over layers have some.
     """
 
     model: str
@@ -83,7 +83,7 @@ def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) ->
     Returns
     -------
     MeasuredCheckpoint
-        Left-out values are NaN where no interval is to follow from them.
+        Left-out values are NaN where the value is.
 
     Raises
     ------
@@ -106,15 +106,15 @@ def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) ->
         measurements, (dict(zip(LAYER_COLUMNS, row, strict=True)) for row in batches)
     )
     try:
-        return MeasuredCheckpoint(batches, [_estimate_of(row, curve.interval) for row in rows])
+        return MeasuredCheckpoint(batches, [_estimate_of(row) for row in rows])
     except ValueError as error:
         raise InputError(f"{left_out}: {error}; delete it and run again") from error
 
 
-def _estimate_of(row: list[str], has_interval: bool) -> Estimate:
+def _estimate_of(row: list[str]) -> Estimate:
     _, *numbers = [float(cell or "nan") for cell in row]
     value, batch_sd, n, n_unique, near_duplicates, windows, *left_out = numbers
-    if not has_interval or math.isnan(value):
+    if math.isnan(value):
         left_out = list(UNDEFINED)
     known = (n, n_unique, near_duplicates, int(windows))
     return Estimate(value, batch_sd, *known, left_out=tuple(left_out))
@@ -174,7 +174,8 @@ def estimate_rows(
         named = [curve.estimator, curve.selection]
         for layer, estimate in enumerate(checkpoint.layers):
             place = [layer, relative_depth(layer, curve.layers)]
-            yield [*identity, *place, *named, *_estimate(estimate)]
+            shown = estimate if curve.interval else replace(estimate, left_out=UNDEFINED)
+            yield [*identity, *place, *named, *_estimate(shown)]
         mean = average(checkpoint, first)
         yield [*identity, None, None, *named, *_estimate(mean)]
 
@@ -202,6 +203,8 @@ def change_rows(
         mean = (_mean(differences), np.mean(left_out, axis=0))
         for layer, (difference, left_out) in [*enumerate(changes), (None, mean)]:
             named = [curve.model, curve.estimator, curve.selection, layer]
+            if layer is not None and not curve.interval:
+                left_out = UNDEFINED
             _, _, smallest_visible = _bars(0.0, left_out)
             yield [*named, *revisions, difference, *_bars(difference, left_out), smallest_visible]
 
