@@ -14,6 +14,7 @@ import numpy as np
 from shape_of_learning.checkpoints.integrity import CurvePoint, KnownBad, judged_curve
 from shape_of_learning.checkpoints.judged_checkpoint import OK
 from shape_of_learning.checkpoints.sanity import MARGIN
+from shape_of_learning.checkpoints.shared_weights import STANDSTILL
 from shape_of_learning.checkpoints.tensor_evidence import Evidence
 from shape_of_learning.checkpoints.verdict_table import judged_by_measurements
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
@@ -174,7 +175,9 @@ def _trained(random: np.random.Generator) -> Curve:
     losses = _losses(steps, math.log(vocabulary), random)
     still = int(random.integers(0, 3)) if random.random() < 0.3 else 0  # steps of a rounded warm-up
     # Some layers move no more at the end: frozen there, or by steps that 16 bits do not show.
-    late = len(steps) - int(random.integers(2, 5)) if random.random() < 0.3 else len(steps)
+    late = len(steps) - int(random.integers(3, 6)) if random.random() < 0.3 else len(steps)
+    if late <= still:  # then steps between would be the same throughout
+        late = len(steps)
     run = f"{random.integers(2**62)}"
     published = {}
     for place, (step, loss) in enumerate(zip(steps, losses, strict=True)):
@@ -332,7 +335,10 @@ def _seems_frozen(curve: Curve, wrong: int, taken: list[str]) -> bool:
         for step, each in curve.steps.items()
         if step > wrong and step not in curve.faults
     ]
-    return all(each[name] == mine[name] for each in later for name in taken if "norm" not in name)
+    seems_so = all(
+        each[name] == mine[name] for each in later for name in taken if "norm" not in name
+    )
+    return 1 + len(later) >= STANDSTILL and seems_so
 
 
 def _replace_weights(curve: Curve, kind: str, wrong: int, random: np.random.Generator) -> None:

@@ -52,7 +52,7 @@ A shard or matrix that several steps share is judged by how it changes along the
 | it is the same in all steps | frozen: nothing |
 | only two steps are known, and share it | nothing, since it may be frozen |
 | it changes at half of the steps or more, and the first ones in a row share it | not yet moved: nothing |
-| likewise, and the last ones in a row share it, up to the end of what is known | moves no more: nothing |
+| likewise, and the last three or more known ones in a row share it | moves no more: nothing |
 | it changes at half of the steps or more, and others share it | `mixed shards` or `mixed tensors` |
 | it mostly stays, and one step differs from equal ones before and after it | that step is the wrong one |
 

@@ -11,6 +11,8 @@ from itertools import pairwise
 
 from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 
+# So many checkpoints at the end that share a part show that it moves no more; two may be a mistake.
+STANDSTILL = 3
 MOST_NAMED = 4  # steps of one verdict; of more, their number and the ends are said
 
 
@@ -117,12 +119,12 @@ def misplaced_parts(
     Notes
     -----
     A part that is the same in all steps is frozen and condemns nobody; so is one of which only two are known.
-    Of a part that changes at half or more of the known steps, a value is held by one step only, by the first
-    ones in a row, where it has not moved yet, or by the last ones in a row, where it moves no more. Where
-    others share a value it belongs to the end among them, and to those in a row before it; if there is none,
-    nothing tells whose it is, and all of them are condemned, and with the first or last steps also fewer ones
-    that lie between. A part that mostly stays may change and stay again, but never return:
-    the steps that differ between equal ones are wrong.
+    Of a part that changes at half or more of the known steps, a value is held by one step only, by the
+    first ones in a row, where it has not moved yet, or by three or more in a row at the end, where it
+    moves no more. Where others share a value it belongs to the end among them, and to those in a row
+    before it; if there is none, nothing tells whose it is, and all of them are condemned, and with the
+    first or last steps also fewer ones that lie between. A part that mostly stays may change and stay
+    again, but never return: the steps that differ between equal ones are wrong.
     """
     values: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for name, parts in curve:
@@ -146,6 +148,7 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[s
     found: set[int] = set()
     for value, shared in places.items():
         row = _last_in_a_row(shared) if value == held[-1][1] else set()
+        row = row if len(row) >= STANDSTILL else set()
         if len(shared) == 1 or shared == list(range(len(shared))) or row == set(shared):
             continue
         is_of_the_end = any(held[place][0] in ends for place in row)
