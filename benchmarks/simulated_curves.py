@@ -23,6 +23,7 @@ SHORTEST, LONGEST = 5, 160
 LAYERS = 12
 VOCABULARIES = (32_000, 50_257, 250_880)
 REPOSITORY = "simulated/model"
+LONG_ENOUGH = 10  # checkpoints, for layers that freeze late
 TOKENS = 14_000
 HIGHEST_SPIKE = 5.0
 # Kinds of mistakes, and what shows them.
@@ -176,7 +177,7 @@ def _trained(random: np.random.Generator) -> Curve:
     still = int(random.integers(0, 3)) if random.random() < 0.3 else 0  # steps of a rounded warm-up
     # Some layers move no more at the end: frozen there, or by steps that 16 bits do not show.
     late = len(steps) - int(random.integers(3, 6)) if random.random() < 0.3 else len(steps)
-    if late <= still:  # then steps between would be the same throughout
+    if len(steps) < LONG_ENOUGH:  # few steps do not tell parts that stand still from misplaced ones
         late = len(steps)
     run = f"{random.integers(2**62)}"
     published = {}

@@ -3,7 +3,7 @@
 import sys
 
 from benchmarks.results import RESULTS, Results
-from benchmarks.simulated_curves import HIGHEST_SPIKE, LONGEST, SHORTEST, SHOWN_BY
+from benchmarks.simulated_curves import HIGHEST_SPIKE, LONG_ENOUGH, LONGEST, SHORTEST, SHOWN_BY
 from benchmarks.tables.verdicts import CLEAN, FAULTY
 
 from shape_of_learning.checkpoints.sanity import HIGHEST, SUSPICIOUS_RATIO
@@ -94,9 +94,9 @@ them, and fit once they change places.
 
 `make bench TABLE=verdicts` simulates {curves:,} trainings without a mistake and as many with some, of
 {shortest} to {longest} checkpoints, whole or in shards, with and without frozen layers, a known last step, a
-main branch, steps in which 16 bits do not move, layers that freeze late, slow starts, large logits,
-overshoots and spikes. `benchmarks/simulated_curves.py` says how. Each mistake is planted at random steps,
-several in one curve.
+main branch, steps in which 16 bits do not move, layers that freeze late (in those of {long_enough} or more),
+slow starts, large logits, overshoots and spikes. `benchmarks/simulated_curves.py` says how. Each mistake is
+planted at random steps, several in one curve.
 
 | mistake | shown by | planted | found | missed |
 |---|---|---:|---:|---:|
@@ -141,6 +141,7 @@ def page() -> str:
         spike=HIGHEST_SPIKE,
         curves=int(by_name[CLEAN].values["curves"]),
         shortest=SHORTEST,
+        long_enough=LONG_ENOUGH,
         longest=LONGEST,
         kinds="\n".join(kinds),
         curves_table="\n".join(curves),

@@ -151,6 +151,8 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[s
         row = row if len(row) >= STANDSTILL else set()
         if len(shared) == 1 or shared == list(range(len(shared))) or row == set(shared):
             continue
+        if not row and len(shared) > STANDSTILL and 2 * len(shared) > len(held):
+            continue  # it mostly stays
         is_of_the_end = any(held[place][0] in ends for place in row)
         found |= set(shared) - row if is_of_the_end else set(shared)
     # Where the first value comes again before the end, it may not have moved yet, and what is between may be
