@@ -8,6 +8,7 @@ that says.
 import gzip
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -325,7 +326,8 @@ def _attack_all() -> None:
     names = [*EXPECTED, "config-elsewhere", "config-fine"]
     with ThreadPoolExecutor(16) as pool:
         outcome = dict(zip(names, pool.map(attack, names), strict=True))
-    print(json.dumps(outcome))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps(outcome | {"memory": memory}))
 
 
 if __name__ == "__main__":

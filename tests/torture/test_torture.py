@@ -17,7 +17,11 @@ from runs import WAYS, Run, Undisturbed, results
 MOMENTS = int(os.environ.get("TORTURE_MOMENTS", "3"))
 SEED = int(os.environ.get("TORTURE_SEED", time.time_ns() % 1_000_000))
 # Removed as soon as they are measured, unless a run is ended before that.
-TEMPORARY = [("results", "embeddings"), ("results", "neighbours"), ("resources", "checkpoints")]
+TEMPORARY = [
+    ("results", "embeddings"),
+    ("results", "neighbours"),
+    ("resources", "unkept_checkpoints"),
+]
 
 
 def lasting(found: dict[Path, Path]) -> set[Path]:

@@ -1,7 +1,5 @@
 """Servers that stall, drip, lie, redirect or make no sense: bounded time and size, and one sentence."""
 
-import resource
-
 import pytest
 
 from hostile_hub import EXPECTED, TOKEN, attacked, hostile
@@ -32,7 +30,7 @@ def test_it_ends_in_one_sentence_in_time(outcome, name):
 
 
 def test_memory_is_bounded(outcome):
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < LARGEST
+    assert outcome[0]["memory"] < LARGEST
 
 
 def test_a_hub_that_makes_sense_is_understood(outcome):
