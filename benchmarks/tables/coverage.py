@@ -9,7 +9,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.contest import CORES, Measured
-from benchmarks.sampled_windows import ESTIMATORS, SIMULATIONS, TEXT, Draw, Encoder, simulation
+from benchmarks.sampled_windows import ESTIMATORS, SIMULATIONS, Draw, Encoder, simulation
+from benchmarks.wikitext import ENWIK
 from shape_of_learning.metrics.resampling import interval, standard_error
 
 TITLE = "Coverage of 95 % intervals"
@@ -25,7 +26,7 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     for kind in list(SIMULATIONS)[: 1 if tiny else None]:
         draws = _all(simulation(kind), 3 if tiny else DRAWS["simulated"])
         rows += _rows(f"simulated, {kind}", [{n: d[kind, 0][n] for n in ESTIMATORS} for d in draws])
-    if TEXT.exists() and not tiny:
+    if ENWIK.exists() and not tiny:
         rows += _encoder_rows(folder)
     return rows
 

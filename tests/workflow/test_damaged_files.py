@@ -1,6 +1,5 @@
 """What was damaged since it was written is refused where it is used, in one sentence that names it."""
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -9,7 +8,7 @@ import h5py
 import pytest
 
 import tiny_runs
-from checkouts import Checkout, check_out
+from checkouts import Checkout, check_out, replaced
 from mirrors import Mirror, served
 
 TINY = ("--configfile", "tiny.yaml", "--cores", "1", "--quiet", "rules")
@@ -36,29 +35,22 @@ def copy(finished, tmp_path) -> Checkout:
     return Checkout(tmp_path / "copy")
 
 
-def change(path: Path, content: bytes) -> None:
-    """Without a trace in its time."""
-    times = path.stat()
-    path.write_bytes(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-
-
 def flip_a_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
-    change(path, bytes(content))
+    replaced(path, bytes(content))
 
 
 def cut_in_the_last_number(path: Path) -> None:
-    change(path, path.read_bytes()[:-3])
+    replaced(path, path.read_bytes()[:-3])
 
 
 def cut_the_last_line(path: Path) -> None:
-    change(path, b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    replaced(path, b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
 
 
 def empty_the_values(path: Path) -> None:
-    change(path, re.sub(rb",[^,\n]*(?=\n[0-9]|\n$)", b",", path.read_bytes()))
+    replaced(path, re.sub(rb",[^,\n]*(?=\n[0-9]|\n$)", b",", path.read_bytes()))
 
 
 def swap_layers(path: Path) -> None:
@@ -70,11 +62,11 @@ def take_the_other_step(path: Path) -> None:
     """With its digest."""
     other = Path(str(path).replace("step1", "step0"))
     for end in ("", ".sha256"):
-        change(Path(f"{path}{end}"), Path(f"{other}{end}").read_bytes())
+        replaced(Path(f"{path}{end}"), Path(f"{other}{end}").read_bytes())
 
 
 def truncate(path: Path) -> None:
-    change(path, path.read_bytes()[: path.stat().st_size // 2])
+    replaced(path, path.read_bytes()[: path.stat().st_size // 2])
 
 
 GATHERED = "results/tables/every_checkpoint/tiny"

@@ -4,12 +4,11 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 import tiny_runs
-from checkouts import Checkout, check_out
+from checkouts import Checkout, check_out, replaced
 from conda_standin.base import lay_out
 from tiny_models import save_tiny_model
 
@@ -51,13 +50,6 @@ def finished(tmp_path_factory) -> Checkout:
 def copy(finished, tmp_path) -> Checkout:
     subprocess.run(["cp", "-a", finished.folder, tmp_path / "copy"], check=True)
     return Checkout(tmp_path / "copy")
-
-
-def replaced(file: Path, content: bytes) -> None:
-    """Give a file another content and its old time."""
-    before = file.stat()
-    file.write_bytes(content)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def test_other_weights_with_an_old_time_are_a_reason(copy):
