@@ -35,10 +35,9 @@ def lines_and_bands(
         return "No value is defined."
     sizes = number_range(round(defined["n"].min()), round(defined["n"].max()))
     windows = number_range(int(defined["windows"].min()), int(defined["windows"].max()))
-    single = defined["layer"].notna().any() if "layer" in defined else False
-    bare = [measure.label for measure in measures if single and not measure.interval]
-    of_bare = [measure.name for measure in measures if measure.label in bare]
-    covered = ~defined["estimator"].isin(of_bare)
+    of_layers = "layer" in defined and defined["layer"].notna().any()
+    bare = {each.name: each.label for each in measures if of_layers and not each.interval}
+    covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
     lines = f"Lines: mean over {of} of {sizes} vectors"
     if defined["low"].notna().any():
@@ -54,7 +53,7 @@ def lines_and_bands(
         "No band where a value is undefined without some group."
         if (covered & ~few & defined["low"].isna()).any()
         else "",
-        f"No bands for {enumerated(bare)}: intervals of single layers do not cover."
+        f"No bands for {enumerated([*bare.values()])}: intervals of single layers do not cover."
         if bare
         else "",
         "" if len(defined) == len(table) else "Gaps: undefined.",
