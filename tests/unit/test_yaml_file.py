@@ -3,7 +3,7 @@
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.yaml_file import read_yaml
+from shape_of_learning.storage.yaml_file import read_yaml
 
 MERGED = """
 base: &base {k: 1, l: 1}

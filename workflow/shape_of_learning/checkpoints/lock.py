@@ -1,7 +1,7 @@
 """``config/locks/{model}.yaml``: which commit and which files each revision stood for."""
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListi
 from shape_of_learning.errors import InputError
 from shape_of_learning.hub.given_names import is_commit, is_file_name, is_hash, is_inside
 from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.storage.yaml_file import parsed_yaml
 
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -81,7 +82,7 @@ def read_lock(path: Path) -> Lock | None:
     if not path.exists():
         return None
     try:
-        content = _mapping(yaml.load(path.read_text(encoding="utf-8"), _Loader), "it")
+        content = _mapping(parsed_yaml(path.read_text(encoding="utf-8")), "it")
         revisions = _mapping(content["revisions"], "revisions")
         if bad := [name for name in revisions if not is_file_name(name)]:
             raise ValueError(f"it calls a revision {bad[0]!r}")
@@ -114,16 +115,6 @@ def write_lock(path: Path, lock: Lock) -> None:
     with atomic_write(path) as partial:
         text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=120)
         partial.write_text(HEADER + text, encoding="utf-8")
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Refuses what is there twice, of which YAML's own loader takes the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        mapping = super().construct_mapping(node, deep)
-        if len(mapping) < len(node.value):
-            raise ValueError(f"a key is there twice, line {node.start_mark.line + 1} ff.")
-        return mapping
 
 
 def _damaged(path: Path, reason: str) -> InputError:

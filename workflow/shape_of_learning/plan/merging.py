@@ -8,7 +8,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.schema import shown
-from shape_of_learning.plan.yaml_file import read_yaml, refuse_what_grows
+from shape_of_learning.storage.yaml_file import read_yaml, refuse_what_grows
 
 # What is in results/, so that no run may be called so.
 FOLDERS = (

@@ -28,8 +28,8 @@ from shape_of_learning.plan.local_curve import local_checkpoints, steps_on_disk
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.plan.step_rules import StepRule
-from shape_of_learning.plan.yaml_file import read_yaml
 from shape_of_learning.pretraining.recipe import Recipe
+from shape_of_learning.storage.yaml_file import read_yaml
 
 # The key of an entry that says where its checkpoints come from -> that source.
 SOURCES = {"repository": "hub", "path": "path", "pretraining": "pretraining"}

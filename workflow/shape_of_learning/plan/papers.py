@@ -10,7 +10,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.schema import unknown_name, validate
-from shape_of_learning.plan.yaml_file import read_yaml
+from shape_of_learning.storage.yaml_file import read_yaml
 
 CAPTION_FIELDS = ("measures", "models")
 

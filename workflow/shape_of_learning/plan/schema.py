@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from shape_of_learning.errors import InputError, without_secrets
-from shape_of_learning.plan.yaml_file import read_yaml, refuse_what_grows
+from shape_of_learning.storage.yaml_file import read_yaml, refuse_what_grows
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 SHOWN_CHARACTERS = 100  # of a value that is refused

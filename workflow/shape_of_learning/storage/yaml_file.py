@@ -39,12 +39,17 @@ def _check_keys(node: Any) -> None:
         seen.add(key.value)
 
 
-class _RefusedError(Exception):
+class _RefusedError(ValueError):
     """What is wrong, with its remedy."""
 
 
 def _at(node: Any, problem: str) -> _RefusedError:
     return _RefusedError(f"line {node.start_mark.line + 1}: {problem}")
+
+
+def parsed_yaml(text: str) -> Any:
+    """Parse YAML, of whatever size; YAMLError, ValueError or RecursionError where it is none."""
+    return yaml.load(text, _Loader)
 
 
 def read_yaml(file: Path) -> Any:
@@ -59,7 +64,7 @@ def read_yaml(file: Path) -> Any:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise InputError(f"{file} has more than {MOST_BYTES:,} bytes; name another file")
-        value = yaml.load(file.read_text(encoding="utf-8-sig"), _Loader)
+        value = parsed_yaml(file.read_text(encoding="utf-8-sig"))
     except _RefusedError as error:
         raise InputError(f"{file}, {error}") from None
     except OSError as error:
