@@ -30,7 +30,7 @@ rule check_checkpoints:
     benchmark:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
-        model=any_of(MODELS_BY_SOURCE["hub"]),
+        model=any_of(models_from(HubSource)),
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
@@ -59,7 +59,7 @@ rule fetch_checkpoint:
     benchmark:
         "<benchmarks>/checkpoints/{model}/{revision}.tsv"
     wildcard_constraints:
-        model=any_of(MODELS_BY_SOURCE["hub"]),
+        model=any_of(models_from(HubSource)),
     localrule: runs_beside_snakemake("fetch_checkpoint")
     conda:
         "../../envs/checkpoints.yaml"
@@ -73,7 +73,7 @@ rule fetch_checkpoint:
         lock=lock_of,
         pinned=pinned_bytes,
         shape=model_shape,
-        folder=downloaded_folder,
+        folder=checkpoint_folder,
         receipt=receipt_option,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
@@ -97,10 +97,10 @@ rule pretrain_model:
     benchmark:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
-        model=any_of(MODELS_BY_SOURCE["pretraining"]),
+        model=any_of(models_from(PretrainingSource)),
     conda:
         "../../envs/models.yaml"
-    threads: pretraining_threads
+    threads: training_threads
     resources:
         mem_mb=pretraining_memory,
         runtime=pretraining_minutes,

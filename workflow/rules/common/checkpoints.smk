@@ -1,9 +1,15 @@
 """What the rules of the checkpoints ask of a model."""
 
-MODELS_BY_SOURCE = {
-    source: [name for name, model in MODELS.items() if model.source == source]
-    for source in ("hub", "path", "pretraining")
-}
+from shape_of_learning.plan.sources.hub_source import HubSource
+from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
+from shape_of_learning.plan.sources.source import Places
+
+
+def models_from(kind):
+    """Names of the models that have one source."""
+    return [name for name, model in MODELS.items() if isinstance(model.source, kind)]
+
+
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
 # Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all
@@ -48,7 +54,7 @@ def write_new_locks():
 
 def all_pins(wildcards):
     """Resolve all models of the configuration; nothing has to be made for it."""
-    for name in MODELS_BY_SOURCE["hub"]:
+    for name in models_from(HubSource):
         if curve(name).unresolved:
             fail(curve(name).unresolved)
     return []
@@ -160,7 +166,7 @@ def model_shape(wildcards):
     return json.dumps(vars(MODELS[wildcards.model].shape))
 
 
-all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=MODELS_BY_SOURCE["hub"])
+all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=models_from(HubSource))
 
 
 def downloads():
@@ -171,16 +177,19 @@ def downloads():
     return f"<resources>/unkept_checkpoints@{run}" if run else "<resources>/unkept_checkpoints"
 
 
-def downloaded_folder(wildcards):
-    """Where a checkpoint of the Hub is."""
-    return own_path(f"{downloads()}/{wildcards.model}/{wildcards.revision}")
+PLACES = Places(downloads(), CONFIGURATION.settings["keep_checkpoints"], own_path)
+
+
+def checkpoint_folder(wildcards):
+    """The checkpoint's folder itself; that of a local one is no part of what is computed from it."""
+    return MODELS[wildcards.model].source.folder(wildcards.revision, PLACES)
 
 
 def download(receipt):
     """What stands for a download: the folder, which is removed after use, or a receipt where it is kept."""
     if CONFIGURATION.settings["keep_checkpoints"]:
         return receipt
-    return temp(directory(f"{downloads()}/{{model}}/{{revision}}"))
+    return temp(directory(f"{PLACES.downloads}/{{model}}/{{revision}}"))
 
 
 def receipt_option(wildcards, output):
@@ -197,11 +206,9 @@ def forward_threads(wildcards):
 
 def pretraining_arguments(wildcards):
     """The recipe that pretrain_model.py follows."""
-    model = MODELS[wildcards.model]
-    size = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
-    recipe = {**size, **model.pretraining}
-    return [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
+    return MODELS[wildcards.model].source.arguments
 
 
-def pretraining_threads(wildcards):
-    return MODELS[wildcards.model].pretraining["threads"]
+def training_threads(wildcards):
+    """Cores of a training, which are part of its recipe."""
+    return MODELS[wildcards.model].source.recipe["threads"]

@@ -108,10 +108,9 @@ CLEAN_CORPUS = {"text": ancient(f"{_CORPUS}/text.txt"), "alphabet": f"{_CORPUS}/
 export_plumbing_settings(
     CONFIGURATION.settings,
     {
-        f"{name}/{c.name}": c.path
+        f"{name}/{revision}": folder
         for name, model in MODELS.items()
-        for c in model.checkpoints
-        if c.path
+        for revision, folder in model.source.local_folders.items()
     },
 )
 at_the_door(

@@ -45,13 +45,13 @@ def download_minutes(wildcards, attempt):
 
 
 def pretraining_memory(wildcards, attempt):
-    recipe = MODELS[wildcards.model].pretraining
+    recipe = MODELS[wildcards.model].source.recipe
     tokens = recipe["batch_size"] * recipe["context"]
     return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
 
 
 def pretraining_minutes(wildcards, threads, attempt):
-    recipe = MODELS[wildcards.model].pretraining
+    recipe = MODELS[wildcards.model].source.recipe
     tokens = recipe["batch_size"] * recipe["context"] * recipe["last_step"]
     minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
     return needs.asked_minutes(minutes, attempt)

@@ -78,7 +78,6 @@ class Work:
     @classmethod
     def of(cls, model: Model, settings: Mapping[str, Any]) -> "Work":
         """A checkpoint of `model` under the settings of a configuration."""
-        known = model.pretraining or model.table_1 or {}
         batch_size = settings["forward"]["batch_size"]
         return cls(
             layers=model.shape.layers,
@@ -88,7 +87,8 @@ class Work:
             window_batch_size=cls.window_batch_size if batch_size == "auto" else batch_size,
             batch_vectors=settings["measurement"]["batch_vectors"],
             neighbours=settings["measurement"]["neighbours"],
-            vocabulary=known.get("vocabulary", LARGEST_VOCABULARY),
+            vocabulary=model.source.vocabulary
+            or (model.table_1 or {}).get("vocabulary", LARGEST_VOCABULARY),
             precision=model.precision or settings["forward"]["precision"],
         )
 
