@@ -16,7 +16,7 @@ SCRIPTS = PACKAGE.parent / "scripts"
 # is among them since each of its entries is a parameter of the jobs that it decides.
 PLUMBING = (
     *("errors", "storage", "script_arguments", "hub", "metrics.registry"),
-    *("embeddings.hidden_state_files", "metrics.batch_files"),
+    *("embeddings.hidden_state_files", "embeddings.weight_files", "metrics.batch_files"),
     *(f"checkpoints.{name}" for name in ("checkpoint_record", "tensor_digests", "tensor_hashing")),
 )
 
