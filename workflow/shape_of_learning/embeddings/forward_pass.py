@@ -91,7 +91,9 @@ class ForwardPass:
         self._copies = Copies()
         self._block_output = threading.local()
         # Without a final norm the last hidden state is before it already.
-        self._before_final_norm = last_layer == "before_final_norm" and self.final_norm() is not None
+        self._before_final_norm = (
+            last_layer == "before_final_norm" and self.final_norm() is not None
+        )
         if self._before_final_norm:
             self._last_block().register_forward_hook(self._keep_block_output)
 

@@ -116,7 +116,7 @@ class HiddenStateWriter:
 def dump_embeddings(
     sample: "SampleRun", destination: Path, attributes: Mapping[str, Any]
 ) -> CrossEntropy:
-    """Run the windows through the checkpoint and write one file per layer, and one of the model's own matrices.
+    """Run the windows through the checkpoint and write a file per layer, and one of the model's own matrices.
 
     Parameters
     ----------

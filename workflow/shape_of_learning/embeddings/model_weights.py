@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from shape_of_learning.embeddings.forward_pass import ForwardPass
 
+
 @dataclass(frozen=True)
 class ModelMatrix:
     """A matrix of a model, which stays where it is until it is read.
@@ -30,7 +31,7 @@ class ModelMatrix:
     _module: "torch.nn.Module"
 
     def read(self) -> np.ndarray:
-        """Return it as float32 in memory of the host, where it may be the model's own: never write into it."""
+        """Return it as float32 in memory of the host; it may be the model's own, so never write into it."""
         with _at_hand(self._module):
             if self.name == FINAL_NORM:
                 return np.stack([_numbers(vector) for vector in _gain_and_bias(self._module)])
@@ -43,10 +44,10 @@ def model_matrices(forward: "ForwardPass") -> list[ModelMatrix]:
     Returns
     -------
     list of ModelMatrix
-        ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library finds
-        them for any architecture; or ``tied``, where both are one. Then ``final_norm``: in its rows the gain of the
-        normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). What a model does not
-        have is absent: an encoder whose blocks end with a normalisation has no final one.
+        ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library
+        finds them for any architecture; or ``tied``, where both are one. Then ``final_norm``: in its rows the
+        gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). What a
+        model does not have is absent: an encoder whose blocks end with a normalisation has no final one.
     """
     ends = {"input": forward.model.get_input_embeddings()}
     if forward.head is not None:
@@ -56,7 +57,7 @@ def model_matrices(forward: "ForwardPass") -> list[ModelMatrix]:
         ends = {"tied": ends["input"]}
     found = [ModelMatrix(name, tuple(module.weight.shape), module) for name, module in ends.items()]
     norm = forward.final_norm()
-    if norm is not None:
+    if getattr(norm, "weight", None) is not None:
         rows = 1 if getattr(norm, "bias", None) is None else 2
         found.append(ModelMatrix(FINAL_NORM, (rows, len(norm.weight)), norm))
     return found
@@ -67,7 +68,7 @@ def _has_matrix(module: Any) -> bool:
 
 
 def _are_one(first: Any, second: Any) -> bool:
-    """Whether two modules share their weight, or have the same one, as after their tie was undone by a copy."""
+    """Whether two modules share their weight, or have equal ones, as where a tie was saved twice."""
     if first.weight is second.weight:
         return True
     if first.weight.shape != second.weight.shape:
@@ -77,12 +78,14 @@ def _are_one(first: Any, second: Any) -> bool:
 
 
 def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
-    """What a normalisation multiplies by, which in Gemma is its weight and 1, and what it adds, if it does."""
+    """What a normalisation multiplies by, in Gemma its weight plus 1, and what it adds, if it does."""
     import torch
 
     weight, bias = norm.weight, getattr(norm, "bias", None)
     shift = torch.zeros_like(weight) if bias is None else bias
-    probe = torch.ones_like(weight)  # of mean 0, and so large that no root has anything added to speak of
+    probe = torch.ones_like(
+        weight
+    )  # of mean 0, and so large that no root has anything added to speak of
     probe[1::2] = -1
     with torch.inference_mode():
         answer = (norm(16 * probe) - shift) * probe

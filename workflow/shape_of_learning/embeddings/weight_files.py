@@ -18,7 +18,6 @@ from shape_of_learning.storage.chunked_rows import (
 from shape_of_learning.storage.digests import require_unchanged
 
 
-
 def weights_file(folder: Path) -> Path:
     """Return the path of the file in a folder of embeddings."""
     return folder / "weights.h5"

@@ -98,8 +98,8 @@ class Measure:
     groups : {"windows", "token_ids"}, optional
         Of a labelled measure, and only of one: what the groups are.
     matrix : {"final_norm"}, optional
-        Of a measure of weights: that it is given the gain of the final norm and its bias, (d,) each, or None where
-        it has no bias; else it is given the input and the output embeddings, each by itself.
+        Of a measure of weights: that it is given the gain of the final norm and its bias, (d,) each, or None
+        where it has no bias; else it is given the input and the output embeddings, each by itself.
     rows : mapping
         Of a measure of hidden states (vectors, pair, labelled): in which keys of ``measurement`` its
         selection of rows differs from the configuration's, such as ``{"first_token": "drop"}``; or

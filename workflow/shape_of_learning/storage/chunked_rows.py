@@ -1,4 +1,4 @@
-"""HDF5 datasets of float32 that are stored and read by rows, on space that is theirs before they are written."""
+"""HDF5 datasets of float32, stored and read by rows, whose space is theirs before they are written."""
 
 import os
 from pathlib import Path
@@ -27,8 +27,8 @@ def dataset_bytes(rows: int, width: int) -> int:
 def reserve(path: Path, outline: bytes, size: int) -> None:
     """Write an HDF5 file's beginning, and get blocks of the disk for the `size` bytes that may follow.
 
-    HDF5 crashes where the disk is full (2.0.0, h5py 3.16). It gives back what it has not needed when the file is
-    closed.
+    HDF5 crashes where the disk is full (2.0.0, h5py 3.16). It gives back what it has not needed when the file
+    is closed.
 
     Raises
     ------
