@@ -145,7 +145,7 @@ def download_mb(work: Work) -> float:
 
 
 def dump_mb(work: Work) -> float:
-    """Disk of the hidden states of one checkpoint, L + 1 layers, each row with what it is, and of its matrices."""
+    """Disk of the hidden states of one checkpoint, L + 1 layers, what each row is, and its matrices."""
     return (work.layers + 1) * (work.layer_mb + work.tokens * 25 / MB) + matrices_mb(work)
 
 
