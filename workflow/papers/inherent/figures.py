@@ -40,6 +40,8 @@ LOW_PANEL, FRAME = 1.5, 0.5  # inches, where panels stand above each other; for 
 ROW = 0.17  # inches between two models of a list
 MARKER = 4.5  # points
 DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
+CLOUD = TEXT_WIDTH / 4  # inches, the width of a panel
+CENTERED = {"no": "as they are", "yes": "less their mean"}
 DASHED = (0, (2, 1.2))
 LEAST_FOR_A_CORRELATION = 3  # checkpoints
 COLUMNS = ["model", "label", "revision", "step", "tokens", "verdict"]
@@ -63,6 +65,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
             axes.plot(own["value"], own["model"].map(rows), label=MATRIX_LABELS[matrix], **style)
         axes.set(title=measure.label, xlabel=measure.axis, ylim=(len(rows) - 0.5, -0.5))
         axes.set_xlim(right=max(0, axes.get_xlim()[1]))
+        axes.locator_params(axis="x", nbins=5)
         axes.grid(axis="x")
         open_frame(axes)
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
@@ -89,7 +92,9 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
         row[0].set_ylabel(measure.axis)
     for axes in grid[-1]:
         axes.set_xlabel("Training step")
-    set_progress_axis(grid[0, 0], [int(step) for step in table["step"]])
+    for axes in grid.flat:
+        set_progress_axis(axes, [int(step) for step in table["step"]])
+        axes.set_ylim(top=max(0, axes.get_ylim()[1]))
     for axes, lines in labelled:
         if axes is grid[0, 1]:
             label_line_ends(axes, lines)
@@ -192,7 +197,7 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
 
 
 def planes(inputs: FigureInputs) -> Drawing:
-    """Figure 5: embeddings in a plane, a checkpoint by column, a matrix as it is or centred by row.
+    """Figure 5: embeddings in a plane, a checkpoint by row, a matrix as it is or centred by column.
 
     Raises
     ------
@@ -206,21 +211,18 @@ def planes(inputs: FigureInputs) -> Drawing:
             "`figures.inherent_figure_5`"
         )
     table = with_labels(table, inputs.models)
-    revisions = list(dict.fromkeys(table["revision"]))
+    steps = list(dict.fromkeys(table["step"]))
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
-    rows = [(matrix, centered) for matrix in present for centered in ("no", "yes")]
-    side = TEXT_WIDTH / 3.2
-    figure = Figure(figsize=(side * len(revisions) + 0.2, (side - 0.25) * len(rows)))
-    grid = figure.subplots(len(rows), len(revisions), squeeze=False)
-    for (matrix, centered), line in zip(rows, grid, strict=True):
-        for revision, axes in zip(revisions, line, strict=True):
+    columns = [(matrix, centered) for matrix in present for centered in CENTERED]
+    figure = Figure(figsize=(CLOUD * len(columns), (CLOUD + 0.15) * len(steps)))
+    grid = figure.subplots(len(steps), len(columns), squeeze=False)
+    for step, row in zip(steps, grid, strict=True):
+        for (matrix, centered), axes in zip(columns, row, strict=True):
             chosen = (table["matrix"] == matrix) & (table["centered"] == centered)
-            own = table[chosen & (table["revision"] == revision)]
-            _draw_points(axes, own)
-            if line is grid[0]:
-                axes.set_title(f"Step {own['step'].iloc[0]:,}")
-        words = "less the mean" if centered == "yes" else "as they are"
-        line[0].set_ylabel(f"{MATRIX_LABELS[matrix].capitalize()},\n{words}")
+            _draw_points(axes, table[chosen & (table["step"] == step)])
+        row[0].set_ylabel(f"Step {step:,}")
+    for (matrix, centered), axes in zip(columns, grid[0], strict=True):
+        axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
     most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
     words = caption(
         inputs.caption,
@@ -228,8 +230,8 @@ def planes(inputs: FigureInputs) -> Drawing:
         "has axes of its own, with one scale for both.",
         *omissions(inputs.verdicts, inputs.models),
     )
-    columns = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
-    return Drawing(figure, table[columns], words)
+    names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
+    return Drawing(figure, table[names], words)
 
 
 def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.DataFrame:
@@ -340,4 +342,4 @@ def _in_words(correlation: float | None) -> str:
 
 
 def _kind(measure: DrawnMeasure) -> str:
-    return "less their mean" if measure.parameters.get("center") else "as they are"
+    return CENTERED["yes" if measure.parameters.get("center") else "no"]
