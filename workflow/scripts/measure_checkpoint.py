@@ -14,6 +14,7 @@ from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
 from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
@@ -21,6 +22,7 @@ from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.measurements import Measured, write_left_out, write_measurements
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.metrics.weights_table import WeightMeasurement, write_weight_tables
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import add_sample_arguments
@@ -74,6 +76,8 @@ def main(
     groups = window_groups(protocol.windows, protocol.seed)
     states = HiddenStatesInMemory(sample)
     cross_entropy = sample.into(states)
+    if asked := loaded.pop("weights"):
+        measure_weights(sample, *asked)
     del sample  # which leaves the memory of its weights to the measuring
 
     def measure(layer: int, rows: "np.ndarray | torch.Tensor") -> dict[str, Measured]:
@@ -98,6 +102,13 @@ def main(
     write_loss(loss, cross_entropy)
 
 
+def measure_weights(sample: SampleRun, asked: str, values: str, points: str) -> None:
+    """Write what is asked of the matrices of the model, into two tables."""
+    matrices = [(each.name, each.read()) for each in model_matrices(sample.forward)]
+    measurement = WeightMeasurement.from_json(asked)
+    write_weight_tables(matrices, measurement, Path(values), Path(points))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_sample_arguments(parser)
@@ -105,4 +116,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, nargs="+", required=True)
     parser.add_argument("--left-out", type=Path, nargs="+", required=True)
     parser.add_argument("--loss", type=Path, required=True)
+    parser.add_argument("--weights", nargs=3, default=[], metavar=("JSON", "VALUES", "POINTS"))
     run(main, parser)

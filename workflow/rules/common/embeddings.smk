@@ -32,18 +32,22 @@ def receipt_options(wildcards):
     return [] if receipt is None else ["--receipt", receipt]
 
 
+def forward_precision(wildcards):
+    return MODELS[wildcards.model].precision or setting("forward", "precision")
+
+
 def sampling_protocol(wildcards):
     """How the windows are drawn and run through the model."""
     return SamplingProtocol(
         **CONFIGURATION.settings["sampling"],
         seed=CONFIGURATION.settings["seed"],
-        precision=MODELS[wildcards.model].precision or setting("forward", "precision"),
+        precision=forward_precision(wildcards),
         last_layer=setting("forward", "last_layer"),
     ).to_json()
 
 
 # In an order that is not that of the configuration, where another one is no other measurement.
-CHOSEN_MEASURES = sorted(CONFIGURATION.measures)
+CHOSEN_MEASURES = sorted(n for n, m in CONFIGURATION.measures.items() if m.of != "weights")
 
 
 def measurement_at_once(wildcards):

@@ -29,7 +29,7 @@ def figure_tables(wildcards, table="estimates"):
     return expand(
         f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
         model=models,
-        estimator=figure.estimators,
+        estimator=[n for n in figure.estimators if CONFIGURATION.measures[n].of != "weights"],
     )
 
 

@@ -22,6 +22,7 @@ def checkpoint_measurements(wildcards):
         f"{wildcards.model}/{checkpoint.name}" for checkpoint in selected_checkpoints(wildcards)
     ]
     beside = [] if setting("embeddings", "dump") else CHOSEN_MEASURES
+    of_weights = {} if setting("embeddings", "dump") else WEIGHTS_BESIDE
     return [
         *(f"<results>/measurements/{each}/{wildcards.estimator}.csv" for each in folders),
         *(f"<results>/left_out/{each}/{wildcards.estimator}.csv" for each in folders),
@@ -31,6 +32,7 @@ def checkpoint_measurements(wildcards):
             for other in beside
             if other != wildcards.estimator
         ),
+        *(f"<results>/{table}/{each}.csv" for each in folders for table in of_weights),
     ]
 
 
@@ -53,10 +55,12 @@ def measured_curve(wildcards):
 
 def tables_of_all(wildcards):
     """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
+    if wildcards.table == "weights":
+        return tables_of_weights()
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
         model=MODELS,
-        estimator=CONFIGURATION.estimators,
+        estimator=[n for n in CONFIGURATION.estimators if n in CHOSEN_MEASURES],
     )
     return tables + (drawn_besides() if wildcards.table == "estimates" else [])
 
@@ -67,6 +71,7 @@ def drawn_besides():
     for name, models in CONFIGURATION.figures.items():
         which = checkpoints_of_figure(FIGURES[name])
         others = [e for e in FIGURES[name].estimators if e not in CONFIGURATION.estimators]
+        others = [e for e in others if e in CHOSEN_MEASURES]
         for model in models:
             for estimator in others:
                 # Every checkpoint, if one figure draws them all, is also the last one.

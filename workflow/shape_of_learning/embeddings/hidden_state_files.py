@@ -1,6 +1,5 @@
 """Hidden states of all layers of one checkpoint as HDF5 files, ``layer_{layer}.h5``."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,22 +8,23 @@ import h5py
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import CrossEntropy
+from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.weight_files import weights_bytes, weights_file, write_weights
+from shape_of_learning.storage.chunked_rows import (
+    DESCRIPTION_BYTES,
+    dataset_bytes,
+    reserve,
+    rows_of_a_chunk,
+)
 from shape_of_learning.storage.digests import add_digest
 from shape_of_learning.storage.files import atomic_write, require_space
 
 if TYPE_CHECKING:
     from shape_of_learning.embeddings.sample_run import SampleRun
 
-# A chunk is the unit of reading: 256 kB are large against a seek, and smaller than the rows of a
-# window. Else most chunks are written in parts, of which HDF5 reads and writes each chunk as a whole.
-CHUNK_BYTES = 1 << 18
-VALUE_BYTES = 4
 # What is stored of each row besides, by the names of SampleRun.rows.
 ROW_TYPES = {"token_ids": np.int64, "positions": np.int64, "windows": np.int64, "special": bool}
 ROW_BYTES = 3 * 8 + 1
-# Per chunk, its entry in an index that may be half empty; and what is described later.
-INDEX_BYTES = 256
-DESCRIPTION_BYTES = 1 << 16
 
 
 def layer_file(folder: Path, layer: int) -> Path:
@@ -32,32 +32,9 @@ def layer_file(folder: Path, layer: int) -> Path:
     return folder / f"layer_{layer}.h5"
 
 
-def rows_of_a_chunk(tokens: int, width: int) -> int:
-    """Return how many rows are stored together."""
-    return min(tokens, max(1, CHUNK_BYTES // (VALUE_BYTES * width)))
-
-
 def file_bytes(tokens: int, width: int) -> int:
     """Return the disk space, in bytes, that a layer's file takes at most."""
-    rows = rows_of_a_chunk(tokens, width)
-    chunks = -(-tokens // rows)
-    numbers = chunks * rows * width * VALUE_BYTES + tokens * ROW_BYTES
-    return numbers + chunks * INDEX_BYTES + DESCRIPTION_BYTES
-
-
-def _reserve(path: Path, outline: bytes, size: int) -> None:
-    """Write an HDF5 file's beginning, and get blocks of the disk for the `size` bytes that may follow.
-
-    HDF5 gives back what it has not needed when the file is closed.
-    """
-    try:
-        with path.open("wb") as file:
-            file.write(outline)
-            file.flush()
-            if hasattr(os, "posix_fallocate"):  # macOS has none
-                os.posix_fallocate(file.fileno(), 0, len(outline) + size)
-    except OSError as error:  # which names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    return dataset_bytes(tokens, width) + tokens * ROW_BYTES + DESCRIPTION_BYTES
 
 
 def _outline(tokens: int, width: int, attributes: Mapping[str, Any]) -> bytes:
@@ -113,7 +90,7 @@ class HiddenStateWriter:
         tokens = len(rows["token_ids"])
         for layer, width in enumerate(widths):
             outline = _outline(tokens, width, {"layer": layer, **attributes})
-            _reserve(layer_file(folder, layer), outline, file_bytes(tokens, width))
+            reserve(layer_file(folder, layer), outline, file_bytes(tokens, width))
         for layer in range(len(widths)):
             file = h5py.File(layer_file(folder, layer), "r+")
             self._files.append(file)
@@ -139,14 +116,15 @@ class HiddenStateWriter:
 def dump_embeddings(
     sample: "SampleRun", destination: Path, attributes: Mapping[str, Any]
 ) -> CrossEntropy:
-    """Run the windows through the checkpoint and write one file per layer.
+    """Run the windows through the checkpoint and write a file per layer, and one of the model's own matrices.
 
     Parameters
     ----------
     sample : SampleRun
         Both.
     destination : Path
-        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, and the digest of each.
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5`` and ``weights.h5``, and the
+        digest of each.
     attributes : mapping
         Where the data come from, stored in every file beside the `loss`.
 
@@ -160,9 +138,12 @@ def dump_embeddings(
     InputError
         If the disk is too small, and as :meth:`SampleRun.into`.
     """
-    require_space(destination, sum(file_bytes(sample.tokens, width) for width in sample.widths))
+    matrices = model_matrices(sample.forward)
+    of_layers = sum(file_bytes(sample.tokens, width) for width in sample.widths)
+    require_space(destination, of_layers + weights_bytes(matrices))
     with atomic_write(destination) as folder:
         folder.mkdir()
+        write_weights(weights_file(folder), matrices, attributes)
         writer = HiddenStateWriter(folder, sample.widths, sample.rows, attributes)
         try:
             cross_entropy = sample.into(writer)
@@ -170,4 +151,5 @@ def dump_embeddings(
             writer.close()
         for layer in range(len(sample.widths)):
             add_digest(layer_file(folder, layer), layer_file(destination, layer))
+        add_digest(weights_file(folder), weights_file(destination))
     return cross_entropy
