@@ -25,6 +25,7 @@ FLOORS = {
     "embeddings": 4,
     "pretraining": 4,
     "figures": 4,
+    "block_editing": 5,
     "papers": 5,
     "plan": 6,
     "scripts": 6,

@@ -1,9 +1,10 @@
 """Which tables and files belong to a figure, and what its function is told."""
 
-from shape_of_learning.plan.papers import figures_of, tables_of
+from shape_of_learning.plan.papers import CAPTION_SECTIONS, figures_of, tables_of
 
 FIGURES = figures_of(PAPERS)
 TABLES = tables_of(PAPERS)
+SETTINGS_OF_CAPTIONS = {key: CONFIGURATION.settings[key] for key in CAPTION_SECTIONS}
 PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 
@@ -89,10 +90,17 @@ def figure_caption(wildcards):
     """What a caption says before the tables are read: what is drawn, by what measures, how it was measured."""
     figure, models = drawn_by(wildcards)
     measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    words = figure.caption.format(
-        measures=", ".join(measure.label for measure in measures),
-        models=", ".join(MODELS[name].label for name in models),
-    )
+    labels = {
+        "measures": ", ".join(measure.label for measure in measures),
+        "models": ", ".join(MODELS[name].label for name in models),
+    }
+    try:
+        words = figure.caption.format(**labels, **SETTINGS_OF_CAPTIONS)
+    except KeyError as error:
+        fail(
+            f"{figure.folder / 'paper.yaml'}: the caption of `{wildcards.figure}` names the key {error}, which "
+            "the configuration does not have; correct it"
+        )
     details = "; ".join(measure.description for measure in measures if measure.description)
     details = f"{details[:1].upper()}{details[1:]}." if details else ""
     if figure.needs_training_steps:
@@ -104,6 +112,8 @@ def figure_caption(wildcards):
 
 def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
+    if figure.reads and not figure.estimators:
+        return ""  # its caption says what it is drawn from
     norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "

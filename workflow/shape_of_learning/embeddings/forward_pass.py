@@ -95,7 +95,8 @@ class ForwardPass:
             last_layer == "before_final_norm" and self.final_norm() is not None
         )
         if self._before_final_norm:
-            self._last_block().register_forward_hook(self._keep_block_output)
+            blocks = self.blocks("set `forward.last_layer` to `after_final_norm` for it")
+            blocks[-1].register_forward_hook(self._keep_block_output)
 
     @classmethod
     def load(
@@ -192,7 +193,7 @@ class ForwardPass:
         copy = partial(self._copies.start, destination=torch.device(destination))
         with torch.inference_mode():
             texts = [window.ids for window in windows]
-            output = self._run(texts, padding, shape, output_hidden_states=True)
+            output = self.run(texts, padding, shape, output_hidden_states=True)
             kind, last = type(output), output.last_hidden_state
             states = list(output.hidden_states)
             if self._before_final_norm:
@@ -205,12 +206,12 @@ class ForwardPass:
                 return ComputedWindowBatch(windows, copies, None)
             if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
                 shown = [tokens.shown for tokens in predicted]
-                last = self._run(shown, padding, shape).last_hidden_state
+                last = self.run(shown, padding, shape).last_hidden_state
             likelihoods = self._likelihoods(last, kind, predicted)
             likelihoods = self._copies.start(likelihoods, torch.float64, torch.device("cpu"))
             return ComputedWindowBatch(windows, copies, likelihoods)
 
-    def _run(
+    def run(
         self,
         texts: list[np.ndarray],
         padding: int,
@@ -270,17 +271,22 @@ class ForwardPass:
                 return module
         return None
 
-    def _last_block(self) -> "torch.nn.Module":
-        """Find the last transformer block: the end of the list that has one module per layer."""
+    def blocks(self, remedy: str) -> "torch.nn.ModuleList":
+        """Find the transformer blocks: the list that has one module per layer.
+
+        Raises
+        ------
+        InputError
+            That ends with `remedy`, if there is none, as in ALBERT, whose layers share one block.
+        """
         import torch
 
         layers = self.config.num_hidden_layers
         for module in self.model.modules():
             if isinstance(module, torch.nn.ModuleList) and len(module) == layers:
-                return module[-1]
+                return module
         raise InputError(
-            f"no list of {layers} blocks was found in a `{self.config.model_type}` model; set "
-            "`forward.last_layer` to `after_final_norm` for it"
+            f"no list of {layers} blocks was found in a `{self.config.model_type}` model; {remedy}"
         )
 
     def _keep_block_output(self, module: Any, inputs: Any, output: Any) -> None:

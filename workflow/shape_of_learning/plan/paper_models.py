@@ -86,12 +86,13 @@ def models_of_figures(
     Raises
     ------
     InputError
-        If two models of a figure have the same label, or there are more than it has room for.
+        If two models of a figure have the same label, there are more than it has room for, or one of another
+        role than it draws is named.
     """
     drawn = {}
     for figure, specification in figures.items():
         listed = wanted.get(figure, "all")
-        names = _present(listed, models)
+        names = _of_role(figure, listed, _present(listed, models), specification.role, models)
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         if names:
@@ -113,6 +114,19 @@ def models_of_figures(
             f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
         )
     return drawn
+
+
+def _of_role(
+    figure: str, listed: Any, names: list[str], role: str | None, models: Mapping[str, Model]
+) -> list[str]:
+    """Leave out models of another role than a figure draws; one that the configuration names is refused."""
+    others = [name for name in names if role and models[name].shape.role not in ("", role)]
+    if others and listed != "all":
+        raise InputError(
+            f"configuration key `figures.{figure}` names `{others[0]}`, but {role}s alone can be drawn "
+            "there; remove it"
+        )
+    return [name for name in names if name not in others]
 
 
 def _refuse_equal_labels(figure: str, models: Sequence[Model]) -> None:

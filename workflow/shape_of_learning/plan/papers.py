@@ -13,6 +13,8 @@ from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
 CAPTION_FIELDS = ("measures", "models")
+# Of the configuration, whose keys a caption may name: {sampling[windows]}.
+CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,12 @@ class FigureSpecification:
     settings : tuple of str
         Further ones, by the keys of ``figures`` in the configuration that hold them.
     caption : str
-        May hold ``{measures}`` and ``{models}``, which stand for their labels.
+        May hold ``{measures}`` and ``{models}``, which stand for their labels, and settings such as
+        ``{sampling[windows]}``.
     reads : tuple of str
         Tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model.
+    role : str or None
+        Of the models that it can draw; None for both.
     """
 
     folder: Path
@@ -51,6 +56,7 @@ class FigureSpecification:
     settings: tuple[str, ...]
     caption: str
     reads: tuple[str, ...] = ()
+    role: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ def _read_paper(file: Path) -> Paper:
             settings=tuple(entry.get("settings", ())),
             caption=entry["caption"],
             reads=tuple(entry.get("reads", ())),
+            role=entry.get("role"),
         )
         _check_function(figure.draw, (*figure.options, *figure.settings), functions, where)
         _check_caption(figure.caption, where)
@@ -171,5 +178,6 @@ def _check_caption(caption: str, where: str) -> None:
     except ValueError as error:
         raise InputError(f"{where}: the caption has {error}; write {{{{ for a brace") from error
     for name in fields:
-        if name not in CAPTION_FIELDS:
+        is_setting = re.fullmatch(rf"({'|'.join(CAPTION_SECTIONS)})\[\w+\]", name)
+        if name not in CAPTION_FIELDS and not is_setting:
             raise unknown_name(name, CAPTION_FIELDS, "field of the caption", where)

@@ -18,10 +18,16 @@ import torch
 import transformers
 
 from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
+from shape_of_learning.corpus.windows import HELD_OUT_SHARE
 from shape_of_learning.errors import InputError
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
-from shape_of_learning.pretraining.tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
+from shape_of_learning.pretraining.tokenizer import (
+    ENCODER_TOKENS,
+    characters_of,
+    token_ids,
+    train_tokenizer,
+)
 from shape_of_learning.pretraining.training_batches import CausalObjective, MaskedObjective
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.storage.files import atomic_write
@@ -34,8 +40,7 @@ WEIGHT_DECAY = 0.01
 GRADIENT_NORM = 1.0
 WIDENING = 4
 WEIGHTS = "model.safetensors"
-# The end of the text is never trained on: the loss that is reported is measured there.
-HELD_OUT_SHARE = 0.05
+# At the end of the text, which is never trained on: the loss that is reported is measured there.
 HELD_OUT_SEQUENCES = 32
 
 
@@ -54,7 +59,7 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
         Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
         of :func:`.pretraining_steps`, called ``step{N}``, with the tokenizer and a
         ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
-        predicted token) and the recipe.
+        predicted token), how much of the text was trained on, and the recipe.
 
     Raises
     ------
@@ -81,6 +86,7 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
             "recipe": asdict(recipe),
             "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
             "training_tokens": len(training),
+            "training_characters": characters_of(tokenizer, text, len(training)),
             "software": _software(),
         }
         torch.manual_seed(stream_seed(recipe.seed, "initial weights", model=model))

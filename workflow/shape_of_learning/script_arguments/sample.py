@@ -9,6 +9,12 @@ from shape_of_learning.script_arguments.settings import LOCAL, plumbing_settings
 
 
 def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add those of :func:`add_checkpoint_arguments` and the file that digests of tensors go to."""
+    add_checkpoint_arguments(parser)
+    parser.add_argument("--tensors", type=Path, required=True, help="written: their digests")
+
+
+def add_checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the names of the checkpoint, what says what it is, the text, and what `SampleRun.load` takes."""
     parser.add_argument("--model", required=True)
     parser.add_argument("--revision", required=True)
@@ -16,7 +22,6 @@ def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--receipt", type=Path, help="what the checkpoint's files were as they came"
     )
-    parser.add_argument("--tensors", type=Path, required=True, help="written: their digests")
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
     parser.add_argument("--shape", type=json.loads, required=True)

@@ -1,0 +1,155 @@
+"""What is fitted on the training text: an affine map for each block, and its error on each token."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
+from shape_of_learning.embeddings.memory import available_memory
+from shape_of_learning.embeddings.tokenisation import TokenisedWindow
+from shape_of_learning.errors import InputError
+
+# Rows that are mapped at a time.
+BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class FittedBlock:
+    r"""The affine map that is nearest to a block on the training text.
+
+    Attributes
+    ----------
+    weight, bias : ndarray of float64, shapes (d, d) and (d,)
+        :math:`A, b` that minimise :math:`\sum_i \|x_i A + b - y_i\|^2`, where a block takes hidden state
+        :math:`x_i` to :math:`y_i`.
+    errors : ndarray of float64, shape (tokens,)
+        :math:`\|x_i A + b - y_i\| / \|Y - \bar Y\|_F`, normalised as linearity is: their squares add up to
+        1 - linearity.
+    norm_ratio : float
+        Median of :math:`\|y_i - x_i\| / \|y_i\|`.
+    seconds : float
+        Of the fit.
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
+    errors: np.ndarray
+    norm_ratio: float
+    seconds: float
+
+    @property
+    def linearity(self) -> float:
+        """Linearity of the block on these tokens, the share of variance that the map gives."""
+        return 1 - float(self.errors @ self.errors)
+
+    def map(self) -> AffineMap:
+        """Make a module of it."""
+        return AffineMap(self.weight, self.bias)
+
+
+def states_of_training_text(
+    blocks: EditableBlocks, windows: Sequence[TokenisedWindow], padding: int, size: int
+) -> list[np.ndarray]:
+    """Hidden states before the first block and after each, of all tokens of all windows in their order.
+
+    Parameters
+    ----------
+    blocks : EditableBlocks
+        Of the unchanged model.
+    windows : sequence of TokenisedWindow
+    padding : int
+        Token that fills up short windows.
+    size : int
+        Windows that go through the model together.
+
+    Returns
+    -------
+    list of ndarray of float32, shape (tokens, d), length L + 1
+
+    Raises
+    ------
+    InputError
+        If memory does not suffice for them.
+    """
+    import torch
+
+    ends = np.cumsum([len(window.ids) for window in windows])
+    kept: list[np.ndarray] = []
+    with torch.no_grad():
+        for first in range(0, len(windows), size):
+            part = windows[first : first + size]
+            for number, states in enumerate(blocks.states([w.ids for w in part], padding)):
+                if number == len(kept):
+                    _require_memory((len(blocks) + 1 - number) * int(ends[-1]) * states.shape[-1])
+                    kept.append(np.empty((ends[-1], states.shape[-1]), dtype=np.float32))
+                for window, rows, end in zip(
+                    part, states.float().cpu(), ends[first:], strict=False
+                ):
+                    length = len(window.ids)
+                    kept[number][end - length : end] = rows[:length]
+    return kept
+
+
+def _require_memory(numbers: int) -> None:
+    available = available_memory()
+    if available is not None and 4 * numbers > available:
+        raise InputError(
+            f"the hidden states that maps are fitted on take {4 * numbers / 1e6:,.0f} MB of memory, but "
+            f"{available / 1e6:,.0f} MB are available; lower `block_editing.fitting_windows`"
+        )
+
+
+def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
+    """Fit an affine map to each block by least squares.
+
+    Parameters
+    ----------
+    states : sequence of ndarray of float32, shape (tokens, d), length L + 1
+        Before the first block and after each.
+
+    Raises
+    ------
+    InputError
+        If there are so few tokens that any data would fit.
+    """
+    tokens, width = states[0].shape
+    if tokens - 1 <= width:
+        raise InputError(
+            f"{tokens} tokens of the training text are too few for a map of {width} coordinates, which "
+            f"fits any {width + 1} tokens; raise `block_editing.fitting_windows`"
+        )
+    return [_fitted(x, y) for x, y in pairwise(states)]
+
+
+def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
+    start = time.perf_counter()
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        nothing = np.full(len(x), np.nan)
+        return FittedBlock(nothing, nothing, nothing, np.nan, 0.0)
+    weight, bias = linear_map(x, y)
+    seconds = time.perf_counter() - start
+    squares, mean, spread = np.empty(len(x)), y.mean(axis=0, dtype=np.float64), 0.0
+    for first in range(0, len(x), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        wanted = y[rows].astype(np.float64)
+        missed = x[rows].astype(np.float64) @ weight + bias - wanted
+        squares[rows] = np.einsum("ij,ij->i", missed, missed)
+        centred = wanted - mean
+        spread += float(np.einsum("ij,ij->", centred, centred))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.sqrt(squares / spread)
+    return FittedBlock(weight, bias, errors, block_norm_ratio(x, y), seconds)
+
+
+def linear_map(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    own, other = x.mean(axis=0, dtype=np.float64), y.mean(axis=0, dtype=np.float64)
+    weight = np.linalg.lstsq(x - own, y - other, rcond=1e-6)[0]
+    return weight, other - own @ weight
+
+
+def block_norm_ratio(x: np.ndarray, y: np.ndarray) -> float:
+    y = y.astype(np.float64)
+    return float(np.median(np.linalg.norm(y - x, axis=1) / np.linalg.norm(y, axis=1)))
