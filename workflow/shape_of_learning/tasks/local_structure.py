@@ -22,13 +22,13 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     Returns
     -------
     float
-        0 to 1; NaN where all vectors are equal. Of groups that say nothing it is about (m - 1) / (n - 1), m being
-        their number, so values of different groupings do not compare; those of one at several steps do.
+        0 to 1; NaN where all vectors are equal. Of m groups that say nothing it is about (m - 1) / (n - 1):
+        values of different groupings do not compare; those of one grouping at several steps do.
 
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, is empty or holds NaN or infinity; if there is not one group for each row.
+        If `X` is not two-dimensional, is empty or holds NaN or infinity; if not each row has a group.
     """
     rows = centred(as_matrix(X))
     names, member = np.unique(np.asarray(groups), return_inverse=True)
