@@ -7,12 +7,12 @@ from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.batch_files import read_batches
 from shape_of_learning.metrics.batches import Batch, vector_batches
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.measurements import (
     measure_batches,
     write_left_out,
     write_measurements,
 )
-from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.script_arguments.protocol import SamplingProtocol

@@ -17,8 +17,8 @@ from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.measurements import Measured, write_left_out, write_measurements
-from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.script_arguments.protocol import SamplingProtocol

@@ -4,6 +4,7 @@ from shape_of_learning.plan.papers import figures_of, tables_of
 
 FIGURES = figures_of(PAPERS)
 TABLES = tables_of(PAPERS)
+PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 
 
@@ -43,6 +44,18 @@ def figure_verdicts(wildcards):
     figure, models = drawn_by(wildcards)
     named = models if figure.needs_training_steps else ()
     return expand("<results>/tables/verdicts/{model}.csv", model=named)
+
+
+def figure_reads(wildcards):
+    """The tables that a figure reads besides, one of each kind and model."""
+    figure, models = drawn_by(wildcards)
+    return expand("<results>/tables/{read}/{model}.csv", read=figure.reads, model=models)
+
+
+def figure_reads_named(wildcards, input):
+    """The same, each with the name by which the figure's function knows its kind."""
+    kinds = [kind for kind in drawn_by(wildcards)[0].reads for _ in drawn_by(wildcards)[1]]
+    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
 
 
 def figure_science(wildcards):
@@ -157,7 +170,13 @@ def files_of_target(target):
 
     def files(wildcards):
         if target not in CONFIGURATION.figures and target not in CONFIGURATION.tables:
-            reason = next(n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
+            known = (n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
+            reason = next(known, None)
+            if reason is None:
+                fail(
+                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which key `papers` of the "
+                    "configuration does not choose; add it there"
+                )
             fail(f"{reason}; correct key `models` or `figures.{target}`")
         return target_files(target)
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.metrics.batches import Batch, vector_batches
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.measurements import Measured, measure_batches
 from shape_of_learning.metrics.neighbour_search import neighbour_batches
-from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.spectra import spectrum_batches
 
 if TYPE_CHECKING:

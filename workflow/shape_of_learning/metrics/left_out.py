@@ -7,8 +7,8 @@ import numpy as np
 
 from shape_of_learning.estimators.neighbour_radii import CheckedDistances
 from shape_of_learning.metrics.batches import Batch, Spectra
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
-from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import GROUPS
 
 Values = tuple[float, np.ndarray, np.ndarray]

@@ -7,14 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import (
-    ChosenMeasure,
-    Interval,
-    Measure,
-    Value,
-    find_measure,
-    measure_names,
-)
+from shape_of_learning.metrics.measure_entry import ChosenMeasure, Interval, Measure, Value
+from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.schema import unknown_name
 from shape_of_learning.plan.science import PACKAGE, digest_of_package, science
 
