@@ -59,7 +59,7 @@ def tables_of_all(wildcards):
         return tables_of_weights()
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
-        model=MODELS,
+        model=CONFIGURATION.models,
         estimator=[n for n in CONFIGURATION.estimators if n in CHOSEN_MEASURES],
     )
     return tables + (drawn_besides() if wildcards.table == "estimates" else [])

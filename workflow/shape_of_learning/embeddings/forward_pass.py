@@ -193,7 +193,8 @@ class ForwardPass:
         copy = partial(self._copies.start, destination=torch.device(destination))
         with torch.inference_mode():
             texts = [window.ids for window in windows]
-            output = self.run(texts, padding, shape, output_hidden_states=True)
+            segments = self._segments(windows)
+            output = self.run(texts, padding, shape, segments=segments, output_hidden_states=True)
             kind, last = type(output), output.last_hidden_state
             states = list(output.hidden_states)
             if self._before_final_norm:
@@ -216,9 +217,10 @@ class ForwardPass:
         texts: list[np.ndarray],
         padding: int,
         shape: tuple[int, int] | None = None,
+        segments: list[np.ndarray] | None = None,
         **options: Any,
     ) -> "ModelOutput":
-        """Run the base model on texts, each an array of tokens."""
+        """Run the base model on texts, each an array of tokens; of pairs of them with their segments."""
         import torch
 
         rows, length = shape or (len(texts), max(map(len, texts)))
@@ -228,6 +230,12 @@ class ForwardPass:
             text = texts[min(row, len(texts) - 1)]
             ids[row, : len(text)] = text
             mask[row, : len(text)] = 1
+        if segments is not None:
+            kinds = np.zeros((rows, length), dtype=np.int64)
+            for row in range(rows):
+                own = segments[min(row, len(segments) - 1)]
+                kinds[row, : len(own)] = own
+            options["token_type_ids"] = torch.from_numpy(kinds).to(self.device, non_blocking=True)
         try:
             return self.model(
                 input_ids=torch.from_numpy(ids).to(self.device, non_blocking=True),
@@ -242,6 +250,11 @@ class ForwardPass:
                 f"the model does not run ({reason}); correct its config.json, which does not describe a "
                 "model of this architecture, or remove it from key `models`"
             ) from error
+
+    def _segments(self, windows: list[TokenisedWindow]) -> list[np.ndarray] | None:
+        """Segments of pairs of texts; None for single texts, and where the model has but one segment."""
+        segments = [window.segments for window in windows if window.segments is not None]
+        return segments if segments and getattr(self.config, "type_vocab_size", 0) > 1 else None
 
     def _likelihoods(
         self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]

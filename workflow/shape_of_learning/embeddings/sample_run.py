@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -110,7 +110,7 @@ class SampleRun:
     @staticmethod
     def load(
         checkpoint: Path,
-        windows: list[str],
+        windows: Sequence[str] | Sequence[tuple[str, str]],
         protocol: SamplingProtocol,
         shape: Mapping[str, Any],
         *,
@@ -125,8 +125,8 @@ class SampleRun:
         ----------
         checkpoint : Path
             Folder in Hugging Face format, with its tokenizer.
-        windows : list of str
-            Texts, each tokenised and run alone.
+        windows : sequence of str, or of pairs of them
+            Texts, each or each pair tokenised and run alone.
         protocol : SamplingProtocol
             How they are run.
         shape : mapping
@@ -163,7 +163,7 @@ class SampleRun:
         if context is not None and longest > context:
             raise InputError(
                 f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
-                "lower `sampling.window_characters`"
+                "lower `sampling.window_characters`, or of a task leave out texts that are longer"
             )
         highest, known = (
             max(window.ids.max(initial=0) for window in tokenised),

@@ -18,7 +18,7 @@ def add_checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the names of the checkpoint, what says what it is, the text, and what `SampleRun.load` takes."""
     parser.add_argument("--model", required=True)
     parser.add_argument("--revision", required=True)
-    parser.add_argument("--checkpoint", type=_folder, required=True)
+    parser.add_argument("--checkpoint", type=checkpoint_folder, required=True)
     parser.add_argument(
         "--receipt", type=Path, help="what the checkpoint's files were as they came"
     )
@@ -30,8 +30,8 @@ def add_checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(window_batch_size=None if size == "auto" else size)
 
 
-def _folder(text: str) -> Path:
-    """A folder, or where the settings say that a local model's is."""
+def checkpoint_folder(text: str) -> Path:
+    """Return a folder, or where the settings say that a local model's is."""
     if not text.startswith(LOCAL):
         return Path(text)
     return Path(plumbing_settings()["model_folders"][text.removeprefix(LOCAL)])
