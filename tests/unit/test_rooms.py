@@ -25,6 +25,7 @@ FLOORS = {
     "tasks": 3,
     "embeddings": 4,
     "pretraining": 4,
+    "finetuning": 4,
     "figures": 4,
     "papers": 5,
     "plan": 6,

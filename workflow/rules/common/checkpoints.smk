@@ -1,5 +1,8 @@
 """What the rules of the checkpoints ask of a model."""
 
+from types import SimpleNamespace
+
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 from shape_of_learning.plan.sources.hub_source import HubSource
 from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 from shape_of_learning.plan.sources.source import Places
@@ -60,8 +63,15 @@ def all_pins(wildcards):
     return []
 
 
-# What an entry does not say of its model, its lock does, or the Hub.
-MODELS.update({n: curve(n).model for n, model in MODELS.items() if not model.shape.is_whole()})
+def with_whole_shape(name):
+    """A model with what its entry does not say of it: its lock does, the Hub, or the model that it begins with."""
+    origin = MODELS[name].source.origin
+    if origin is None:
+        return curve(name).model
+    return at_the_door(MODELS[name].with_shape, with_whole_shape(origin.name).shape)
+
+
+MODELS.update({n: with_whole_shape(n) for n, model in MODELS.items() if not model.shape.is_whole()})
 
 
 @cache
@@ -207,6 +217,61 @@ def forward_threads(wildcards):
 def pretraining_arguments(wildcards):
     """The recipe that pretrain_model.py follows."""
     return MODELS[wildcards.model].source.arguments
+
+
+def origin(wildcards):
+    """The model and the revision that a fine-tuning begins with, as wildcards of its checkpoint."""
+    source = MODELS[wildcards.model].source
+    revision = source.revision or last_checkpoint(source.origin.name).name
+    return SimpleNamespace(model=source.origin.name, revision=revision)
+
+
+def origin_inputs(wildcards):
+    return checkpoint_inputs(origin(wildcards))
+
+
+def origin_folder(wildcards):
+    return checkpoint_folder(origin(wildcards))
+
+
+def origin_receipt(wildcards):
+    return receipt_options(origin(wildcards))
+
+
+def origin_weights(wildcards):
+    return weights(origin(wildcards))
+
+
+def task_of(wildcards):
+    """Where the examples of a fine-tuning's task are."""
+    return f"<results>/tasks/{MODELS[wildcards.model].source.recipe['task']}"
+
+
+def task_table(wildcards):
+    """The examples, ever old, since the description has their digest."""
+    return ancient(f"{task_of(wildcards)}.csv")
+
+
+def task_description(wildcards):
+    return f"{task_of(wildcards)}.json"
+
+
+def finetuning_arguments(wildcards):
+    """The recipe that finetune_model.py follows."""
+    return MODELS[wildcards.model].source.arguments
+
+
+def finetuning_steps(wildcards):
+    return MODELS[wildcards.model].source.saved_steps
+
+
+def finetuning_names(wildcards):
+    """Who is trained, and from where, as JSON."""
+    return json.dumps({"model": wildcards.model, "origin": vars(origin(wildcards))})
+
+
+def model_role(wildcards):
+    return MODELS[wildcards.model].shape.role
 
 
 def training_threads(wildcards):

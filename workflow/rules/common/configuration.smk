@@ -64,7 +64,8 @@ CONFIGURATION = at_the_door(
     has_hub_token=has_hub_token(),
     is_closed=is_closed,
 )
-MODELS = CONFIGURATION.models
+# Those that are measured, and before them those from which they are trained further.
+MODELS = {**CONFIGURATION.origins, **CONFIGURATION.models}
 if is_main_process():
     os.environ[CLOSED_MODELS] = " ".join(CONFIGURATION.closed)
 

@@ -57,6 +57,17 @@ def pretraining_minutes(wildcards, threads, attempt):
     return needs.asked_minutes(minutes, attempt)
 
 
+def finetuning_memory(wildcards, attempt):
+    tokens = MODELS[wildcards.model].source.recipe["batch_size"] * needs.EXAMPLE_TOKENS
+    return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
+
+
+def finetuning_minutes(wildcards, threads, attempt):
+    tokens = MODELS[wildcards.model].source.recipe["epochs"] * needs.EXAMPLES * needs.EXAMPLE_TOKENS
+    minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
+    return needs.asked_minutes(minutes, attempt)
+
+
 def forward_gpus(wildcards):
     """GPUs of a forward pass; on one machine it takes what there is, on a cluster what it asks for."""
     return needs.gpus(work_of(wildcards.model))

@@ -55,7 +55,7 @@ def tables_of_all(wildcards):
     """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
-        model=MODELS,
+        model=CONFIGURATION.models,
         estimator=CONFIGURATION.estimators,
     )
     return tables + (drawn_besides() if wildcards.table == "estimates" else [])

@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_re
 WEIGHTS = "model.safetensors"
 
 
-def save_step(network: Any, tokenizer: Any, folder: Path, **provenance: Any) -> None:
+def save_step(
+    network: Any, write_tokenizer: Callable[[Path], object], folder: Path, **provenance: Any
+) -> None:
     """Save a model with its tokenizer and its record, as :func:`.write_record` has it.
 
     Raises
@@ -27,7 +29,7 @@ def save_step(network: Any, tokenizer: Any, folder: Path, **provenance: Any) -> 
         If a file cannot be written.
     """
     _save(network, folder)
-    tokenizer.save_pretrained(folder)
+    write_tokenizer(folder)
     # safetensors writes for the owner alone; a shared cluster reads with the group.
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)

@@ -8,7 +8,7 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import ChosenMeasure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
+from shape_of_learning.plan.model_list import Entries, Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,
@@ -18,6 +18,8 @@ from shape_of_learning.plan.paper_models import (
 )
 from shape_of_learning.plan.papers import Paper, figures_of, tables_of
 from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
+from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Configuration:
     ----------
     models : dict of str to Model
         The models of this run, without those that were left out.
+    origins : dict of str to Model
+        Models from which these are trained further, measured themselves or not.
     estimators : tuple of str
         Those of ``measurements.csv``.
     measures : dict of str to ChosenMeasure
@@ -43,6 +47,7 @@ class Configuration:
     """
 
     models: dict[str, Model]
+    origins: dict[str, Model]
     estimators: tuple[str, ...]
     measures: dict[str, ChosenMeasure]
     figures: dict[str, tuple[str, ...]]
@@ -98,17 +103,24 @@ def read_configuration(
     drawn, written = figures_of(chosen), tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    notices, closed = [], []
+    for each in [*models.values(), *origins_of(models.values()).values()]:
+        if isinstance(each.source, FinetuningSource):
+            each.source.check_task(settings["tasks"])
+    notices: list[str] = []
+    closed: list[str] = []
     for model in list(models.values()):
-        if model.gated and (not has_hub_token or is_closed(model)):
+        needed = [model, *origins_of([model]).values()]
+        shut = [m for m in needed if m.gated and (not has_hub_token or is_closed(m))]
+        if shut:
             token = "the Hub refuses it to the Hugging Face token"
             lacking = token if has_hub_token else "no Hugging Face token is set"
-            reason = f"model `{model.name}` is gated and {lacking}"
+            rests = "" if shut[0] is model else f" rests on `{shut[0].name}`, which"
+            reason = f"model `{model.name}`{rests} is gated and {lacking}"
             remedy = "accept its licence on the Hub and set HF_TOKEN to a token of that account"
             if settings["gated_models"] == "fail":
                 raise InputError(f"{reason}; {remedy}, or remove it from key `models`")
             notices.append(f"{reason}: it is left out; {remedy} to include it")
-            closed.append(model.name)
+            closed.extend(each.name for each in shut)
             del models[model.name]
     if not models:
         raise InputError(
@@ -121,6 +133,7 @@ def read_configuration(
     asked = [*estimators, *(name for figure in figures for name in drawn[figure].estimators)]
     return Configuration(
         models=models,
+        origins=origins_of(models.values()),
         estimators=estimators,
         measures=chosen_measures(measurement, dict.fromkeys(asked)),
         figures=figures,
@@ -138,7 +151,9 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
         if name not in entries:
             raise unknown_name(name, entries, "model", "configuration key `training_steps`")
         file, entry = entries[name]
-        training = entry.get("training") if isinstance(entry, dict) else None
+        entry = entry if isinstance(entry, dict) else {}
+        trained = any(source.key in entry for source in (FinetuningSource, PretrainingSource))
+        training = entry.get("training", {"steps": "all"} if trained else None)
         if not isinstance(training, dict) or "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "

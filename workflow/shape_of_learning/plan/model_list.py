@@ -1,7 +1,7 @@
 """Models and their checkpoints, as the entries of ``config/models/*.yaml`` describe them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,15 @@ from shape_of_learning.checkpoints.model_entry import Shape, completed
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps
 from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 from shape_of_learning.plan.sources.hub_source import HubSource
 from shape_of_learning.plan.sources.path_source import PathSource
 from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
-from shape_of_learning.plan.sources.source import Source
+from shape_of_learning.plan.sources.source import Lookup, Source
 from shape_of_learning.plan.step_rules import StepRule
 from shape_of_learning.storage.yaml_file import read_yaml
 
-SOURCES: tuple[type[Source], ...] = (HubSource, PathSource, PretrainingSource)
+SOURCES: tuple[type[Source], ...] = (*(HubSource, PathSource, PretrainingSource, FinetuningSource),)
 
 
 @dataclass(frozen=True)
@@ -120,20 +121,48 @@ def read_models(entries: Entries, names: list[str]) -> dict[str, Model]:
     Raises
     ------
     InputError
-        For a name that is not there and for an entry that is malformed.
+        For a name that is not there and for an entry that is malformed, or that rests on itself.
     """
-    models = {}
-    for name in names:
-        if name not in entries:
-            raise unknown_name(name, entries, "model", "configuration key `models`")
-        file, entry = entries[name]
-        validate(entry, "model", f"model `{name}` in {file}")
-        models[name] = _model(name, entry, f"model `{name}` in {file}")
-    return models
+    reader = _Reader(entries)
+    return {name: reader.model(name, "configuration key `models`") for name in names}
 
 
-def _model(name: str, entry: dict[str, Any], where: str) -> Model:
-    source = next(each for each in SOURCES if each.key in entry)(name, entry, where)
+def origins_of(models: Iterable[Model]) -> dict[str, Model]:
+    """Collect the models from which others are trained further, each after its own origin."""
+    found: dict[str, Model] = {}
+    for model in models:
+        if (origin := model.source.origin) is not None:
+            found |= {**origins_of([origin]), origin.name: origin}
+    return found
+
+
+class _Reader:
+    """Parses entries, each once; one may rest on others."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._models: dict[str, Model] = {}
+        self._open: list[str] = []
+
+    def model(self, name: str, where: str) -> Model:
+        """Parse the entry of `name`, which `where` asks for."""
+        if name in self._open:
+            way = " -> ".join(f"`{each}`" for each in (*self._open[self._open.index(name) :], name))
+            raise InputError(f"{where} leads in a circle, {way}; name another model")
+        if name not in self._entries:
+            raise unknown_name(name, self._entries, "model", where)
+        if name not in self._models:
+            file, entry = self._entries[name]
+            said = f"model `{name}` in {file}"
+            validate(entry, "model", said)
+            self._open.append(name)
+            self._models[name] = _model(name, entry, said, self.model)
+            self._open.pop()
+        return self._models[name]
+
+
+def _model(name: str, entry: dict[str, Any], where: str, models: Lookup) -> Model:
+    source = next(each for each in SOURCES if each.key in entry)(name, entry, where, models)
     repeated = [c for c, times in Counter(c.name for c in source.checkpoints).items() if times > 1]
     if repeated:
         raise InputError(f"{where}: two checkpoints are called `{repeated[0]}`; give one a `name`")
@@ -154,7 +183,7 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         family=entry.get("family", name),
         source=source,
         shape=source.shape,
-        note=entry.get("training", {}).get("note", ""),
+        note=entry.get("training", {}).get("note", source.note),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
         precision=entry.get("precision"),

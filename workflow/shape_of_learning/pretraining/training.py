@@ -88,7 +88,7 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
             logger.info("%s: step %d, %s", model, step, _shown("held-out", measured))
             save_step(
                 network,
-                tokenizer,
+                tokenizer.save_pretrained,
                 folder / revision_of_step(step),
                 step=step,
                 tokens=step * recipe.tokens_per_step,

@@ -11,7 +11,7 @@ from shape_of_learning.checkpoints.integrity import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps, folder_name
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
-from shape_of_learning.plan.sources.source import Places, Source
+from shape_of_learning.plan.sources.source import Lookup, Places, Source
 from shape_of_learning.plan.step_rules import StepRule
 from shape_of_learning.pretraining.steps import revision_of_step
 
@@ -22,8 +22,8 @@ class HubSource(Source):
     key = "repository"
     is_remote = True
 
-    def __init__(self, model: str, entry: Mapping[str, Any], where: str) -> None:
-        super().__init__(model, entry, where)
+    def __init__(self, model: str, entry: Mapping[str, Any], where: str, models: Lookup) -> None:
+        super().__init__(model, entry, where, models)
         _check_names(entry.get("training", {}), entry["repository"], where)
         self.checkpoints = tuple(sorted(_listed_checkpoints(entry), key=lambda c: c.step or 0))
         self.offered = _offered_steps(entry)

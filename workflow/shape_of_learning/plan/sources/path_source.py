@@ -14,7 +14,7 @@ from shape_of_learning.checkpoints.model_entry import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
-from shape_of_learning.plan.sources.source import Places, Source, chosen_steps
+from shape_of_learning.plan.sources.source import Lookup, Places, Source, chosen_steps
 from shape_of_learning.pretraining.steps import revision_of_step
 from shape_of_learning.script_arguments.settings import LOCAL
 from shape_of_learning.storage.fingerprints import fingerprint
@@ -27,13 +27,18 @@ class PathSource(Source):
 
     key = "path"
 
-    def __init__(self, model: str, entry: Mapping[str, Any], where: str) -> None:
-        super().__init__(model, entry, where)
+    def __init__(self, model: str, entry: Mapping[str, Any], where: str, models: Lookup) -> None:
+        super().__init__(model, entry, where, models)
         self.checkpoints = tuple(_local_checkpoints(entry, where))
         if entry.get("training") and self.last_step is None:
             self.last_step = max(_steps_on_disk(entry["path"], where))
         self.shape = _shape(self.shape, [each.path for each in self.checkpoints], where)
         self._fingerprints: dict[str, str] = {}
+
+    @property
+    def final(self) -> str:
+        """The last by step."""
+        return self.checkpoints[-1].name
 
     @property
     def local_folders(self) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shape_of_learning.checkpoints.integrity import KnownBad
 from shape_of_learning.checkpoints.model_entry import Shape
@@ -11,7 +11,11 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps
 from shape_of_learning.plan.step_rules import StepRule
 
+if TYPE_CHECKING:
+    from shape_of_learning.plan.model_list import Model
+
 SHOWN_STEPS = 20
+Lookup = Callable[[str, str], "Model"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Source(ABC):
         Of the model list, as the schema allows it.
     where : str
         How an error names the entry.
+    models : callable
+        Gives another model of the list, by its name and how an error says who names it.
 
     Attributes
     ----------
@@ -63,6 +69,12 @@ class Source(ABC):
         Columns of Table 1 that the source knows.
     vocabulary : int or None
         Entries of the vocabulary, where the source knows them.
+    origin : Model or None
+        The model that this one is trained further from.
+    note : str
+        A sentence for the captions of figures by training step.
+    separates_texts : bool
+        Whether, for all that is known before a job, a tokenizer puts something between two texts.
 
     Raises
     ------
@@ -73,7 +85,7 @@ class Source(ABC):
     key: ClassVar[str]
     is_remote: ClassVar[bool] = False
 
-    def __init__(self, model: str, entry: Mapping[str, Any], where: str) -> None:
+    def __init__(self, model: str, entry: Mapping[str, Any], where: str, models: Lookup) -> None:
         self.model, self.where = model, where
         self.checkpoints: tuple[Checkpoint, ...] = ()
         self.offered: OfferedSteps | None = None
@@ -82,6 +94,23 @@ class Source(ABC):
         self.shape = stated_shape(entry)
         self.table_1: Mapping[str, Any] | None = None
         self.vocabulary: int | None = None
+        self.origin: Model | None = None
+        self.note = ""
+
+    @property
+    def separates_texts(self) -> bool:
+        """As the class says."""
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all checkpoints that can be trained further, where they are known without the Hub."""
+        return [] if self.offered is not None else [each.name for each in self.checkpoints]
+
+    @property
+    def final(self) -> str | None:
+        """Name of the last checkpoint, unless only what the Hub lists says which is good."""
+        return None
 
     @property
     def local_folders(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
-from shape_of_learning.plan.sources.source import Places, Source, chosen_steps
+from shape_of_learning.plan.sources.source import Lookup, Places, Source, chosen_steps
 from shape_of_learning.pretraining.steps import revision_of_step
 
 
@@ -25,8 +25,8 @@ class TrainedSource(Source):
 
     results: ClassVar[str]
 
-    def __init__(self, model: str, entry: Mapping[str, Any], where: str) -> None:
-        super().__init__(model, entry, where)
+    def __init__(self, model: str, entry: Mapping[str, Any], where: str, models: Lookup) -> None:
+        super().__init__(model, entry, where, models)
         training = entry.get("training", {})
         for key in training:
             if key not in ("steps", "note"):
@@ -49,6 +49,16 @@ class TrainedSource(Source):
         """Describe the checkpoint of a step."""
         name = revision_of_step(step)
         return Checkpoint(name, name, step=step)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that is saved."""
+        return [revision_of_step(step) for step in self.saved_steps]
+
+    @property
+    def final(self) -> str:
+        """The last step, measured or not."""
+        return self.names[-1]
 
     @property
     def receipts(self) -> list[str]:
