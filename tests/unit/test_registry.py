@@ -23,6 +23,20 @@ LABELS = {
     "mom": "MOM",
     "mle": "MLE",
     **{f"gride_{n1}": f"Gride (n1 = {n1})" for n1 in (1, 2, 4, 8, 16, 32, 64)},
+    "log_partition_isotropy": "Partition isotropy",
+    "log_partition_isotropy_centered": "Partition isotropy, centred",
+    "log_partition_isotropy_both_signs": "Partition isotropy, both signs",
+    "intra_window_cosine": "Cosine within windows",
+    "inter_window_cosine": "Cosine between windows",
+    "participation_ratio": "Participation ratio",
+    "participation_ratio_corrected": "Participation ratio, corrected",
+    "isoscore": "IsoScore",
+    "top_1_share": "Variance share of the top 1",
+    "top_10_share": "Variance share of the top 10",
+    "effective_rank": "Effective rank (exponent 2)",
+    "rankme": "RankMe (exponent 1)",
+    "alpha_req": "Alpha-ReQ",
+    "directions_for_90": "Directions for 90 %",
 }
 
 
