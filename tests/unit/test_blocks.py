@@ -281,7 +281,6 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
             "held-out end of .*: lower block_editing.evaluation_windows",
         ),
         ({"fitting_windows": 10_000}, "lower block_editing.fitting_windows"),
-        ({"fitting_windows": 1}, "raise `block_editing.fitting_windows`"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_key(changes, words, checkpoints, text):
