@@ -8,11 +8,11 @@ import transformers
 from dumps import sample_of
 from shape_of_learning.block_editing.distillation import Lessons, distil
 from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
+from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.edits import Editor, changed_blocks
 from shape_of_learning.block_editing.fit_errors import fit_error_rows
 from shape_of_learning.block_editing.fitting import fitted_blocks, states_of_training_text
 from shape_of_learning.block_editing.loaded_editor import load_editor
-from shape_of_learning.block_editing.settings import BlockEditing
 from shape_of_learning.errors import InputError
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS, save_stirred_model
