@@ -10,7 +10,7 @@ from shape_of_learning.block_editing.distillation import Lessons, distil
 from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
 from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.edits import Editor, changed_blocks
-from shape_of_learning.block_editing.fit_errors import fit_error_rows
+from shape_of_learning.block_editing.error_table import fit_error_rows
 from shape_of_learning.block_editing.fitting import fitted_blocks, states_of_training_text
 from shape_of_learning.block_editing.loaded_editor import load_editor
 from shape_of_learning.errors import InputError

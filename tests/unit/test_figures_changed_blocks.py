@@ -6,7 +6,7 @@ import pytest
 
 from figure_tables import models_named, named_lines
 from shape_of_learning.block_editing.edits import EDIT_COLUMNS, KINDS
-from shape_of_learning.block_editing.fit_errors import FIT_ERROR_COLUMNS
+from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS
 from shape_of_learning.figures.changed_blocks import draw_edits
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import save
@@ -38,7 +38,7 @@ def tables(models, kinds=KINDS, orders=ORDERS):
         for loss in [3 + len(blocks) / 9 + KINDS.index(kind) / 20]
     ]
     errors = [
-        (model, "r", layer, layer / 3, 500, 0.9, 0.05, *np.geomspace(0.001, 0.1, 7))
+        (model, "r", layer, layer / 3, 500, 0.9, 0.05, *np.geomspace(0.001, 0.1, 7), 1)
         for model in models
         for layer in (1, 2, 3)
     ]

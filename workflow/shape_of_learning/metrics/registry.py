@@ -101,6 +101,20 @@ MEASURES: dict[str, Measure] = {
         )
         for n1 in (1, 2, 4, 8, 16, 32, 64)
     },
+    **{
+        f"{name}_without_first_token": Measure(
+            f"shape_of_learning.estimators.linearity:{name}",
+            "pair",
+            f"{label}, without first tokens",
+            "Linearity",
+            leaving_out=f"{name}_without",
+            rows={"first_token": "drop"},
+        )
+        for name, label in (
+            ("linearity", "Linearity"),
+            ("linearity_increment", "Linearity of the increment"),
+        )
+    },
 }
 
 
