@@ -8,11 +8,11 @@ import transformers
 from dumps import sample_of
 from shape_of_learning.block_editing.distillation import Lessons, distil
 from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
+from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.edits import Editor, changed_blocks
-from shape_of_learning.block_editing.fit_errors import fit_error_rows
+from shape_of_learning.block_editing.error_table import fit_error_rows
 from shape_of_learning.block_editing.fitting import fitted_blocks, states_of_training_text
 from shape_of_learning.block_editing.loaded_editor import load_editor
-from shape_of_learning.block_editing.settings import BlockEditing
 from shape_of_learning.errors import InputError
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS, save_stirred_model
@@ -281,7 +281,6 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
             "held-out end of .*: lower block_editing.evaluation_windows",
         ),
         ({"fitting_windows": 10_000}, "lower block_editing.fitting_windows"),
-        ({"fitting_windows": 1}, "raise `block_editing.fitting_windows`"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_key(changes, words, checkpoints, text):

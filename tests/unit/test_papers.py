@@ -64,6 +64,8 @@ def test_two_papers_do_not_share_a_target(tmp_path):
         ("checkpoints", "first", "is 'first', but must be one of `last`, `training`"),
         ("caption", "{labels}", "unknown field of the caption `labels`"),
         ("caption", "{", "the caption has "),
+        ("caption", "{sampling}", "unknown field of the caption `sampling`"),
+        ("role", "both", "is 'both', but must be one of `decoder`, `encoder`"),
         ("estimator", "mle", "unknown key `estimator` in `figures.figure_1`; did you mean"),
     ],
 )

@@ -11,7 +11,7 @@ import transformers
 from shape_of_learning.errors import InputError
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps
-from shape_of_learning.pretraining.tokenizer import train_tokenizer
+from shape_of_learning.pretraining.tokenizer import characters_of, token_ids, train_tokenizer
 from shape_of_learning.pretraining.training import pretrain
 from shape_of_learning.pretraining.training_batches import IGNORED, MaskedObjective
 
@@ -82,6 +82,15 @@ def test_a_saved_step_loads_as_any_checkpoint(trained):
     assert model.config.model_type == architecture_of(trained)
 
 
+def test_a_checkpoint_says_how_much_of_the_text_it_was_trained_on(trained):
+    """The characters of the first tokens, so that nobody calls a part of them held out."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step0")
+    said = record(trained, 24)
+    ids = token_ids(tokenizer, TEXT)[: said["training_tokens"]]
+    assert tokenizer.decode(ids) == TEXT[: said["training_characters"]]
+    assert 0.9 < said["training_characters"] / len(TEXT) < 1
+
+
 def test_the_held_out_loss_falls(trained):
     assert record(trained, 24)["loss"] < record(trained, 0)["loss"]
 
@@ -143,6 +152,14 @@ def test_any_text_survives_the_tokenizer():
     tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
     text = "Ωmega, 数学 \t and  two spaces\n"
     assert tokenizer.decode(tokenizer(text).input_ids) == text
+
+
+def test_characters_of_tokens_are_counted_across_the_parts_of_a_long_text(monkeypatch):
+    monkeypatch.setattr("shape_of_learning.pretraining.tokenizer.CHUNK_CHARACTERS", 1000)
+    tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
+    ids = token_ids(tokenizer, TEXT)
+    for tokens in (0, 1, 500, len(ids) - 1, len(ids)):
+        assert tokenizer.decode(ids[:tokens]) == TEXT[: characters_of(tokenizer, TEXT, tokens)]
 
 
 def test_an_encoder_frames_a_text_and_a_decoder_does_not(trained):

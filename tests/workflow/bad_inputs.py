@@ -553,6 +553,16 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         ("table_1",),
         "key `figures.table_1` is an empty list; correct key `models` or",
     ),
+    "more blocks to change than there are": (
+        {"case.yaml": {"block_editing": {"most_blocks": 5}}},
+        ("linear_figure_6",),
+        "`block_editing.most_blocks` is 5, but model `demo-decoder` has 4 blocks; lower it",
+    ),
+    "an encoder whose blocks are to change": (
+        {"case.yaml": {"figures": {"linear_figure_9": ["demo-encoder"]}}},
+        ("linear_figure_9",),
+        "`figures.linear_figure_9` names `demo-encoder`, but decoders alone can be drawn there",
+    ),
     "figure without its models": (
         {"case.yaml": {"figures": {"figure_2": ["gpt2"]}}},
         ("figure_2",),
@@ -670,6 +680,17 @@ def _dump(**changes: object) -> tuple[str, ...]:
     return ("dump_embeddings.py", *(f"--{name.replace('_', '-')}={v}" for name, v in given.items()))
 
 
+def _edit(**changes: object) -> tuple[str, ...]:
+    editing = {"fitting_windows": 8, "evaluation_windows": 1, "most_blocks": 1, "orders": ["alone"]}
+    editing |= {"kinds": ["dropped"], "distillation_steps": 1, "distillation_windows": 1}
+    given = ("checkpoint", "model", "protocol", "revision", "shape", "text", "threads")
+    (_, *dumped) = _dump()
+    kept = [each for each in dumped if each[2:].split("=")[0] in given]
+    editing |= {"learning_rate": 0.001, **changes}
+    output = ("--output", "made/edits.csv", "made/errors.csv")
+    return ("edit_blocks.py", *kept, f"--editing={json.dumps(editing)}", *output)
+
+
 def _pretrain(**changes: object) -> tuple[str, ...]:
     given = {
         **{
@@ -754,6 +775,22 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         {"weights": {"vocab_size": 200}},
         _dump(),
         "but the model there has embeddings for 200 tokens",
+    ),
+    "a text without a held-out window": (
+        {"text.txt": b"words of a text " * 40},
+        _edit(),
+        "the held-out end of text.txt has 0 characters, hence 0 windows of 40, where 1 are asked for: lower "
+        "block_editing.evaluation_windows",
+    ),
+    "tokens too few for a map": (
+        {},
+        _edit(fitting_windows=1),
+        "are too few to fit a map in",
+    ),
+    "more changed blocks than a checkpoint has": (
+        {},
+        _edit(most_blocks=4),
+        "`block_editing.most_blocks` is 4, but the model in weights has 3 blocks; lower it",
     ),
     "quantised weights in a job": (
         {"weights/config.json": {"quantization_config": {"quant_method": "bitsandbytes"}}},

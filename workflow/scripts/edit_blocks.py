@@ -7,10 +7,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.edits import EDIT_COLUMNS, edit_rows
-from shape_of_learning.block_editing.fit_errors import FIT_ERROR_COLUMNS, fit_error_rows
+from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.block_editing.loaded_editor import load_editor
-from shape_of_learning.block_editing.settings import BlockEditing
 from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run

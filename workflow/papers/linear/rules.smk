@@ -9,7 +9,7 @@ STEPS: edit_blocks, which loads the model once.
 
 from types import SimpleNamespace
 
-from shape_of_learning.block_editing.settings import check_blocks
+from shape_of_learning.block_editing.editing_settings import check_blocks
 
 
 def edited(function):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.block_editing.editable_blocks import EditableBlocks
-from shape_of_learning.block_editing.settings import BlockEditing
+from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 
 

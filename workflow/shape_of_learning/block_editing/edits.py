@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.block_editing.distillation import Lessons, distil
 from shape_of_learning.block_editing.editable_blocks import EditableBlocks
+from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.fitting import FittedBlock
-from shape_of_learning.block_editing.settings import BlockEditing
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.sample_run import SampleRun

@@ -11,9 +11,10 @@ from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableB
 from shape_of_learning.embeddings.memory import available_memory
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
-
-# Rows that are mapped at a time.
-BLOCK_ROWS = 4096
+from shape_of_learning.estimators.block_norms import block_norm_ratio
+from shape_of_learning.estimators.fit_errors import fit_errors
+from shape_of_learning.estimators.linearity import map_of
+from shape_of_learning.estimators.pair import Pair
 
 
 @dataclass(frozen=True)
@@ -115,12 +116,6 @@ def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
     InputError
         If there are so few tokens that any data would fit.
     """
-    tokens, width = states[0].shape
-    if tokens - 1 <= width:
-        raise InputError(
-            f"{tokens} tokens of the training text are too few for a map of {width} coordinates, which "
-            f"fits any {width + 1} tokens; raise `block_editing.fitting_windows`"
-        )
     return [_fitted(x, y) for x, y in pairwise(states)]
 
 
@@ -129,27 +124,12 @@ def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         nothing = np.full(len(x), np.nan)
         return FittedBlock(nothing, nothing, nothing, np.nan, 0.0)
-    weight, bias = linear_map(x, y)
+    pair = Pair(x, y)
+    weight, bias, rank = map_of(pair)
+    if len(x) - 1 <= rank:
+        raise InputError(
+            f"{len(x)} tokens of the training text are too few to fit a map in {rank} directions, where any "
+            "data fit; raise `block_editing.fitting_windows`"
+        )
     seconds = time.perf_counter() - start
-    squares, mean, spread = np.empty(len(x)), y.mean(axis=0, dtype=np.float64), 0.0
-    for first in range(0, len(x), BLOCK_ROWS):
-        rows = slice(first, first + BLOCK_ROWS)
-        wanted = y[rows].astype(np.float64)
-        missed = x[rows].astype(np.float64) @ weight + bias - wanted
-        squares[rows] = np.einsum("ij,ij->i", missed, missed)
-        centred = wanted - mean
-        spread += float(np.einsum("ij,ij->", centred, centred))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.sqrt(squares / spread)
-    return FittedBlock(weight, bias, errors, block_norm_ratio(x, y), seconds)
-
-
-def linear_map(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    own, other = x.mean(axis=0, dtype=np.float64), y.mean(axis=0, dtype=np.float64)
-    weight = np.linalg.lstsq(x - own, y - other, rcond=1e-6)[0]
-    return weight, other - own @ weight
-
-
-def block_norm_ratio(x: np.ndarray, y: np.ndarray) -> float:
-    y = y.astype(np.float64)
-    return float(np.median(np.linalg.norm(y - x, axis=1) / np.linalg.norm(y, axis=1)))
+    return FittedBlock(weight, bias, fit_errors(pair), block_norm_ratio(x, y), seconds)

@@ -8,9 +8,9 @@ from typing import Any
 
 from shape_of_learning.block_editing.distillation import Lessons
 from shape_of_learning.block_editing.editable_blocks import EditableBlocks
+from shape_of_learning.block_editing.editing_settings import BlockEditing, check_blocks
 from shape_of_learning.block_editing.edits import Editor
 from shape_of_learning.block_editing.fitting import fitted_blocks, states_of_training_text
-from shape_of_learning.block_editing.settings import BlockEditing, check_blocks
 from shape_of_learning.checkpoints.checkpoint_record import read_record
 from shape_of_learning.corpus.windows import (
     held_out_part,

@@ -13,7 +13,7 @@ from shape_of_learning.figures.style import COLOURS, COLUMN_WIDTH, TEXT_WIDTH
 # Of the errors: from one quantile to another, with the opacity of the band between them.
 BANDS = {
     ("quantile_0.01", "quantile_0.99"): 0.15,
-    ("quantile_0.05", "quantile_0.95"): 0.25,
+    ("quantile_0.1", "quantile_0.9"): 0.25,
     ("quantile_0.25", "quantile_0.75"): 0.45,
 }
 MEDIAN = "quantile_0.5"
@@ -44,7 +44,7 @@ def draw_token_errors(inputs: FigureInputs) -> Drawing:
     grid[0, 0].set_ylabel("Error of a token")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
     words = (
-        "Line: median; bands: from the first to the third quartile, from 5 to 95 and from 1 to 99 % of the "
+        "Line: median; bands: from the first to the third quartile, from 10 to 90 and from 1 to 99 % of the "
         "tokens. Below: what the 1 % of tokens with the largest errors have of the sum of squares (dotted: "
         f"if all had the same error); {number_range(table['tokens'].min(), table['tokens'].max())} tokens."
     )

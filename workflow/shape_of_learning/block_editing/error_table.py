@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from shape_of_learning.block_editing.fitting import FittedBlock
+from shape_of_learning.estimators.fit_errors import QUANTILES, error_summary
 
-QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-WORST_SHARE = 0.01  # of the tokens
 FIT_ERROR_COLUMNS = (
     *("model", "revision", "layer", "depth", "tokens", "linearity", "share_of_worst_tokens"),
     *(f"quantile_{quantile:g}" for quantile in QUANTILES),
@@ -28,9 +25,5 @@ def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> 
 
 
 def _summary(block: FittedBlock) -> tuple:
-    errors = np.sort(block.errors)
-    squares = errors**2
-    worst = max(1, round(WORST_SHARE * len(errors)))
-    share = squares[-worst:].sum() / squares.sum() if squares.any() else np.nan
-    quantiles = np.quantile(errors, QUANTILES).tolist()
-    return len(errors), block.linearity, float(share), *quantiles
+    summary = error_summary(block.errors)
+    return len(block.errors), block.linearity, summary.worst_share, *summary.quantiles.tolist()
