@@ -6,6 +6,7 @@ module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -51,6 +52,37 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
         interval=interval,
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
+
+
+def _of_weights(function: str, label: str, axis: str, *, center: bool) -> Measure:
+    where = f"shape_of_learning.estimators.{function}"
+    return Measure(where, "weights", label, axis, fixed={"center": center})
+
+
+def _of_final_norm(function: str, label: str, axis: str) -> Measure:
+    where = f"shape_of_learning.estimators.final_norm:{function}"
+    return Measure(where, "weights", label, axis, matrix="final_norm")
+
+
+def _of_windows(which: str, label: str) -> Measure:
+    where = f"shape_of_learning.estimators.window_cosine:{which}_window_cosine"
+    return Measure(
+        where,
+        "labelled",
+        label,
+        "Mean cosine",
+        groups="windows",
+        leaving_out=f"{which}_leaving_out",
+    )
+
+
+def _with_before_norm(measures: dict[str, Measure]) -> dict[str, Measure]:
+    rows = {"last_layer": "before_final_norm"}
+    before = {
+        f"{name}_before_norm": replace(each, label=f"{each.label}, before the norm", rows=rows)
+        for name, each in measures.items()
+    }
+    return measures | before
 
 
 MEASURES: dict[str, Measure] = {
@@ -101,6 +133,34 @@ MEASURES: dict[str, Measure] = {
         )
         for n1 in (1, 2, 4, 8, 16, 32, 64)
     },
+    # Of the matrices of a model itself.
+    "log_partition_isotropy": _of_weights(
+        "log_partition_isotropy:log_partition_isotropy", "Partition isotropy", "ln I", center=False
+    ),
+    "log_partition_isotropy_centered": _of_weights(
+        "log_partition_isotropy:log_partition_isotropy",
+        "Partition isotropy, centred",
+        "ln I",
+        center=True,
+    ),
+    "gain_length": _of_final_norm("gain_length", "Length of the gain", "|g|"),
+    "bias_length": _of_final_norm("bias_length", "Length of the bias", "|b|"),
+    "bias_to_gain": _of_final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
+    # Of hidden states: the same, and mean cosines; of the last layer after the final norm and before it.
+    **_with_before_norm(
+        {
+            "inter_window_cosine": _of_windows("inter", "Inter-window cosine"),
+            "intra_window_cosine": _of_windows("intra", "Intra-window cosine"),
+            "context_partition_isotropy": Measure(
+                "shape_of_learning.estimators.log_partition_isotropy:log_partition_isotropy",
+                "vectors",
+                "Partition isotropy",
+                "ln I",
+                fixed={"center": False},
+                depends_on_n=True,
+            ),
+        }
+    ),
 }
 
 
