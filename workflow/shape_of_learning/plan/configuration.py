@@ -125,7 +125,9 @@ def read_configuration(
     return Configuration(
         models=models,
         estimators=estimators,
-        measures=chosen_measures(measurement, dict.fromkeys(asked)),
+        measures=chosen_measures(
+            measurement, dict.fromkeys(asked), settings["forward"]["last_layer"]
+        ),
         figures=figures,
         tables=tables,
         notices=tuple(notices),
