@@ -21,7 +21,7 @@ from shape_of_learning.figures.output import paper_function
 from shape_of_learning.figures.style import theme
 
 STEPS = [0, 10, 100, 1000]
-RAW, CENTERED = "log_partition_isotropy", "log_partition_isotropy_centered"
+RAW, CENTERED = "matrix_partition_isotropy", "matrix_partition_isotropy_centered"
 NORM = ("bias_length", "bias_to_gain")
 MEASURES = {
     name: DrawnMeasure(name, label, axis, False, parameters=parameters)

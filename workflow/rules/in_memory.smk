@@ -47,10 +47,7 @@ rule measure_checkpoint:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
-        science=[
-            science("measure_checkpoint"),
-            *map(science_of, [*CHOSEN_MEASURES, *WEIGHT_MEASURES]),
-        ],
+        science=[science("measure_checkpoint"), *map(science_of, CHOSEN_MEASURES), *WEIGHT_SCIENCE],
         measurement=measurement_at_once,
         weights_beside=weights_beside,
     message:

@@ -29,7 +29,7 @@ rule measure_weights:
         weights=weights,
         precision=forward_precision,
         forward=science("dump_embeddings", "embeddings.model_weights"),
-        science=[science("measure_weights"), *map(science_of, WEIGHT_MEASURES)],
+        science=[science("measure_weights"), *WEIGHT_SCIENCE],
         measurement=weight_measurement,
     shell:
         'python "$SCRIPTS/measure_weights.py" --weights {input.embeddings:q}/weights.h5'

@@ -96,6 +96,7 @@ def main(
     """Write two tables per measure, into the files of its name, the loss and the tensors' digests."""
     windows = draw_windows(text, protocol)
     tensors, receipt = loaded.pop("tensors"), loaded.pop("receipt", None)
+    of_weights = loaded.pop("weights", [])
     digests = checked_tensors(loaded["checkpoint"], receipt, loaded.get("threads", 1))
     sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
     parts = [
@@ -115,8 +116,8 @@ def main(
     ]
     states = HiddenStatesInMemory(sample)
     cross_entropy = sample.into(states)
-    if asked := loaded.pop("weights"):
-        measure_weights(sample, *asked)
+    if of_weights:
+        measure_weights(sample, *of_weights)
     del sample  # which leaves the memory of its weights to the measuring
 
     def measure(layer: int, *rows: "np.ndarray | torch.Tensor") -> dict[str, Measured]:

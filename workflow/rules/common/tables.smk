@@ -21,10 +21,9 @@ def checkpoint_measurements(wildcards):
     folders = [
         f"{wildcards.model}/{checkpoint.name}" for checkpoint in selected_checkpoints(wildcards)
     ]
-    beside = CHOSEN_MEASURES
+    beside, of_weights = CHOSEN_MEASURES, WEIGHTS_BESIDE
     if setting("embeddings", "dump"):
-        beside = PAIRS if wildcards.estimator in PAIRS else []
-    of_weights = {} if setting("embeddings", "dump") else WEIGHTS_BESIDE
+        beside, of_weights = PAIRS if wildcards.estimator in PAIRS else [], {}
     return [
         *(f"<results>/measurements/{each}/{wildcards.estimator}.csv" for each in folders),
         *(f"<results>/left_out/{each}/{wildcards.estimator}.csv" for each in folders),

@@ -7,6 +7,7 @@ WEIGHT_TABLES = {
     "weight_points": "weight_points",
 }
 WEIGHT_MEASURES = sorted(n for n, m in CONFIGURATION.measures.items() if m.of == "weights")
+WEIGHT_SCIENCE = [science_of_measure(CONFIGURATION.measures[name]) for name in WEIGHT_MEASURES]
 
 
 @cache

@@ -139,8 +139,8 @@ def dump_embeddings(
     sample : SampleRun
         Both.
     destination : Path
-        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, ``weights.h5`` and the digest of
-        each; with ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5`` and ``weights.h5``, and the
+        digest of each; with ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
     attributes : mapping
         Where the data come from, stored in every file beside the `loss`.
 
@@ -168,7 +168,7 @@ def dump_embeddings(
             cross_entropy = sample.into(writer)
         finally:
             writer.close()
-        for file in state_files(folder, len(sample.widths), before_final_norm=both):
+        states = state_files(folder, len(sample.widths), before_final_norm=both)
+        for file in (*states, weights_file(folder)):
             add_digest(file, destination / file.name)
-        add_digest(weights_file(folder), weights_file(destination))
     return cross_entropy

@@ -6,6 +6,7 @@ module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -51,6 +52,11 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
         interval=interval,
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
+
+
+def _of_final_norm(function: str, label: str, axis: str) -> Measure:
+    where = f"shape_of_learning.estimators.final_norm:{function}"
+    return Measure(where, "weights", label, axis, matrix="final_norm")
 
 
 def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
@@ -222,6 +228,28 @@ MEASURES: dict[str, Measure] = {
             ("linearity_increment", "Linearity of the increment"),
         )
     },
+}
+# Of the matrices of a model itself; the function is that of hidden states.
+MEASURES |= {
+    f"matrix_partition_isotropy{variant}": replace(
+        MEASURES[f"log_partition_isotropy{variant}"], of="weights", interval=True
+    )
+    for variant in ("", "_centered")
+}
+MEASURES |= {
+    "gain_length": _of_final_norm("gain_length", "Length of the gain", "|g|"),
+    "bias_length": _of_final_norm("bias_length", "Length of the bias", "|b|"),
+    "bias_to_gain": _of_final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
+}
+# The same with the last layer before the final norm.
+MEASURES |= {
+    f"{name}_before_norm": replace(
+        MEASURES[name],
+        label=f"{MEASURES[name].label}, before the final norm",
+        description="",
+        rows={"last_layer": "before_final_norm"},
+    )
+    for name in ("intra_window_cosine", "inter_window_cosine", "log_partition_isotropy")
 }
 
 

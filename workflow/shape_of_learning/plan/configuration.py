@@ -109,6 +109,11 @@ def read_configuration(
     notices: list[str] = []
     closed: list[str] = []
     for model in list(models.values()):
+        if model.needs_code:
+            reason = "its architecture is code from the Hub, which is never run"
+            notices.append(f"model `{model.name}` is left out: {reason}")
+            del models[model.name]
+            continue
         needed = [model, *origins_of([model]).values()]
         shut = [m for m in needed if m.gated and (not has_hub_token or is_closed(m))]
         if shut:
@@ -124,8 +129,7 @@ def read_configuration(
             del models[model.name]
     if not models:
         raise InputError(
-            "configuration key `models` names only gated models that the Hub does not show; accept their "
-            "licences there and set HF_TOKEN to a token of that account"
+            f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
     figures = models_of_figures(settings["figures"], drawn, models, notices)
     tables = models_of_tables(settings["figures"], written, models, notices)

@@ -35,6 +35,9 @@ class Model:
         they are not.
     note : str
         A sentence for the captions of figures by training step; may be empty.
+    gated, needs_code : bool
+        Whether the Hub asks for a licence to be accepted; whether its architecture is code from the Hub,
+        which is never run.
     precision : str or None
         Overrides ``forward.precision``.
     table_1 : mapping or None
@@ -49,6 +52,7 @@ class Model:
     note: str = ""
     tokenizer: str = ""
     gated: bool = False
+    needs_code: bool = False
     precision: str | None = None
     table_1: Mapping[str, Any] | None = None
 
@@ -186,6 +190,7 @@ def _model(name: str, entry: dict[str, Any], where: str, models: Lookup) -> Mode
         note=entry.get("training", {}).get("note", source.note),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
+        needs_code=entry.get("needs_code", False),
         precision=entry.get("precision"),
         table_1=entry.get("table_1", source.table_1),
     )
