@@ -19,12 +19,16 @@ _HOME = {
     "anisotropy": "estimators.anisotropy",
     "average_cosine": "estimators.average_cosine",
     "distinct_rows": "estimators.arrays",
+    "effective_rank": "estimators.effective_rank",
     "gride": "estimators.gride",
+    "isoscore": "estimators.isoscore",
+    "log_partition_isotropy": "estimators.log_partition_isotropy",
     "mada": "estimators.mada",
     "mle": "estimators.mle",
     "mom": "estimators.mom",
     "nearest_distances": "estimators.neighbours",
     "nearest_neighbours": "estimators.neighbours",
+    "participation_ratio": "estimators.participation_ratio",
     "two_nn": "estimators.two_nn",
 }
 __all__ = list(_HOME)
