@@ -12,23 +12,15 @@ STEPS: measure_on_task, one job per model.
 from shape_of_learning.tasks.task_tables import TABLES as TABLES_ON_TASKS
 
 
-def task_of(name):
-    """The task that a model is fine-tuned on."""
-    source = MODELS[name].source
-    if source.key != "finetuning":
+def task_measured_on(wildcards):
+    """The task that a model is fine-tuned on: its table, and what describes that."""
+    source = MODELS[wildcards.model].source
+    if not isinstance(source, FinetuningSource):
         fail(
-            f"model `{name}` has no `finetuning` in its entry, so there is no task to measure it on; name other "
-            "models in the keys `figures.finetuning_...`"
+            f"model `{wildcards.model}` has no `finetuning` in its entry, so there is no task to measure it on; "
+            "name other models in the keys `figures.finetuning_...`"
         )
-    return source.recipe["task"]
-
-
-def measured_task(wildcards):
-    return f"<results>/tasks/{task_of(wildcards.model)}.csv"
-
-
-def described_task(wildcards):
-    return f"<results>/tasks/{task_of(wildcards.model)}.json"
+    return [f"<results>/tasks/{source.recipe['task']}.{suffix}" for suffix in ("csv", "json")]
 
 
 def fine_tuned_inputs(wildcards):
@@ -62,8 +54,7 @@ def protocol_of_texts(wildcards):
 rule measure_on_task:
     """Measure all checkpoints of a fine-tuning on the texts of its task, each loaded once."""
     input:
-        task=measured_task,
-        description=described_task,
+        task=task_measured_on,
         checkpoints=fine_tuned_inputs,
     output:
         expand("<results>/tables/{table}/{{model}}.csv", table=TABLES_ON_TASKS),
@@ -91,5 +82,5 @@ rule measure_on_task:
     shell:
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
         'python "$SCRIPTS/measure_on_task.py" --model {wildcards.model:q} --checkpoints {params.checkpoints:q}'
-        " --task {input.task:q} --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
+        " --task {input.task[0]:q} --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
         " --output {output:q} --log {log:q}"
