@@ -15,6 +15,7 @@ rule draw_figure:
         estimates=figure_tables,
         changes=figure_changes,
         verdicts=figure_verdicts,
+        reads=figure_reads,
     output:
         pdf="<results>/figures/{figure}.pdf",
         png=report(
@@ -43,12 +44,13 @@ rule draw_figure:
         function=figure_function,
         figure=figure_inputs,
         caption=figure_caption,
+        reads=figure_reads_named,
     message:
         "Drawing {output.pdf}"
     shell:
         'python "$SCRIPTS/draw_figure.py" --function {params.function:q} --figure {params.figure:q}'
         " --caption={params.caption:q} --estimates {input.estimates:q} --changes {input.changes:q}"
-        " --verdicts {input.verdicts:q} --output {output.pdf:q} {output.png:q} {output.csv:q} --log {log:q}"
+        " --verdicts {input.verdicts:q} --tables {params.reads:q} --output {output.pdf:q} {output.png:q} {output.csv:q} --log {log:q}"
 
 
 rule write_table:

@@ -7,7 +7,13 @@ from pathlib import Path
 from shape_of_learning.figures.inputs import figure_inputs
 from shape_of_learning.figures.output import paper_function, save
 from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
+from shape_of_learning.figures.table_reader import (
+    CHANGES,
+    ESTIMATES,
+    VERDICTS,
+    read_further_tables,
+    read_table,
+)
 from shape_of_learning.script_arguments.running import run
 
 logger = logging.getLogger("shape_of_learning")
@@ -20,6 +26,7 @@ def main(
     estimates: list[Path],
     changes: list[Path],
     verdicts: list[Path],
+    tables: list[tuple[str, Path]],
     output: list[Path],
 ) -> None:
     """Read the tables, draw and save."""
@@ -29,11 +36,17 @@ def main(
         estimates=read_table(estimates, ESTIMATES) if estimates else None,
         changes=read_table(changes, CHANGES) if changes else None,
         verdicts=read_table(verdicts, VERDICTS) if verdicts else None,
+        tables=read_further_tables(tables),
     )
     with theme():
         drawing = paper_function(function)(inputs, **options)
         save(drawing, *output)
     logger.info("%s", drawing.caption)
+
+
+def _named(argument: str) -> tuple[str, Path]:
+    name, _, path = argument.partition("=")
+    return name, Path(path)
 
 
 if __name__ == "__main__":
@@ -43,6 +56,7 @@ if __name__ == "__main__":
     parser.add_argument("--caption", required=True, help="what is known before the tables are read")
     for tables in ("estimates", "changes", "verdicts"):
         parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
+    parser.add_argument("--tables", type=_named, nargs="*", default=[], metavar="NAME=CSV")
     parser.add_argument(
         "--output", type=Path, nargs=3, required=True, metavar=("PDF", "PNG", "CSV")
     )

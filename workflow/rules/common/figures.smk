@@ -4,6 +4,7 @@ from shape_of_learning.plan.papers import figures_of, tables_of
 
 FIGURES = figures_of(PAPERS)
 TABLES = tables_of(PAPERS)
+PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 
 
@@ -22,13 +23,18 @@ def checkpoints_of_figure(figure):
     return "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
 
 
+def estimated(figure):
+    """The estimators of a figure that tables of estimates hold."""
+    return [name for name in figure.estimators if name in MEASURES]
+
+
 def figure_tables(wildcards, table="estimates"):
     """The tables of estimates, or of another kind, that a figure reads."""
     figure, models = drawn_by(wildcards)
     return expand(
         f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
         model=models,
-        estimator=figure.estimators,
+        estimator=estimated(figure),
     )
 
 
@@ -43,6 +49,18 @@ def figure_verdicts(wildcards):
     figure, models = drawn_by(wildcards)
     named = models if figure.needs_training_steps else ()
     return expand("<results>/tables/verdicts/{model}.csv", model=named)
+
+
+def figure_reads(wildcards):
+    """The tables that a figure reads besides, one of each kind and model."""
+    figure, models = drawn_by(wildcards)
+    return expand("<results>/tables/{read}/{model}.csv", read=figure.reads, model=models)
+
+
+def figure_reads_named(wildcards, input):
+    """The same, each with the name by which the figure's function knows its kind."""
+    kinds = [kind for kind in drawn_by(wildcards)[0].reads for _ in drawn_by(wildcards)[1]]
+    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
 
 
 def figure_science(wildcards):
@@ -91,7 +109,8 @@ def figure_caption(wildcards):
 
 def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
-    norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
+    last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
+    norm = last_layer.replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
         f"characters of {setting('corpus', 'source')}.",
@@ -157,7 +176,13 @@ def files_of_target(target):
 
     def files(wildcards):
         if target not in CONFIGURATION.figures and target not in CONFIGURATION.tables:
-            reason = next(n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
+            known = (n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
+            reason = next(known, None)
+            if reason is None:
+                fail(
+                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which key `papers` of the "
+                    "configuration does not choose; add it there"
+                )
             fail(f"{reason}; correct key `models` or `figures.{target}`")
         return target_files(target)
 

@@ -12,6 +12,7 @@ from shape_of_learning.plan.model_list import Entries, Model, read_entries, read
 from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,
+    chosen_papers,
     models_of_figures,
     models_of_tables,
 )
@@ -67,7 +68,7 @@ def read_configuration(
     *model_folders : Path
         Folders of the model list. Of two entries of one name that of the later folder is taken.
     papers : sequence of Paper
-        Their figures and tables are keys of ``figures``.
+        All that there are: their figures and tables are keys of ``figures``.
     has_hub_token : bool
         Whether gated repositories can be asked for at all.
     is_closed : callable
@@ -93,6 +94,8 @@ def read_configuration(
     drawn, written = figures_of(papers), tables_of(papers)
     check_estimators(drawn, measure_names())
     check_targets(settings["figures"], (*drawn, *written), entries)
+    chosen = chosen_papers(settings["papers"], settings["figures"], papers)
+    drawn, written = figures_of(chosen), tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     notices, closed = [], []
@@ -119,7 +122,9 @@ def read_configuration(
     return Configuration(
         models=models,
         estimators=estimators,
-        measures=chosen_measures(measurement, dict.fromkeys(asked)),
+        measures=chosen_measures(
+            measurement, dict.fromkeys(asked), settings["forward"]["last_layer"]
+        ),
         figures=figures,
         tables=tables,
         notices=tuple(notices),

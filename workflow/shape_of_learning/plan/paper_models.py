@@ -5,7 +5,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.model_list import Entries, Model
-from shape_of_learning.plan.papers import FigureSpecification, TableSpecification
+from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.schema import unknown_name
 
 SETTINGS = ("average_over",)  # keys of `figures` that are no targets
@@ -27,6 +27,33 @@ def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: 
         for name in listed if isinstance(listed, list) else ():
             if name not in entries:
                 raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
+
+
+def chosen_papers(
+    names: Sequence[str] | None, wanted: Mapping[str, Any], papers: Sequence[Paper]
+) -> list[Paper]:
+    """Choose the papers whose figures and tables a run has.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Key ``papers`` of the configuration; None for those of which `wanted` names a target.
+    wanted : mapping
+        Section ``figures`` of the configuration.
+    papers : sequence of Paper
+
+    Raises
+    ------
+    InputError
+        If there is no paper of a name.
+    """
+    if names is None:
+        return [each for each in papers if {*each.figures, *each.tables} & wanted.keys()]
+    known = {paper.name: paper for paper in papers}
+    for name in names:
+        if name not in known:
+            raise unknown_name(name, known, "paper", "configuration key `papers`")
+    return [known[name] for name in names]
 
 
 def check_estimators(figures: Mapping[str, FigureSpecification], known: Collection[str]) -> None:

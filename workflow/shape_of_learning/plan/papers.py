@@ -38,6 +38,8 @@ class FigureSpecification:
         Further ones, by the keys of ``figures`` in the configuration that hold them.
     caption : str
         May hold ``{measures}`` and ``{models}``, which stand for their labels.
+    reads : tuple of str
+        Tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model.
     """
 
     folder: Path
@@ -48,6 +50,7 @@ class FigureSpecification:
     options: Mapping[str, Any]
     settings: tuple[str, ...]
     caption: str
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ def _read_paper(file: Path) -> Paper:
             options=entry.get("options", {}),
             settings=tuple(entry.get("settings", ())),
             caption=entry["caption"],
+            reads=tuple(entry.get("reads", ())),
         )
         _check_function(figure.draw, (*figure.options, *figure.settings), functions, where)
         _check_caption(figure.caption, where)
