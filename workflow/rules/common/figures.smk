@@ -23,13 +23,18 @@ def checkpoints_of_figure(figure):
     return "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
 
 
+def estimated(figure):
+    """The estimators of a figure that tables of estimates hold."""
+    return [name for name in figure.estimators if name in MEASURES]
+
+
 def figure_tables(wildcards, table="estimates"):
     """The tables of estimates, or of another kind, that a figure reads."""
     figure, models = drawn_by(wildcards)
     return expand(
         f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
         model=models,
-        estimator=figure.estimators,
+        estimator=estimated(figure),
     )
 
 
@@ -79,7 +84,12 @@ def figure_inputs(wildcards):
                 {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
                 for m in (MODELS[name] for name in models)
             ],
-            "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+            "measures": [
+                # Other batches are as large as the sample makes them; the caption says how large.
+                {key: getattr(measure, key) for key in keys}
+                | {"depends_on_n": measure.depends_on_n and measure.of == "neighbours"}
+                for measure in measures
+            ],
             "options": {**figure.options, **settings},
         }
     )
@@ -104,7 +114,8 @@ def figure_caption(wildcards):
 
 def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
-    norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
+    last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
+    norm = last_layer.replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
         f"characters of {setting('corpus', 'source')}.",

@@ -3,6 +3,9 @@
 `anisotropy`, `average_cosine`, `spectrum`
     Measures of a cloud of vectors, one formula in each file. `leading_without_parts` finds anisotropies
     without some of the vectors.
+`linearity`, `block_norms`, `fit_errors`
+    Measures of a `pair` of clouds, before and after a block. `moments` are sums over its vectors,
+    `least_squares` follows from these, `fits_without_parts` leaves out some of the vectors.
 `two_nn`, `two_nn_authors`, `gride`, `mada`, `mom`, `mle`
     Intrinsic dimension from distances to nearest neighbours, one estimator in each file;
     `neighbour_radii` is what they share.
