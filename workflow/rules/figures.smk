@@ -54,7 +54,9 @@ rule draw_figure:
 
 
 rule write_table:
-    """Write one table on the models, from their entries."""
+    """Write one table on the models, from their entries or from tables of measured numbers."""
+    input:
+        reads=table_reads,
     output:
         csv=report(
             "<results>/tables/{table}.csv",
@@ -77,11 +79,12 @@ rule write_table:
         function=table_function,
         entries=table_entries,
         caption=table_caption,
+        reads=table_reads_named,
     message:
         "Writing {output.markdown}"
     shell:
         'python "$SCRIPTS/write_table.py" --function {params.function:q} --entries {params.entries:q}'
-        " --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
+        " --tables {params.reads:q} --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
 
 
 for target in (*FIGURES, *TABLES):

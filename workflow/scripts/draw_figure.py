@@ -11,6 +11,7 @@ from shape_of_learning.figures.table_reader import (
     CHANGES,
     ESTIMATES,
     VERDICTS,
+    named_path,
     read_further_tables,
     read_table,
 )
@@ -44,11 +45,6 @@ def main(
     logger.info("%s", drawing.caption)
 
 
-def _named(argument: str) -> tuple[str, Path]:
-    name, _, path = argument.partition("=")
-    return name, Path(path)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--function", required=True, metavar="PAPER:NAME")
@@ -56,7 +52,7 @@ if __name__ == "__main__":
     parser.add_argument("--caption", required=True, help="what is known before the tables are read")
     for tables in ("estimates", "changes", "verdicts"):
         parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
-    parser.add_argument("--tables", type=_named, nargs="*", default=[], metavar="NAME=CSV")
+    parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
     parser.add_argument(
         "--output", type=Path, nargs=3, required=True, metavar=("PDF", "PNG", "CSV")
     )

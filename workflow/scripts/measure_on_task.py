@@ -19,8 +19,6 @@ from shape_of_learning.script_arguments.settings import plumbing_settings
 from shape_of_learning.storage.csv_table import write_table
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, read_task
 from shape_of_learning.tasks.measured import (
-    CHECKPOINT,
-    TABLES,
     Row,
     SplitVectors,
     layer_rows,
@@ -28,6 +26,7 @@ from shape_of_learning.tasks.measured import (
     spectrum_rows,
     structure_rows,
 )
+from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -59,7 +58,7 @@ def main(
     threads: int,
     output: list[Path],
 ) -> None:
-    """Write the tables of :data:`~shape_of_learning.tasks.measured.TABLES`, by their folders' names."""
+    """Write the tables of :data:`~shape_of_learning.tasks.task_tables.TABLES`, by their folders' names."""
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TABLES}
     for checkpoint in checkpoints:

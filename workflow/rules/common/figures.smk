@@ -114,6 +114,8 @@ def figure_caption(wildcards):
 
 def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
+    if figure.reads and not figure.estimators:
+        return ""  # of whatever samples its tables are
     last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
     sentences = [
@@ -160,8 +162,23 @@ def table_entries(wildcards):
     for name in CONFIGURATION.tables[wildcards.table]:
         model = MODELS[name]
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
-        entries.append({"model": model.label, **shape, **model.table_1})
+        named = {"name": name, "family": model.family} if TABLES[wildcards.table].reads else {}
+        entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
     return json.dumps(entries)
+
+
+def table_reads(wildcards):
+    """The tables of measured numbers that a table is made of, one of each kind and model."""
+    models = CONFIGURATION.tables[wildcards.table]
+    reads = TABLES[wildcards.table].reads
+    return expand("<results>/tables/{read}/{model}.csv", read=reads, model=models)
+
+
+def table_reads_named(wildcards, input):
+    """The same, each with the name of its kind."""
+    models = CONFIGURATION.tables[wildcards.table]
+    kinds = [kind for kind in TABLES[wildcards.table].reads for _ in models]
+    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
 
 
 def table_caption(wildcards):

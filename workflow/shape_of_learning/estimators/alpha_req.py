@@ -9,7 +9,7 @@ from shape_of_learning.estimators.arrays import as_count
 from shape_of_learning.estimators.eigenvalues import as_eigenvalues
 
 
-def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 50) -> float:
+def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 40) -> float:
     r"""Exponent of a power law through a range of the eigenvalues.
 
     :math:`\lambda_i \propto i^{-\alpha}` for i from `first` to `last`: the least squares line of

@@ -1,7 +1,7 @@
-"""Lengths of the parameters of a model's final normalisation."""
+"""Lengths of the parameters of a model's final normalisation, and their ratio."""
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,16 +9,8 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators.arrays import as_matrix
 
 
-class FinalNorm(NamedTuple):
-    """Euclidean lengths of gain g and bias b, and |b| / |g|; NaN where there is none."""
-
-    gain: float
-    bias: float
-    ratio: float
-
-
-def final_norm(gain: ArrayLike, bias: ArrayLike | None = None) -> FinalNorm:
-    r"""Lengths of gain and bias of :math:`y = g \odot \hat x + b`, and their ratio.
+def gain_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
+    r"""Euclidean length of the gain g of a normalisation :math:`y = g \odot \hat x + b`.
 
     Parameters
     ----------
@@ -27,15 +19,10 @@ def final_norm(gain: ArrayLike, bias: ArrayLike | None = None) -> FinalNorm:
     bias : array_like or torch.Tensor, shape (d,), optional
         What is added; a normalisation by the root mean square has none.
 
-    Returns
-    -------
-    FinalNorm
-        `bias` and `ratio` are NaN without a bias, `ratio` also where the gain is zero.
-
     Raises
     ------
     ValueError
-        If one is not one-dimensional, their lengths differ, or one holds NaN or infinity.
+        If one is not one-dimensional, their shapes differ, or one holds NaN or infinity.
 
     References
     ----------
@@ -43,25 +30,43 @@ def final_norm(gain: ArrayLike, bias: ArrayLike | None = None) -> FinalNorm:
 
     Examples
     --------
-    >>> final_norm([3, 4], [0, 1])
-    FinalNorm(gain=5.0, bias=1.0, ratio=0.2)
+    >>> gain_length([3, 4])
+    5.0
     """
+    return _lengths(gain, bias)[0]
+
+
+def bias_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
+    """Euclidean length of the bias; NaN without one. Otherwise as :func:`gain_length`."""
+    return _lengths(gain, bias)[1]
+
+
+def bias_gain_ratio(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
+    r"""Length of the bias over that of the gain, :math:`\|b\| / \|g\|`.
+
+    NaN without a bias, or with a gain of zeros. Otherwise as :func:`gain_length`.
+
+    Examples
+    --------
+    >>> bias_gain_ratio([3, 4], [0, 1])
+    0.2
+    """
+    gain_is, bias_is = _lengths(gain, bias)
+    return bias_is / gain_is if gain_is else math.nan
+
+
+def _lengths(gain: ArrayLike, bias: ArrayLike | None) -> tuple[float, float]:
     g = _as_vector(gain, "gain")
     if bias is None:
-        return FinalNorm(_length(g), math.nan, math.nan)
+        return float(np.linalg.norm(g)), math.nan
     b = _as_vector(bias, "bias")
-    if len(b) != len(g):
+    if b.shape != g.shape:
         raise ValueError(f"gain has {len(g)} numbers, but bias has {len(b)}")
-    length = _length(g)
-    return FinalNorm(length, _length(b), _length(b) / length if length else math.nan)
+    return float(np.linalg.norm(g)), float(np.linalg.norm(b))
 
 
 def _as_vector(values: ArrayLike, name: str) -> np.ndarray:
-    found = values if hasattr(values, "shape") else np.asarray(values)
+    found: Any = values if hasattr(values, "shape") else np.asarray(values)
     if len(found.shape) != 1:
         raise ValueError(f"{name} must have one dimension, but its shape is {tuple(found.shape)}")
-    return as_matrix(found[None, :], name)[0]
-
-
-def _length(values: np.ndarray) -> float:
-    return float(np.linalg.norm(values))
+    return as_matrix(found[None], name)[0]

@@ -14,8 +14,8 @@ def isoscore(X: ArrayLike) -> float:
 
     .. math:: \mathrm{IsoScore} = \frac{\mathrm{PR} - 1}{d - 1}
 
-    with :func:`~shape_of_learning.participation_ratio`. 1 where all directions have the same variance, 0 where
-    one has all.
+    with :func:`~shape_of_learning.participation_ratio`. 1 where all directions have the same variance, 0
+    where one has all.
 
     Parameters
     ----------

@@ -65,17 +65,16 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     """
     if signs not in SIGNS:
         raise ValueError(f"signs must be one of {', '.join(SIGNS)}, not {signs!r}")
-    if not hasattr(X, "shape"):
-        X = as_matrix(X)
-    mean = _mean(X)
-    blocks = _Blocks(X, mean if center else None)
+    rows: Any = X if hasattr(X, "shape") else as_matrix(X)
+    mean = _mean(rows)
+    blocks = _Blocks(rows, mean if center else None)
     eigenvalues, directions = _eigenvectors(blocks)
     forward, backward = _log_sums(blocks, directions)
     if signs == "both":
         forward = np.concatenate([forward, backward])
     else:
         projections = as_numpy(mean @ directions) * (not center)
-        usual = np.sqrt(np.maximum(eigenvalues, 0) / len(X))
+        usual = np.sqrt(np.maximum(eigenvalues, 0) / len(rows))
         undecided = abs(projections) <= NO_PROJECTION * usual
         larger = np.maximum(forward, backward)
         forward = np.where(undecided, larger, np.where(projections > 0, forward, backward))

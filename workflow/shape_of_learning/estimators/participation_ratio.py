@@ -87,21 +87,21 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
               \tfrac14 \left[ (x_i - x_j) \cdot (x_k - x_l) \right]^2,
 
     in which no vector meets itself: one huge vector alone, which lowers the participation ratio to 1, counts
-    for little. Their expectations, for independent rows of any distribution with
-    fourth moments, are :math:`(\operatorname{tr} \Sigma)^2` and :math:`\operatorname{tr} \Sigma^2` of its covariance. The ratio of
-    the two still has a bias of the order 1/n of its variance.
+    for little. For independent rows of any distribution with fourth moments and the covariance
+    :math:`\Sigma`, their expectations are :math:`(\operatorname{tr} \Sigma)^2` and
+    :math:`\operatorname{tr} \Sigma^2`. The ratio of the two still has a bias, of the order of its variance.
 
     References
     ----------
-    Chun et al., Estimating dimensionality of neural representations from finite samples, arXiv
-    2509.26560 (2025); without its correction for a sample of coordinates, all of which are here. Himeno and
-    Yamada, Estimations for some functions of covariance matrix in high dimension under non-normality,
-    Journal of Multivariate Analysis 130 (2014) (the two closed forms).
+    Chun, Canatar, Chung and Lee, Estimating dimensionality of neural representations from finite samples,
+    arXiv 2509.26560 (2025): its estimator for a sample of rows, since all coordinates are here. Himeno and
+    Yamada, Estimations for some functions of covariance matrix in high dimension under non-normality, Journal
+    of Multivariate Analysis 130 (2014): the two closed forms.
 
     Examples
     --------
     >>> round(participation_ratio_corrected([[2, 0], [-2, 0], [0, 1], [0, -1]]), 4)
-    1.8571
+    2.28
     """
     return corrected_leaving_out(X, [])[0]
 
@@ -182,72 +182,107 @@ def of_moments(
     if n < 2:
         raise ValueError(f"X has {n} row, but variance takes at least 2")
     rows = centred(X)
-    xp = namespace(rows)
-    # A column for all rows, and one for those that are left without each part.
-    left = np.ones((n, 1 + len(parts)))
-    for number, part in enumerate(parts, 1):
-        left[part, number] = 0
-    there = xp.asarray(left, device=rows.device)
-    counts = left.sum(axis=0)
-    norms = xp.einsum("ij,ij->i", rows, rows)
-    means = (rows.T @ there) / xp.asarray(np.maximum(counts, 1), device=rows.device)
-    along = rows @ means
-    deviations = (norms[:, None] - 2 * along + (means**2).sum(axis=0)) * there
-    squares = as_numpy(deviations.sum(axis=0))
-    fourth = as_numpy((deviations**2).sum(axis=0))
-    if 2 * d <= n or (not parts and d <= n):
-        scatter, lost = _by_columns(rows, parts, means, counts)
+    norms = as_numpy(namespace(rows).einsum("ij,ij->i", rows, rows))
+    without: list[Moments | None] = []
+    if d <= n:
+        gram = rows.T @ rows
+        scatter = _square_sum(gram)
+        if 2 * d <= n:
+            without = _by_columns(rows, norms, parts, gram)
+        elif parts:
+            without = _by_rows(rows, norms, parts)[1]
     else:
-        total = as_numpy(((along * there) ** 2).sum(axis=0))
-        lengths = as_numpy((means**2).sum(axis=0))
-        products = _by_rows(rows, parts)
-        scatter = products - 2 * counts * total + (counts * lengths) ** 2
-        lost = scatter <= LOST_DIGITS * products
-    lost |= squares <= LOST_DIGITS * (as_numpy(norms) @ left)
-    table = np.stack([counts, squares, scatter, fourth], axis=1).tolist()
-    values = [function(Moments(*each)) for each in table]
-    for number in np.flatnonzero(lost[1:]).tolist():
-        some = np.delete(np.arange(n), parts[number])
-        values[1 + number] = of_moments(function, X[some], [])[0] if len(some) > 1 else math.nan
-    return values[0], np.array(values[1:])
+        scatter, without = _by_rows(rows, norms, parts)
+    value = function(Moments(n, float(norms.sum()), scatter, float((norms**2).sum())))
+    values = [math.nan if found is None else function(found) for found in without]
+    for number in (number for number, found in enumerate(without) if found is None):
+        left = np.delete(np.arange(n), parts[number])
+        if len(left) > 1:
+            values[number] = of_moments(function, X[left], [])[0]
+    return value, np.array(values)
+
+
+class _Left(NamedTuple):
+    """Rows that are left without a part.
+
+    Attributes
+    ----------
+    moments : Moments
+        `scatter` is none yet.
+    mean : ndarray or torch.Tensor, shape (d,)
+    along : ndarray, shape (left,)
+        Of each row, the inner product with the mean.
+    """
+
+    moments: Moments
+    mean: Any
+    along: np.ndarray
+
+
+def _left(X: Any, norms: np.ndarray, part: np.ndarray) -> _Left | None:
+    """Find them; None where too few are left or the digits of their variance are lost."""
+    kept = np.ones(len(X), bool)
+    kept[part] = False
+    n = int(kept.sum())
+    if n < 2:
+        return None
+    # All rows together have the sum zero.
+    mean = -X[part].sum(axis=0) / n
+    along = as_numpy(X @ mean)[kept]
+    deviations = norms[kept] - 2 * along + float(mean @ mean)
+    squares = float(deviations.sum())
+    if squares <= LOST_DIGITS * float(norms[kept].sum()):
+        return None
+    return _Left(Moments(n, squares, math.nan, float((deviations**2).sum())), mean, along)
 
 
 def _by_columns(
-    X: Any, parts: Sequence[np.ndarray], means: Any, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of squares of scatter matrices, from (d, d) matrices; and where digits were lost."""
+    X: Any, norms: np.ndarray, parts: Sequence[np.ndarray], whole: Any
+) -> list[Moments | None]:
+    """Moments without each part, by scatter matrices (d, d), of which `whole` is that of all rows."""
     xp = namespace(X)
-    whole = X.T @ X
-    found = [_square_sum(whole)]
-    for number, part in enumerate(parts, 1):
-        mean = means[:, number]
-        found.append(
-            _square_sum(whole - X[part].T @ X[part] - counts[number] * xp.outer(mean, mean))
-        )
-    scatter = np.array(found)
-    return scatter, scatter <= LOST_DIGITS**2 * scatter[0]
+    total = _square_sum(whole)
+    found: list[Moments | None] = []
+    for part in parts:
+        left = _left(X, norms, part)
+        if left is not None:
+            rows, n = X[part], left.moments.n
+            scatter = _square_sum(whole - rows.T @ rows - n * xp.outer(left.mean, left.mean))
+            kept_digits = scatter > LOST_DIGITS**2 * total
+            found.append(left.moments._replace(scatter=scatter) if kept_digits else None)
+        else:
+            found.append(None)
+    return found
 
 
-def _by_rows(X: Any, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Sums of squares of the inner products of the rows that are left each time, in blocks of rows."""
-    n = len(X)
-    part_of = np.full(n, len(parts))
+def _by_rows(
+    X: Any, norms: np.ndarray, parts: Sequence[np.ndarray]
+) -> tuple[float, list[Moments | None]]:
+    """Sum of squares of the scatter matrix, and the moments without each part, by inner products of rows."""
+    part_of = np.full(len(X), len(parts))
     for number, part in enumerate(parts):
         part_of[part] = number
-    order = np.argsort(part_of, kind="stable")
-    X, part_of = X[order], part_of[order]
-    sums = np.zeros((1 + len(parts),) * 2)
-    for start in range(0, n, ROWS_PER_BLOCK):
-        stop = min(start + ROWS_PER_BLOCK, n)
-        products = X[start:stop] @ X[start:].T
-        for number in np.unique(part_of[start:stop]).tolist():
-            some = np.flatnonzero(part_of[start:stop] == number)
-            columns = as_numpy((products[some[0] : some[-1] + 1] ** 2).sum(axis=0))
-            columns[stop - start :] *= 2  # and the products below the diagonal
-            sums[number] += np.bincount(part_of[start:], columns, len(sums))
-    # Which parts are left each time.
-    kept = np.hstack([np.ones((len(sums), 1)), 1 - np.eye(len(sums))[:, :-1]])
-    return np.einsum("gc,gh,hc->c", kept, sums, kept)
+    labels = np.eye(1 + len(parts))[part_of]
+    total, between = 0.0, np.zeros((labels.shape[1],) * 2)
+    for start in range(0, len(X), ROWS_PER_BLOCK):
+        rows = slice(start, start + ROWS_PER_BLOCK)
+        squares = as_numpy(X[rows] @ X[start:].T) ** 2
+        squares[:, len(squares) :] *= 2  # and the products below the diagonal
+        total += float(squares.sum())
+        between += labels[rows].T @ squares @ labels[start:]
+    found: list[Moments | None] = []
+    for number, part in enumerate(parts):
+        left = _left(X, norms, part)
+        if left is not None:
+            kept = np.arange(len(between)) != number
+            products = float(between[kept][:, kept].sum())
+            n, length = left.moments.n, float(left.mean @ left.mean)
+            scatter = products - 2 * n * float((left.along**2).sum()) + (n * length) ** 2
+            kept_digits = scatter > LOST_DIGITS * products
+            found.append(left.moments._replace(scatter=scatter) if kept_digits else None)
+        else:
+            found.append(None)
+    return total, found
 
 
 def _square_sum(X: Any) -> float:

@@ -103,7 +103,7 @@ def inter_leaving_out(
 
 @dataclass(frozen=True)
 class _Cells:
-    """Rows with a direction that share window and part: sum of their unit vectors, their number, their window."""
+    """Rows that share window and part: sum of their unit vectors, how many have a direction, window."""
 
     sums: np.ndarray
     counts: np.ndarray

@@ -15,8 +15,8 @@ UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: step 0 has n
 DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
 
 
-def draw_steps(axes: Axes, table: pd.DataFrame) -> None:
-    """Draw a line by layer for each step and the bar of their colours; step 0 is grey and on top."""
+def draw_steps(axes: Axes, table: pd.DataFrame, start: str = "untrained") -> None:
+    """Draw a line by layer for each step and the bar of their colours; step 0, the start, is grey, on top."""
     colours = step_colours()
     steps = sorted({int(step) for step in table["step"] if step > 0})
     norm = LogNorm(steps[0], max(steps[-1], 2 * steps[0])) if steps else None
@@ -28,7 +28,7 @@ def draw_steps(axes: Axes, table: pd.DataFrame) -> None:
         if not step:
             line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
             place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-            axes.legend([line], ["step 0, untrained"], **place)
+            axes.legend([line], [f"step 0, {start}"], **place)
     if norm:
         mapped = ScalarMappable(norm, colours)
         words = {"label": "Training step (log scale)", "pad": 0.02, "aspect": 25}

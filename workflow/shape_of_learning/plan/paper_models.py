@@ -134,13 +134,20 @@ def models_of_tables(
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
     written = {}
-    for table in tables:
+    for table, specification in tables.items():
         listed = wanted.get(table, "all")
         names = _present(listed, models)
-        if names := [name for name in names if models[name].table_1 is not None]:
+        if not specification.reads:
+            names = [name for name in names if models[name].table_1 is not None]
+        if names:
             written[table] = tuple(names)
         elif listed == []:
             notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
+        elif specification.reads:
+            asked = " or ".join(f"`{name}`" for name in listed)
+            notices.append(
+                f"{table} is left out: key `models` names none of what it shows ({asked})"
+            )
         else:
             notices.append(
                 f"{table} is left out: no model of this configuration has a `table_1` entry"

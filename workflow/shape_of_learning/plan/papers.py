@@ -55,11 +55,15 @@ class FigureSpecification:
 
 @dataclass(frozen=True)
 class TableSpecification:
-    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``."""
+    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``.
+
+    One that `reads` tables is of any models: ``tables/{name}/{model}.csv`` of each.
+    """
 
     folder: Path
     write: str
     caption: str
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,9 @@ def _read_paper(file: Path) -> Paper:
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
         _check_function(entry["write"], (), functions, f"{file}, key `tables.{name}`")
-        tables[content["prefix"] + name] = TableSpecification(file.parent, **entry)
+        tables[content["prefix"] + name] = TableSpecification(
+            file.parent, entry["write"], entry["caption"], tuple(entry.get("reads", ()))
+        )
     return Paper(file.parent.name, content["title"], content["citation"], figures, tables)
 
 

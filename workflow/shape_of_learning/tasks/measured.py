@@ -18,22 +18,12 @@ from shape_of_learning.estimators.log_partition_isotropy import log_partition_is
 from shape_of_learning.estimators.participation_ratio import participation_ratio
 from shape_of_learning.estimators.spectrum import spectrum
 from shape_of_learning.random_streams import stream_seed
+from shape_of_learning.tasks.examples import METRICS
 from shape_of_learning.tasks.local_structure import frequency_bands, share_between
 from shape_of_learning.tasks.pooling import features, mean_pooled
 from shape_of_learning.tasks.probe import fit_probe
 from shape_of_learning.tasks.scores import SCORES
 
-CHECKPOINT = ("model", "revision", "step", "sample")
-# The tables, by their names, and the columns of each after those of the checkpoint.
-TABLES = {
-    "finetuning_layers": ("layer", "estimator", "n", "value"),
-    "finetuning_spectra": ("layer", "n", "median", "trace", "place", "eigenvalue"),
-    "finetuning_structure": ("layer", "quantity", "clusters", "n", "value"),
-    "finetuning_probes": (
-        *("layer", "adjustment", "clusters", "directions", "fitted_on", "n", "zero_vectors"),
-        *("log_partition_isotropy", "average_cosine", "metric", "score"),
-    ),
-}
 LARGEST = 64  # eigenvalues of each layer that are kept
 REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions
 CLUSTERS, CLUSTER_DIRECTIONS = 27, 12  # of Rajaee and Pilehvar (ACL 2021) for BERT
@@ -155,7 +145,9 @@ def probe_rows(
                 features(mean_pooled(X, split.texts), has_pairs=has_pairs)
                 for X, split in zip(adjusted, splits, strict=True)
             ]
-            probe = fit_probe(pooled[0], train.labels, has_classes=metric != "spearman")
+            probe = fit_probe(
+                pooled[0], train.labels, has_classes=METRICS[metric], blocks=1 + has_pairs
+            )
             score = SCORES[metric](held_out.labels, probe.predict(pooled[1]))
         isotropy, cosine = (
             _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)

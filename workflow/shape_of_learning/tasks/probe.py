@@ -6,21 +6,20 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-# Of the sum of squared weights, beside the sum of log losses of examples; features have unit variance.
-LOGISTIC_PENALTY = 1.0
-RIDGE_PENALTY = 0.01  # the same beside the mean of squared errors of standardised grades
+# Half of it times the squared weights is added to the mean loss; features have variance 1 on average.
+PENALTY = 0.02
 MOST_ITERATIONS = 1000
 TOLERANCE = 1e-6  # of the gradient's largest component, per example
 
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """A fitted linear model of standardised features.
+    """A fitted linear model of centred and scaled features.
 
     Attributes
     ----------
     mean, scale : ndarray of float64, shape (features,)
-        Of the features it was fitted on; the scale of a constant one is 1.
+        Of the features it was fitted on; features of one block have one scale.
     weights : ndarray of float64, shape (features, outputs)
     intercept : ndarray of float64, shape (outputs,)
     classes : ndarray of int, shape (outputs,), or None
@@ -39,7 +38,9 @@ class LinearProbe:
         return outputs[:, 0] if self.classes is None else self.classes[outputs.argmax(axis=1)]
 
 
-def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool) -> LinearProbe:
+def fit_probe(
+    X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: int = 1
+) -> LinearProbe:
     """Fit a probe; the same numbers give the same probe.
 
     Parameters
@@ -49,6 +50,9 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool) -> Linear
         Classes as whole numbers, or grades.
     has_classes : bool
         Which of them.
+    blocks : int
+        Blocks of as many features each, side by side. Each is divided by its own root mean square deviation, one
+        number, so that a rotation of its space changes nothing.
 
     Raises
     ------
@@ -61,8 +65,9 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool) -> Linear
     """
     if not np.isfinite(X).all():
         raise ValueError("X holds NaN or infinity")
-    mean, scale = X.mean(axis=0), X.std(axis=0)
-    scale = np.where(scale > 1e-12 * np.abs(X).max(initial=0), scale, 1.0)
+    mean = X.mean(axis=0)
+    spread = np.sqrt(((X - mean) ** 2).reshape(len(X), blocks, -1).mean(axis=(0, 2)))
+    scale = np.repeat(np.where(spread > 0, spread, 1.0), X.shape[1] // blocks)
     Z = (X - mean) / scale
     if has_classes:
         classes = np.unique(labels.astype(np.int64))
@@ -74,7 +79,7 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool) -> Linear
 def _ridge(Z: np.ndarray, grades: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n, features = Z.shape
     middle = grades.mean()
-    gram = Z.T @ Z + RIDGE_PENALTY * n * np.eye(features)
+    gram = Z.T @ Z + PENALTY * n * np.eye(features)
     return np.linalg.solve(gram, Z.T @ (grades - middle))[:, None], np.array([middle])
 
 
@@ -92,10 +97,9 @@ def _logistic(
         errors = np.exp(logits - total) - true
         gradient = np.empty(shape)
         gradient[0] = errors.sum(axis=0)
-        gradient[1:] = Z.T @ errors + LOGISTIC_PENALTY * weights[1:]
-        penalty = LOGISTIC_PENALTY / 2 * float((weights[1:] ** 2).sum())
-        value = float(total.sum() - (logits * true).sum()) + penalty
-        return value / n, gradient.ravel() / n
+        gradient[1:] = Z.T @ errors + n * PENALTY * weights[1:]
+        misfit = float(total.sum() - (logits * true).sum())
+        return misfit / n + PENALTY / 2 * float((weights[1:] ** 2).sum()), gradient.ravel() / n
 
     found = minimize(
         loss,
