@@ -5,6 +5,7 @@ import json
 import logging
 import shutil
 from pathlib import Path
+from typing import Any
 
 from shape_of_learning.checkpoints.checkpoint_files import tokenizer_paths
 from shape_of_learning.checkpoints.checkpoint_record import RECORD, file_entry, refuse_changed
@@ -23,7 +24,7 @@ def main(
     task: Path,
     steps: list[int],
     outputs: tuple[Path, Path],
-    names: dict[str, str],
+    names: dict[str, Any],
     **recipe: int | float,
 ) -> None:
     """Train the model in `checkpoint`; write one folder per step, and a receipt of what is in them."""
@@ -37,7 +38,7 @@ def main(
 
     from shape_of_learning.embeddings.loading import load_model
     from shape_of_learning.embeddings.tokenisation import load_tokenizer
-    from shape_of_learning.finetuning.finetune import Origin, finetune
+    from shape_of_learning.finetuning.finetune import Start, finetune
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -51,14 +52,14 @@ def main(
 
     network = base if head is None else head.model
     output, digests = outputs
+    described = json.loads(task.with_suffix(".json").read_text(encoding="utf-8"))
     finetune(
-        Origin(network, load_tokenizer(checkpoint), role, copy_tokenizer),
+        Start(network, load_tokenizer(checkpoint), role, copy_tokenizer),
         examples,
         checked,
         {step: revision_of_step(step) for step in steps},
         destination=output,
-        **names,
-        task={"name": task.stem, **json.loads(task.with_suffix(".json").read_text("utf-8"))},
+        provenance={**names, "task": {"name": task.stem, **described}},
     )
     records = sorted(output.glob(f"*/{RECORD}"))
     found = {record.parent.name: file_entry(record)["sha256"] for record in records}

@@ -36,7 +36,7 @@ SCORED_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
-class Origin:
+class Start:
     """The checkpoint that is trained further.
 
     Attributes
@@ -57,13 +57,13 @@ class Origin:
 
 
 def finetune(
-    origin: Origin,
+    start: Start,
     task: Task,
     recipe: FinetuningRecipe,
     saved: Mapping[int, str],
     *,
     destination: Path,
-    **provenance: Any,
+    provenance: Mapping[str, Any],
 ) -> None:
     """Train a checkpoint with a linear head on a task and save it at some steps.
 
@@ -72,7 +72,7 @@ def finetune(
 
     Parameters
     ----------
-    origin : Origin
+    start : Start
     task : Task
         Trained on its split ``train``, scored on ``held_out``.
     recipe : FinetuningRecipe
@@ -83,7 +83,7 @@ def finetune(
         Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step, with the
         tokenizer, the head in ``task_head.npz`` and a ``checkpoint.json`` that says the step, the
         updates, the held-out score, the recipe and what the task was.
-    **provenance
+    provenance : mapping
         More for ``checkpoint.json``.
 
     Raises
@@ -98,7 +98,7 @@ def finetune(
     """
     with deterministic(recipe.threads), atomic_write(destination) as folder:
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
-        tuned = _TunedModel(origin, task)
+        tuned = _TunedModel(start, task)
         per_epoch = recipe.updates_per_epoch(len(task.split("train")))
         after: dict[int, list[int]] = {}
         for step in sorted(saved):
@@ -110,11 +110,11 @@ def finetune(
             logger.info("after %d updates, held-out %s %.3f", updates, task.metric, score)
             for step in after[updates]:
                 revision = folder / saved[step]
-                revision.mkdir()
+                revision.mkdir(parents=True)
                 tuned.write_head(revision / HEAD)
                 save_step(
-                    origin.network,
-                    origin.write_tokenizer,
+                    start.network,
+                    start.write_tokenizer,
                     revision,
                     step=step,
                     updates=updates,
@@ -129,8 +129,8 @@ def finetune(
 class _TunedModel:
     """A checkpoint, the head of the task, and the task as both read it."""
 
-    def __init__(self, origin: Origin, task: Task) -> None:
-        self.base, self.role, self.metric = origin.network.base_model, origin.role, task.metric
+    def __init__(self, start: Start, task: Task) -> None:
+        self.base, self.role, self.metric = start.network.base_model, start.role, task.metric
         config = self.base.config.get_text_config()
         self.labels = Labels.of(task)
         # opt-350m projects its last hidden state.
@@ -140,15 +140,15 @@ class _TunedModel:
         torch.nn.init.zeros_(self.head.bias)
         longest = min(
             MOST_TOKENS,
-            origin.tokenizer.model_max_length,
+            start.tokenizer.model_max_length,
             getattr(config, "max_position_embeddings", None) or MOST_TOKENS,
         )
-        self._padding = origin.tokenizer.pad_token_id or 0
+        self._padding = start.tokenizer.pad_token_id or 0
         self._segments = getattr(config, "type_vocab_size", 0)
         examples = {name: task.split(name) for name in ("train", "held_out")}
         self.truth = {name: [e.label for e in examples[name]] for name in examples}
         self.texts = {
-            name: encode(origin.tokenizer, examples[name], role=origin.role, longest=longest)
+            name: encode(start.tokenizer, examples[name], role=start.role, longest=longest)
             for name in examples
         }
 
