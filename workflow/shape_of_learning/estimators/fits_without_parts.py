@@ -73,7 +73,7 @@ class _Dropped:
     """
 
     def __init__(self, pair: Pair, fit: Fit, numbers: np.ndarray):
-        from scipy.linalg import cho_factor, eigh
+        from scipy.linalg import blas, cho_factor, eigh
 
         x, residuals = pair.rows(numbers)
         x -= fit.mean_x
@@ -81,7 +81,10 @@ class _Dropped:
         self.white = fit.axes.whiten(x.T)
         residuals -= self.white.T @ fit.white
         self.residuals, self.lost = residuals, 0
-        rest = np.eye(len(x)) - 1 / fit.n - self.white.T @ self.white
+        # Its lower triangle, which is all that is read.
+        rest = blas.dsyrk(-1.0, self.white, trans=True, lower=True)
+        rest -= 1 / fit.n
+        rest[np.diag_indices(len(rest))] += 1
         try:
             self.factor, _ = cho_factor(rest, lower=True, check_finite=False)
             self.directions = None
