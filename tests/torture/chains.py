@@ -57,7 +57,9 @@ def small(checkout: Checkout) -> list[str]:
             "figure_1": list(models),
             "loss_by_step": ["pretrained"],
             "table_1": ["pretrained"],
+            "linear_figure_6": ["fetched"],
         },
+        "block_editing": {"fitting_windows": 24, "evaluation_windows": 2, "most_blocks": 1},
     }
     checkout.write("small.yaml", settings)
     configuration = ["--configfile", "config/demo.yaml", "small.yaml"]
