@@ -5,6 +5,7 @@ TABLES = (
     "neighbours",
     "anisotropy",
     "pairs",
+    "spread",
     "memory",
     "dump",
     "without_a_dump",
