@@ -73,6 +73,24 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "truth as a key": ("on: x", NO_TEXT),
     "date as a key": ("2024-01-01: x", NO_TEXT),
     "number as a key of a section": ("training_steps: {1: log}", NO_TEXT),
+    # tasks
+    "unknown built-in task": (
+        "tasks: {topic: {builtin: topics}}",
+        "`tasks.topic.builtin` is 'topics', but must be one of `topic`",
+    ),
+    "task without a source": ("tasks: {x: {}}", "exactly one of `builtin` or `urls` or `hub`"),
+    "archive without a hash": (
+        "tasks: {x: {urls: [a], member: b, format: json, text: t, label: l}}",
+        "`urls` needs `sha256` in the same entry",
+    ),
+    "data set at a branch": (
+        "tasks: {sst2: {hub: {revision: main}}}",
+        "`tasks.sst2.hub.revision` must be a commit",
+    ),
+    "unknown metric": (
+        "tasks: {sst2: {metric: f1}}",
+        "`tasks.sst2.metric` is 'f1', but must be one of `accuracy`, `matthews`, `spearman`",
+    ),
     "very long key": (f"{'k' * 500}: 1", "unknown key `kkk"),
     # types and ranges
     "text for a number": ("sampling: {windows: many}", "'many' is not of type 'integer'"),

@@ -113,7 +113,7 @@ class SampleRun:
     @staticmethod
     def load(
         checkpoint: Path,
-        windows: Sequence[str] | Sequence[tuple[str, str]],
+        windows: Sequence[str | tuple[str, str]],
         protocol: SamplingProtocol,
         shape: Mapping[str, Any],
         *,

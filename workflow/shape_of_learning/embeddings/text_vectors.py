@@ -15,7 +15,7 @@ from shape_of_learning.script_arguments.protocol import SamplingProtocol
 if TYPE_CHECKING:
     import torch
 
-Texts = Sequence[str] | Sequence[tuple[str, str]]
+Texts = Sequence[str | tuple[str, str]]
 
 
 @dataclass(frozen=True)

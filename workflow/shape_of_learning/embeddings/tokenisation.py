@@ -57,9 +57,7 @@ def load_tokenizer(folder: Path) -> Any:
         ) from error
 
 
-def tokenise(
-    tokenizer: Any, windows: Sequence[str] | Sequence[tuple[str, str]]
-) -> list[TokenisedWindow]:
+def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[TokenisedWindow]:
     """Tokenise each window alone, with the tokenizer's special tokens (the authors' protocol).
 
     Parameters

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.tasks.examples import SPLITS, Task
+from shape_of_learning.tasks.examples import SPLITS, Example, Task
 from shape_of_learning.tasks.records import Fields, Record, examples_of
 
 
@@ -27,7 +27,7 @@ def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
     """
     where, hub = f"task `{name}`", entry["hub"]
     fields = Fields(hub["text"], hub.get("text_2"), hub["label"])
-    examples = []
+    examples: list[Example] = []
     for split in SPLITS:
         published = hub["split"][split]
         files = parquet_files(hub["dataset"], hub["config"], published, hub["revision"], where)

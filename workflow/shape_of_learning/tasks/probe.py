@@ -51,7 +51,7 @@ def fit_probe(
     has_classes : bool
         Which of them.
     blocks : int
-        Blocks of as many features each, side by side. Each is divided by its own root mean square deviation, one
+        Blocks of as many features each, side by side. Each is divided by its root mean square deviation, one
         number, so that a rotation of its space changes nothing.
 
     Raises
