@@ -59,9 +59,11 @@ def tables_of_all(wildcards):
     """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
     if wildcards.table == "weights":
         return tables_of_weights()
+    listed = setting("measurement", "models")
+    tabled = CONFIGURATION.models if listed == "all" else listed
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
-        model=CONFIGURATION.models,
+        model=[name for name in CONFIGURATION.models if name in tabled],
         estimator=[name for name in CONFIGURATION.estimators if name in MEASURES],
     )
     return tables + (drawn_besides() if wildcards.table == "estimates" else [])
