@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 import shape_of_learning as sol
+from shape_of_learning.metrics.registry import MEASURES
 
 Work = Callable[[], dict[str, float]]
 NEIGHBOURS = 100
@@ -47,6 +48,28 @@ def nearest_distances(cloud: str, k: int = NEIGHBOURS) -> Work:
 def anisotropy(cloud: str) -> Work:
     """Anisotropy of a matrix in memory."""
     return prepared(cloud, lambda X: {"anisotropy": sol.anisotropy(X)})
+
+
+def spread(cloud: str, measure: str) -> Work:
+    """A measure of the spread over directions, by its name in the registry."""
+    function = MEASURES[measure].chosen(measure, {}).load()
+    return prepared(cloud, lambda X: {measure: function(X)})
+
+
+def spectrum(cloud: str) -> Work:
+    """All eigenvalues of the covariance."""
+    from shape_of_learning.estimators.spectrum import spectrum
+
+    return prepared(cloud, lambda X: {"largest": float(spectrum(X)[0])})
+
+
+def log_partition_isotropy(cloud: str) -> Work:
+    """Logarithm of partition isotropy of a matrix in an HDF5 file."""
+    import h5py
+
+    vectors = h5py.File(cloud)["vectors"]
+    sol.log_partition_isotropy(vectors[:FEW, :FEW])
+    return lambda: {"ln I": sol.log_partition_isotropy(vectors)}
 
 
 def everything(cloud: str) -> Work:

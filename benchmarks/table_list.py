@@ -4,6 +4,7 @@ TABLES = (
     "estimators",
     "neighbours",
     "anisotropy",
+    "spread",
     "memory",
     "dump",
     "without_a_dump",

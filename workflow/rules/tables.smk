@@ -27,7 +27,7 @@ rule gather_checkpoints:
     wildcard_constraints:
         which="every_checkpoint|last_checkpoint",
         model=any_of(MODELS),
-        estimator=any_of(CONFIGURATION.measures),
+        estimator=any_of(MEASURES),
     localrule: True
     conda:
         "../../envs/metrics.yaml"

@@ -42,13 +42,9 @@ def sampling_protocol(wildcards):
     ).to_json()
 
 
-# In an order that is not that of the configuration, where another one is no other measurement.
-CHOSEN_MEASURES = sorted(CONFIGURATION.measures)
-
-
 def measurement_at_once(wildcards):
     """What measure_checkpoint.py measures of the hidden states, as JSON."""
-    chosen = [CONFIGURATION.measures[n].without_words().to_json() for n in CHOSEN_MEASURES]
+    chosen = [MEASURES[n].without_words().to_json() for n in CHOSEN_MEASURES]
     neighbours = setting("measurement", "neighbours")
     return json.dumps({"measures": chosen, "neighbours": neighbours, **ROWS})
 

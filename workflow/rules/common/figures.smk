@@ -23,13 +23,18 @@ def checkpoints_of_figure(figure):
     return "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
 
 
+def estimated(figure):
+    """The estimators of a figure that tables of estimates hold."""
+    return [name for name in figure.estimators if name in MEASURES]
+
+
 def figure_tables(wildcards, table="estimates"):
     """The tables of estimates, or of another kind, that a figure reads."""
     figure, models = drawn_by(wildcards)
     return expand(
         f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
         model=models,
-        estimator=figure.estimators,
+        estimator=estimated(figure),
     )
 
 
@@ -106,7 +111,8 @@ def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
     if figure.reads and not figure.estimators:
         return ""  # of whatever samples its tables are
-    norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
+    last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
+    norm = last_layer.replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
         f"characters of {setting('corpus', 'source')}.",

@@ -123,6 +123,15 @@ def neighbours_minutes(wildcards, attempt):
     return minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), wildcards, attempt)
 
 
+def pairs_memory(wildcards, attempt):
+    return needs.asked_mb(needs.pairs_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def pairs_minutes(wildcards, attempt):
+    minutes = needs.pairs_minutes(work_of(wildcards.model))
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
+
+
 def measure_memory(wildcards, attempt):
     kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
     return needs.asked_mb(needs.measure_memory_mb(work, kind), attempt)

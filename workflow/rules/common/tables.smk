@@ -2,7 +2,7 @@
 
 # Per batch; per value, with its interval; per pair of checkpoints.
 GATHERED = ("measurements", "estimates", "changes")
-SELECTION = Selection.from_json(ROWS["selection"]).name
+SELECTION = Selection.from_json(ROWS["selection"])
 
 
 def selected_checkpoints(wildcards):
@@ -15,13 +15,15 @@ def selected_checkpoints(wildcards):
 def checkpoint_measurements(wildcards):
     """What one estimator says of each checkpoint, with all windows and without groups of them.
 
-    Without a dump one job measures all estimators, and all are asked for: of a job one of whose files is missing
-    Snakemake would not notice that its settings are others.
+    Without a dump one job measures all estimators, and with one all of pairs; then all of them are asked for: of a
+    job one of whose files is missing Snakemake would not notice that its settings are others.
     """
     folders = [
         f"{wildcards.model}/{checkpoint.name}" for checkpoint in selected_checkpoints(wildcards)
     ]
-    beside = [] if setting("embeddings", "dump") else CHOSEN_MEASURES
+    beside = CHOSEN_MEASURES
+    if setting("embeddings", "dump"):
+        beside = PAIRS if wildcards.estimator in PAIRS else []
     return [
         *(f"<results>/measurements/{each}/{wildcards.estimator}.csv" for each in folders),
         *(f"<results>/left_out/{each}/{wildcards.estimator}.csv" for each in folders),
@@ -36,17 +38,18 @@ def checkpoint_measurements(wildcards):
 
 def measured_curve(wildcards):
     """What gather_checkpoints.py is told of a model, its checkpoints and the estimator, as JSON."""
-    shape = MODELS[wildcards.model].shape
+    shape, measure = MODELS[wildcards.model].shape, MEASURES[wildcards.estimator]
     return json.dumps(
         {
             "model": wildcards.model,
             "role": shape.role,
             "estimator": wildcards.estimator,
-            "selection": SELECTION,
+            "selection": SELECTION.with_rows(measure.rows).name,
             "layers": shape.layers,
             "checkpoints": [(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)],
             "average_over": setting("figures", "average_over"),
-            "interval": CONFIGURATION.measures[wildcards.estimator].interval,
+            "interval": measure.interval,
+            "first_layer": measure.first_layer,
         }
     )
 
@@ -56,7 +59,7 @@ def tables_of_all(wildcards):
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
         model=CONFIGURATION.models,
-        estimator=CONFIGURATION.estimators,
+        estimator=[name for name in CONFIGURATION.estimators if name in MEASURES],
     )
     return tables + (drawn_besides() if wildcards.table == "estimates" else [])
 
@@ -66,7 +69,7 @@ def drawn_besides():
     drawn = {}
     for name, models in CONFIGURATION.figures.items():
         which = checkpoints_of_figure(FIGURES[name])
-        others = [e for e in FIGURES[name].estimators if e not in CONFIGURATION.estimators]
+        others = [e for e in estimated(FIGURES[name]) if e not in CONFIGURATION.estimators]
         for model in models:
             for estimator in others:
                 # Every checkpoint, if one figure draws them all, is also the last one.

@@ -38,7 +38,7 @@ class ComputedWindowBatch:
     windows : list of TokenisedWindow
         In the order of the first rows of what follows; further rows fill up.
     states : list of Copy of float32, shape (rows, length, width)
-        By layer, embedding output first.
+        By layer, embedding output first; at the end that before the final norm, if both are asked for.
     sums : Copy of float64, shape (windows,), or None
         Negative log-likelihood of each window's predicted tokens, in nats.
     """
@@ -67,7 +67,8 @@ class ForwardPass:
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
         decoders is after the final normalisation. ``"before_final_norm"``: the output of the last
-        block; the same where there is no such normalisation. The head gets the former either way.
+        block; the same where there is no such normalisation. ``"both"``: the former as the last layer, and
+        the latter after it. The head gets the former either way.
     """
 
     def __init__(
@@ -90,9 +91,11 @@ class ForwardPass:
         self.config.output_hidden_states = self.config.output_attentions = False
         self._copies = Copies()
         self._block_output = threading.local()
+        self._last_layer = last_layer
         # Without a final norm the last hidden state is before it already.
-        self._before_final_norm = last_layer == "before_final_norm" and self._has_final_norm()
-        if self._before_final_norm:
+        self.has_final_norm = self._has_final_norm()
+        self._keeps_block_output = self.has_final_norm and last_layer != "after_final_norm"
+        if self._keeps_block_output:
             self._last_block().register_forward_hook(self._keep_block_output)
 
     @classmethod
@@ -194,10 +197,15 @@ class ForwardPass:
             output = self._run(texts, padding, shape, segments=segments, output_hidden_states=True)
             kind, last = type(output), output.last_hidden_state
             states = list(output.hidden_states)
-            if self._before_final_norm:
-                states[-1] = self._block_output.value
+            before_final_norm = states[-1]
+            if self._keeps_block_output:
+                before_final_norm = self._block_output.value
                 self._block_output.value = None
-            del output
+            if self._last_layer == "before_final_norm":
+                states[-1] = before_final_norm
+            elif self._last_layer == "both":
+                states.append(before_final_norm)
+            del output, before_final_norm
             # Each leaves the model and is forgotten here, so that the next ones get its memory.
             copies = [copy(states.pop(0), torch.float32) for _ in range(len(states))]
             if predicted is None:

@@ -1,4 +1,7 @@
-"""Hidden states of all layers of one checkpoint as HDF5 files, ``layer_{layer}.h5``."""
+"""Hidden states of all layers of one checkpoint as HDF5 files, ``layer_{layer}.h5``.
+
+With them may be that of the last block before the final norm, ``layer_{layer}_before_final_norm.h5``.
+"""
 
 import os
 from collections.abc import Mapping
@@ -27,9 +30,17 @@ INDEX_BYTES = 256
 DESCRIPTION_BYTES = 1 << 16
 
 
-def layer_file(folder: Path, layer: int) -> Path:
+def layer_file(folder: Path, layer: int, *, before_final_norm: bool = False) -> Path:
     """Return the path of one layer's file."""
-    return folder / f"layer_{layer}.h5"
+    return folder / f"layer_{layer}{'_before_final_norm' if before_final_norm else ''}.h5"
+
+
+def state_files(folder: Path, states: int, *, before_final_norm: bool) -> list[Path]:
+    """Return the paths of so many hidden states, the last of which may be that before the final norm."""
+    files = [layer_file(folder, layer) for layer in range(states - before_final_norm)]
+    if before_final_norm:
+        files.append(layer_file(folder, len(files) - 1, before_final_norm=True))
+    return files
 
 
 def rows_of_a_chunk(tokens: int, width: int) -> int:
@@ -85,6 +96,8 @@ class HiddenStateWriter:
         What each row is, as :attr:`SampleRun.rows` says it; datasets of these names.
     attributes : mapping
         Where the data come from; stored as attributes of each file, beside ``layer``.
+    before_final_norm : bool
+        Whether the last of them is that before the final norm, beside the one after it.
 
     Notes
     -----
@@ -108,21 +121,24 @@ class HiddenStateWriter:
         widths: list[int],
         rows: Mapping[str, np.ndarray],
         attributes: Mapping[str, Any],
+        *,
+        before_final_norm: bool = False,
     ):
         self._files: list[h5py.File] = []
-        tokens = len(rows["token_ids"])
-        for layer, width in enumerate(widths):
-            outline = _outline(tokens, width, {"layer": layer, **attributes})
-            _reserve(layer_file(folder, layer), outline, file_bytes(tokens, width))
-        for layer in range(len(widths)):
-            file = h5py.File(layer_file(folder, layer), "r+")
+        tokens, last = len(rows["token_ids"]), len(widths) - 1 - before_final_norm
+        paths = state_files(folder, len(widths), before_final_norm=before_final_norm)
+        for state, (path, width) in enumerate(zip(paths, widths, strict=True)):
+            outline = _outline(tokens, width, {"layer": min(state, last), **attributes})
+            _reserve(path, outline, file_bytes(tokens, width))
+        for path in paths:
+            file = h5py.File(path, "r+")
             self._files.append(file)
             for name in ROW_TYPES:
                 file[name][...] = rows[name]
 
-    def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
+    def write(self, state: int, rows: slice, values: np.ndarray) -> None:
         """Write `values`, float32 of shape (rows, width)."""
-        self._files[layer]["embeddings"][rows] = values
+        self._files[state]["embeddings"][rows] = values
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes to each file, such as are known only once all is computed."""
@@ -146,7 +162,8 @@ def dump_embeddings(
     sample : SampleRun
         Both.
     destination : Path
-        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, and the digest of each.
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, and the digest of each; with
+        ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
     attributes : mapping
         Where the data come from, stored in every file beside the `loss`.
 
@@ -163,11 +180,14 @@ def dump_embeddings(
     require_space(destination, sum(file_bytes(sample.tokens, width) for width in sample.widths))
     with atomic_write(destination) as folder:
         folder.mkdir()
-        writer = HiddenStateWriter(folder, sample.widths, sample.rows, attributes)
+        both = sample.before_final_norm
+        writer = HiddenStateWriter(
+            folder, sample.widths, sample.rows, attributes, before_final_norm=both
+        )
         try:
             cross_entropy = sample.into(writer)
         finally:
             writer.close()
-        for layer in range(len(sample.widths)):
-            add_digest(layer_file(folder, layer), layer_file(destination, layer))
+        for file in state_files(folder, len(sample.widths), before_final_norm=both):
+            add_digest(file, destination / file.name)
     return cross_entropy

@@ -61,7 +61,7 @@ class HiddenStateStore(Protocol):
     def device(self) -> "str | torch.device":
         """As above."""
 
-    def write(self, layer: int, rows: slice, values: Any) -> None:
+    def write(self, state: int, rows: slice, values: Any) -> None:
         """Store `values`, float32 of shape (rows, width); where memory was exhausted, once more."""
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class SampleRun:
         What the head has to predict in each.
     padding : int
         Token that fills up short windows.
-    widths : list of int, length L + 1
+    widths : list of int, length L + 1 or L + 2
         Width that each hidden state must have.
     threads : int
         Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
@@ -93,8 +93,10 @@ class SampleRun:
         Windows that go through the model together at first; None to choose by free memory. Where memory is
         exhausted, all are run again with half as many, so that on a GPU window batches are still of equal
         work.
+    before_final_norm : bool
+        Whether the last of the hidden states is that before the final norm, beside the one after it.
     overflowed : set of int
-        Layers whose hidden states, as far as they are computed, hold NaN or infinity.
+        Those whose hidden states, as far as they are computed, hold NaN or infinity.
     """
 
     forward: ForwardPass
@@ -105,6 +107,7 @@ class SampleRun:
     widths: list[int]
     threads: int = 1
     window_batch_size: int | None = None
+    before_final_norm: bool = False
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
@@ -147,6 +150,7 @@ class SampleRun:
         name, entry = str(checkpoint), Shape(**shape)
         refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
+        both = protocol.last_layer == "both"
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
         tokenised = tokenise(tokenizer, windows)
@@ -157,8 +161,10 @@ class SampleRun:
             precision=protocol.precision,
             last_layer=protocol.last_layer,
             device=device,
-            beside=4 * tokens * sum(widths) if in_memory else 0,
+            beside=4 * tokens * sum(widths + both * widths[:1]) if in_memory else 0,
         )
+        if both:
+            widths.append(entry.hidden_size if forward.has_final_norm else entry.last_hidden_size)
         longest, context = max(len(window.ids) for window in tokenised), forward.context()
         if context is not None and longest > context:
             raise InputError(
@@ -184,6 +190,7 @@ class SampleRun:
             widths,
             threads,
             window_batch_size,
+            both,
         )
 
     @cached_property

@@ -5,7 +5,7 @@ This module imports nothing heavy, because the Snakefile reads it at every start
 
 import json
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from typing import Any
@@ -261,6 +261,16 @@ class ChosenMeasure:
     def from_json(cls, text: str) -> "ChosenMeasure":
         """Read what :meth:`to_json` wrote."""
         return cls(**json.loads(text))
+
+
+def by_rows(
+    measures: Iterable[ChosenMeasure],
+) -> list[tuple[dict[str, str], dict[str, ChosenMeasure]]]:
+    """Put measures together that are of the same rows: their `rows`, and they by name."""
+    together: dict[tuple[tuple[str, str], ...], dict[str, ChosenMeasure]] = {}
+    for measure in measures:
+        together.setdefault(tuple(sorted(measure.rows.items())), {})[measure.name] = measure
+    return [(dict(rows), chosen) for rows, chosen in together.items()]
 
 
 class _Template(string.Formatter):

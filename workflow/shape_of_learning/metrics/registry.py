@@ -208,6 +208,20 @@ MEASURES: dict[str, Measure] = {
         fixed={"share": 0.9},
         depends_on_n=True,
     ),
+    **{
+        f"{name}_without_first_token": Measure(
+            f"shape_of_learning.estimators.linearity:{name}",
+            "pair",
+            f"{label}, without first tokens",
+            "Linearity",
+            leaving_out=f"{name}_without",
+            rows={"first_token": "drop"},
+        )
+        for name, label in (
+            ("linearity", "Linearity"),
+            ("linearity_increment", "Linearity of the increment"),
+        )
+    },
 }
 
 

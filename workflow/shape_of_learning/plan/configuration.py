@@ -135,7 +135,9 @@ def read_configuration(
         models=models,
         origins=origins_of(models.values()),
         estimators=estimators,
-        measures=chosen_measures(measurement, dict.fromkeys(asked)),
+        measures=chosen_measures(
+            measurement, dict.fromkeys(asked), settings["forward"]["last_layer"]
+        ),
         figures=figures,
         tables=tables,
         notices=tuple(notices),

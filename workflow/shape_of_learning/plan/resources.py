@@ -43,6 +43,8 @@ CLEANING_MINUTES = 30
 DIMENSION_MINUTES = 0.1
 # Spectra of a batch: with all windows, and without each of 16 groups of them.
 SPECTRA = 17
+# Of a pair, likewise; and its matrices of products.
+PARTS, PAIR_MATRICES = 17, 10
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Work:
         Entries of the vocabulary, or a bound on them.
     precision : str
         Of weights and activations in the forward pass.
+    before_final_norm : bool
+        Whether the state before the final norm is kept beside the one after it.
     """
 
     layers: int
@@ -74,6 +78,7 @@ class Work:
     neighbours: int = 128
     vocabulary: int = LARGEST_VOCABULARY
     precision: str = "float32"
+    before_final_norm: bool = False
 
     @classmethod
     def of(cls, model: Model, settings: Mapping[str, Any]) -> "Work":
@@ -90,7 +95,13 @@ class Work:
             vocabulary=model.source.vocabulary
             or (model.table_1 or {}).get("vocabulary", LARGEST_VOCABULARY),
             precision=model.precision or settings["forward"]["precision"],
+            before_final_norm=settings["forward"]["last_layer"] == "both",
         )
+
+    @property
+    def states(self) -> int:
+        """Number of hidden states that are kept."""
+        return self.layers + 1 + self.before_final_norm
 
     @property
     def weights(self) -> int:
@@ -117,7 +128,7 @@ class Work:
     def window_batch_mb(self) -> float:
         """Memory of the hidden states of one window batch, all layers."""
         tokens = min(self.window_batch_size, self.windows) * self.tokens / self.windows
-        return tokens * (self.layers + 1) * self.hidden_size * VALUE_BYTES[self.precision] / MB
+        return tokens * self.states * self.hidden_size * VALUE_BYTES[self.precision] / MB
 
     @property
     def layer_mb(self) -> float:
@@ -145,8 +156,8 @@ def download_mb(work: Work) -> float:
 
 
 def dump_mb(work: Work) -> float:
-    """Disk of the hidden states of one checkpoint: L + 1 layers, each row with what it is."""
-    return (work.layers + 1) * (work.layer_mb + work.tokens * 25 / MB)
+    """Disk of the hidden states of one checkpoint, each row with what it is."""
+    return work.states * (work.layer_mb + work.tokens * 25 / MB)
 
 
 def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
@@ -158,7 +169,7 @@ def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> floa
     within a block. Of a GPU's larger ones, all layers of two wait to be written and a third is copied.
     """
     if on_gpu:
-        waiting = 3 * TOKENS_ON_A_GPU * (work.layers + 1) * work.hidden_size * 4 / MB
+        waiting = 3 * TOKENS_ON_A_GPU * work.states * work.hidden_size * 4 / MB
         return TORCH_MB + CUDA_HOST_MB + 2 * work.weights_mb + waiting
     return TORCH_MB + 2 * work.weights_mb + (threads + 1) * 3 * work.window_batch_mb
 
@@ -169,7 +180,7 @@ def gpu_memory_mb(work: Work) -> float:
     Weights once, hidden states of one window batch and a copy as float32 on their way out, one block's inner
     activations (four times the width in one layer, twice) and one block of logits (64 MiB).
     """
-    inner = 8 * work.window_batch_mb / (work.layers + 1)
+    inner = 8 * work.window_batch_mb / work.states
     copies = 1 + 4 / VALUE_BYTES[work.precision]
     return CUDA_MB + work.weights_mb + copies * work.window_batch_mb + inner + 2**26 / MB
 
@@ -243,7 +254,7 @@ def measure_memory_mb(work: Work, kind: str) -> float:
     Lists of neighbours are held three times: the file, what HDF5 makes of it, and what is read. Those of a
     batch are copied six times: without a group of windows, and to compute with.
     """
-    if kind == "vectors":
+    if kind in ("vectors", "labelled"):
         return isotropy_memory_mb(work)
     if kind == "spectrum":
         return NUMPY_MB + 3 * SPECTRA * 8 * work.tokens / MB
@@ -253,8 +264,23 @@ def measure_memory_mb(work: Work, kind: str) -> float:
 
 def measure_minutes(work: Work, kind: str) -> float:
     """Time of a measure of all layers."""
-    layer = isotropy_minutes(work) if kind == "vectors" else DIMENSION_MINUTES
+    layer = isotropy_minutes(work) if kind in ("vectors", "labelled") else DIMENSION_MINUTES
     return (work.layers + 1) * layer
+
+
+def pairs_memory_mb(work: Work) -> float:
+    """Memory of all measures of a block: what it takes and gives, their selected rows, and sums of products.
+
+    Of the latter there are a few matrices as wide as the model: of all rows, of a part, and factors.
+    """
+    return NUMPY_MB + 4 * work.layer_mb + PAIR_MATRICES * 8 * work.hidden_size**2 / MB
+
+
+def pairs_minutes(work: Work) -> float:
+    """Time of all measures of all blocks: two sums of products, and factors without each group of windows."""
+    sums = 2 * 2 * work.tokens * work.hidden_size**2
+    factors = PARTS * 2 * work.hidden_size**3
+    return work.layers * (sums + factors) / CORE_FLOPS / 60
 
 
 def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
@@ -263,7 +289,7 @@ def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> f
     They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a
     GPU has no room for them, the host keeps them.
     """
-    states = (work.layers + 1) * work.layer_mb
+    states = work.states * work.layer_mb
     running = forward_memory_mb(work, threads, on_gpu=on_gpu)
     measuring = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
     return states + (running if on_gpu else max(running, TORCH_MB + measuring))

@@ -1,0 +1,127 @@
+"""The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shape_of_learning.figures.by_step import draw_by_step
+from shape_of_learning.figures.captions import caption, number_range
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.line_labels import height_for_labels, label_line_ends
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
+from shape_of_learning.figures.scales import open_frame
+from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
+
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
+LOW_PANEL = 1.5  # inches, where panels stand above each other
+SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
+ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
+DEPTH = "Relative depth"
+
+
+def linearity_by_depth(inputs: FigureInputs) -> Drawing:
+    """Figure 1: scores of both kinds; lines are adjusted, bands reach to the held-out score."""
+    table = profiles(inputs)
+    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    panels = figure.subplots(1, len(SCORES), sharey=True)
+    drawn = {score: _with_held_out_bands(table, score) for score in SCORES}
+    for axes, (score, title) in zip(panels, SCORES.items(), strict=True):
+        lines = draw_profiles(axes, drawn[score], inputs.models)
+        axes.set(title=title, xlabel=DEPTH)
+        open_frame(axes)
+    panels[0].set_ylabel("Linearity, adjusted")
+    # Where a model is wide and the sample is small, held-out scores are far below the lines.
+    shown = pd.concat(drawn.values())
+    lowest = min(0.0, float(shown["value"].min())) if shown["value"].notna().any() else 0.0
+    panels[0].set_ylim(lowest - 0.02, 1.02)
+    label_line_ends(panels[-1], lines)
+    defined = table[table["value"].notna()]
+    sizes = (
+        number_range(round(defined["n"].min()), round(defined["n"].max())) if len(defined) else "no"
+    )
+    words = caption(
+        inputs.caption,
+        f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
+        "number of directions that they span; bands: from there to the score of vectors that the map was not "
+        "fitted to, in two folds of whole windows.",
+        "Bands end at the edge of the panel where that score is below it."
+        if (shown["low"] < lowest - 0.02).any()
+        else "",
+        "The numbers also have the score as the paper defines it, which noise raises by the number of "
+        "directions over that of vectors, and 95 % intervals of all three.",
+        "" if len(defined) == len(table) else "Gaps: undefined.",
+    )
+    return Drawing(figure, table.drop(columns="suspect"), words)
+
+
+def linearity_by_step(inputs: FigureInputs) -> Drawing:
+    """Figure 2: means over blocks against the training step."""
+    return draw_by_step(
+        inputs, "Linearity, adjusted,\nmean over blocks", "Averaged are all blocks.", of=None
+    )
+
+
+def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
+    """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
+    table = profiles(inputs)
+    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    figure = Figure(figsize=(COLUMN_WIDTH, height))
+    axes = figure.subplots()
+    lines = draw_profiles(axes, table, inputs.models)
+    axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis, yscale="log")
+    open_frame(axes)
+    label_line_ends(axes, lines)
+    return profiles_drawing(figure, table, inputs, of=None)
+
+
+def first_tokens(inputs: FigureInputs) -> Drawing:
+    """Figure 1 as the paper has it, with each window's first token above and without it below."""
+    table = profiles(inputs)
+    height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
+    grid = figure.subplots(len(ROWS), len(SCORES), sharex=True, sharey=True)
+    for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):
+        for axes, (score, title) in zip(row, SCORES.items(), strict=True):
+            rows = table[table["estimator"] == f"{score}{suffix}"]
+            lines = draw_profiles(axes, rows, inputs.models)
+            axes.set_title(f"{title}: {tokens[:1].lower()}{tokens[1:]}")
+            open_frame(axes)
+        if not suffix:
+            labelled = lines
+        row[0].set_ylabel("Linearity")
+    for axes in grid[-1]:
+        axes.set_xlabel(DEPTH)
+    grid[0, 0].set_ylim(-0.02, 1.02)
+    label_line_ends(grid[0, -1], labelled)
+    falls = [_fall(table, score, title) for score, title in SCORES.items()]
+    return profiles_drawing(figure, table, inputs, *falls, of=None)
+
+
+def _with_held_out_bands(table: pd.DataFrame, score: str) -> pd.DataFrame:
+    """The rows of an adjusted score, with ``low`` and ``high`` between it and the held-out one."""
+    of_layer = ["model", "layer"]
+    rows = table[table["estimator"] == f"{score}_adjusted"]
+    held_out = table[table["estimator"] == f"{score}_held_out"].set_index(of_layer)["value"]
+    other = held_out.reindex(pd.MultiIndex.from_frame(rows[of_layer])).to_numpy()
+    both = np.stack([rows["value"].to_numpy(), other])
+    return rows.assign(low=both.min(axis=0), high=both.max(axis=0))
+
+
+def _fall(table: pd.DataFrame, score: str, title: str) -> str:
+    """Say how much of a score rests on first tokens: its fall without them."""
+    of_layer = ["label", "layer"]
+    kinds = [table[table["estimator"] == f"{score}{suffix}"].set_index(of_layer) for suffix in ROWS]
+    both = pd.concat([kind["value"] for kind in kinds], axis=1, keys=["all", "without"]).dropna()
+    if both.empty:
+        return ""
+    fall = both["all"] - both["without"]
+    if not fall.any():
+        return f"{title}: without first tokens the score stays the same."
+    (label, block), most = fall.idxmax(), both.loc[fall.idxmax()]
+    mean = f"{'falls' if fall.mean() >= 0 else 'rises'} by {abs(fall.mean()):.3f}"
+    return (
+        f"{title}: without first tokens the score {mean} in the mean over blocks and models, and at block "
+        f"{block} of {label} it goes from {most['all']:.3f} to {most['without']:.3f}, the largest fall."
+    )
