@@ -1,7 +1,9 @@
 """The figures of the paper on fine-tuning and isotropy; paper.yaml says what each of them shows."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,12 +53,6 @@ SCORES = {
 }
 # Places on the axis of removed directions for what has no number of them.
 AS_IT_IS, CLUSTERED = -5, (38, 43)
-ADJUSTMENTS = {
-    "none": "As it is",
-    "without_directions": "Without {k} directions",
-    "only_directions": "Only {k} directions",
-    "cluster_based": "{c} clusters, without {k} directions each",
-}
 
 
 def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
@@ -172,13 +168,13 @@ def local_structure(inputs: FigureInputs) -> Drawing:
 
 
 def adjustments(
-    entries: Sequence[Mapping[str, object]], tables: Mapping[str, pd.DataFrame]
+    entries: Sequence[Mapping[str, Any]], tables: Mapping[str, pd.DataFrame]
 ) -> tuple[pd.DataFrame, str]:
     """Table 1: probe scores and ln I after each adjustment, before and after, means over a family's seeds.
 
     The CSV has both ways of fitting; the Markdown has what is fitted on training tokens.
     """
-    family = {entry["name"]: entry["family"] for entry in entries}
+    family = _families({e["name"]: (e["family"], e["model"]) for e in entries})
     rows = _first_and_last(tables["finetuning_probes"])
     rows = rows.assign(family=rows["model"].map(family))
     keys = ["family", "sample", "metric", "adjustment", "clusters", "directions", "fitted_on"]
@@ -192,20 +188,33 @@ def adjustments(
     heading = ["Model", "Adjustment", "Score before", "after", "ln I before", "after"]
     lines = [heading, [":--", ":--", "--:", "--:", "--:", "--:"]]
     for row in shown.to_dict("records"):
-        words = ADJUSTMENTS[row["adjustment"]]
-        if row["adjustment"] != "none":
-            words = words.format(k=int(row["directions"]), c=int(row["clusters"]))
         numbers = [row[f"{value}_{when}"] for value in values[:2] for when in WHEN]
         cells = ["" if np.isnan(number) else f"{number:.3f}" for number in numbers]
-        lines.append(
-            [str(row["family"]), words.replace("Without 0 directions", "Zero mean"), *cells]
-        )
+        lines.append([str(row["family"]), _in_words(row), *cells])
     return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
+def _in_words(row: Mapping[str, Any]) -> str:
+    """Name an adjustment."""
+    if row["adjustment"] == "none":
+        return "As it is"
+    k, clusters = int(row["directions"]), int(row["clusters"])
+    directions = "1 direction" if k == 1 else f"{k} directions"
+    if row["adjustment"] == "only_directions":
+        return f"Only {directions}"
+    where = "" if clusters == 1 else f"{clusters} clusters: "
+    return f"{where}zero mean" + (f", without {directions}" if k else "")
+
+
+def _families(models: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """By the name of a model its family, or its label if there is no other one of the family."""
+    members = Counter(family for family, _ in models.values())
+    return {n: family if members[family] > 1 else label for n, (family, label) in models.items()}
+
+
 def _with_family(inputs: FigureInputs, name: str) -> pd.DataFrame:
-    """The rows of a table of the drawn models, in their order, with the family of each."""
-    family = {model.name: model.family for model in inputs.models}
+    """The rows of a table of the drawn models, with the family of each; of a single one that is its label."""
+    family = _families({m.name: (m.family, m.label) for m in inputs.models})
     rows = inputs.tables[name]
     rows = rows[rows["model"].isin(family)]
     return rows.assign(family=rows["model"].map(family))
