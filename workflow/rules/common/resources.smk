@@ -135,14 +135,16 @@ def pairs_minutes(wildcards, attempt):
 
 
 def measure_memory(wildcards, attempt):
-    kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
-    return needs.asked_mb(needs.measure_memory_mb(work, kind), attempt)
+    measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
+    anew = not measure.leaving_out
+    return needs.asked_mb(needs.measure_memory_mb(work, measure.of, anew), attempt)
 
 
 def measure_minutes(wildcards, attempt):
     """Minutes of all layers; each counts the group's start, since it may be all that is new."""
-    kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
-    return needs.asked_minutes_in_group(needs.measure_minutes(work, kind), attempt, starts=True)
+    measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
+    minutes = needs.measure_minutes(work, measure.of, anew=not measure.leaving_out)
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
 
 
 def weights_memory(wildcards, attempt):

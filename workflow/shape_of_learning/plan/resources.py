@@ -248,12 +248,17 @@ def spectra_minutes(work: Work) -> float:
     return operations / CORE_FLOPS / 60
 
 
-def measure_memory_mb(work: Work, kind: str) -> float:
+def measure_memory_mb(work: Work, kind: str, anew: bool = False) -> float:
     """Memory of a measure, one layer at a time: of vectors, or of what has been kept of them.
 
     Lists of neighbours are held three times: the file, what HDF5 makes of it, and what is read. Those of a
     batch are copied six times: without a group of windows, and to compute with.
+
+    A measure of vectors that is measured `anew` without each group of windows may take eigenvectors: three
+    matrices beside the Gram matrix.
     """
+    if kind == "vectors" and anew:
+        return isotropy_memory_mb(work) + 3 * 8 * work.hidden_size**2 / MB
     if kind in ("vectors", "labelled"):
         return isotropy_memory_mb(work)
     if kind == "spectrum":
@@ -262,8 +267,10 @@ def measure_memory_mb(work: Work, kind: str) -> float:
     return NUMPY_MB + lists * searched_neighbours(work.neighbours) / MB
 
 
-def measure_minutes(work: Work, kind: str) -> float:
-    """Time of a measure of all layers."""
+def measure_minutes(work: Work, kind: str, anew: bool = False) -> float:
+    """Time of a measure of all layers; of eigenvectors, as it may be if `anew`, twice that of eigenvalues."""
+    if kind == "vectors" and anew:
+        return (work.layers + 1) * 2 * spectra_minutes(work)
     layer = isotropy_minutes(work) if kind in ("vectors", "labelled") else DIMENSION_MINUTES
     return (work.layers + 1) * layer
 
