@@ -28,7 +28,7 @@ class ModelMatrix:
 
     name: str
     shape: tuple[int, int]
-    _module: "torch.nn.Module"
+    _module: Any  # a torch.nn.Module with a weight
 
     def read(self) -> np.ndarray:
         """Return it as float32 in memory of the host; it may be the model's own, so never write into it."""
@@ -49,14 +49,14 @@ def model_matrices(forward: "ForwardPass") -> list[ModelMatrix]:
         gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). What a
         model does not have is absent: an encoder whose blocks end with a normalisation has no final one.
     """
-    ends = {"input": forward.model.get_input_embeddings()}
+    ends: dict[str, Any] = {"input": forward.model.get_input_embeddings()}
     if forward.head is not None:
         ends["output"] = forward.head.output_embeddings()
     ends = {name: module for name, module in ends.items() if _has_matrix(module)}
     if len(ends) == 2 and _are_one(*ends.values()):
         ends = {"tied": ends["input"]}
     found = [ModelMatrix(name, tuple(module.weight.shape), module) for name, module in ends.items()]
-    norm = forward.final_norm()
+    norm: Any = forward.final_norm()
     if getattr(norm, "weight", None) is not None:
         rows = 1 if getattr(norm, "bias", None) is None else 2
         found.append(ModelMatrix(FINAL_NORM, (rows, len(norm.weight)), norm))

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from shape_of_learning.embeddings.model_weights import ModelMatrix
+from shape_of_learning.metrics.weights_table import MATRICES
 from shape_of_learning.storage.chunked_rows import (
     DESCRIPTION_BYTES,
     dataset_bytes,
@@ -62,4 +63,4 @@ def opened_weights(path: Path) -> Iterator[dict[str, h5py.Dataset]]:
     """
     require_unchanged(path, f"delete {path.parent} and run again to dump it anew")
     with h5py.File(path, "r") as file:
-        yield dict(file.items())
+        yield {name: file[name] for name in MATRICES if name in file}

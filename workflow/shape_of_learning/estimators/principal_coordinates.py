@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from shape_of_learning.estimators.arrays import NotFiniteError
+from shape_of_learning.estimators.arrays import as_numpy, matrix_blocks
 
 BLOCK_BYTES = 2**26  # of rows as float64, read at a time
 
@@ -52,8 +52,6 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
     for block in _blocks(X):
         total += block.sum(axis=0)
         products += block.T @ block
-    if not np.isfinite(products).all():
-        raise NotFiniteError("X holds NaN or infinity")
     mean = total / n if center else np.zeros(d)
     products -= n * np.outer(mean, mean)
     _, axes = scipy.linalg.eigh(products, subset_by_index=[d - 2, d - 1], overwrite_a=True)
@@ -63,6 +61,5 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
 
 
 def _blocks(X: Any) -> Iterator[np.ndarray]:
-    rows = max(1, BLOCK_BYTES // (8 * X.shape[1]))
-    for start in range(0, X.shape[0], rows):
-        yield np.asarray(X[start : start + rows], np.float64)
+    for block in matrix_blocks(X, max(1, BLOCK_BYTES // (8 * X.shape[1]))):
+        yield as_numpy(block)

@@ -15,7 +15,8 @@ from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.random_streams import random_stream
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
-FINAL_NORM = "final_norm"  # of the matrices; what it holds is no embedding
+FINAL_NORM = "final_norm"  # what it holds is no embedding
+MATRICES = ("input", "output", "tied", FINAL_NORM)
 # Of one checkpoint; of the tables of a model and of all, after what says which checkpoint it is.
 VALUE_COLUMNS = ("matrix", "estimator", "n", "d", "value")
 POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")
