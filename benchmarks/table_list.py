@@ -4,6 +4,7 @@ TABLES = (
     "estimators",
     "neighbours",
     "anisotropy",
+    "pairs",
     "memory",
     "dump",
     "without_a_dump",

@@ -45,7 +45,12 @@ def _work(
     batch_vectors: int,
 ) -> Work:
     sample = sample_run(shape, windows, threads)
-    measures = {name: measure.chosen(name, {}) for name, measure in MEASURES.items()}
+    # Of a layer alone, of all its rows.
+    measures = {
+        name: measure.chosen(name, {})
+        for name, measure in MEASURES.items()
+        if measure.of in ("vectors", "spectrum", "neighbours") and not measure.rows
+    }
     window_of, groups = sample.rows["windows"], window_groups(windows, 0)
     dump = sum(file_bytes(sample.tokens, width) for width in sample.widths)
 

@@ -47,10 +47,31 @@ def test_every_entry_of_the_model_list_is_valid():
 
 def test_the_paper_draws_every_figure_when_there_is_a_token():
     configuration = read_configuration(paper(), MODELS, papers=PAPERS, has_hub_token=True)
-    assert set(configuration.figures) == set(figures_of(PAPERS))
+    first = [paper for paper in PAPERS if paper.name == "shape_of_learning"]
+    assert set(configuration.figures) == set(figures_of(first))
     assert configuration.notices == ()
     assert configuration.figures["figure_2"] == ("bloom-3b",)
     assert len(configuration.tables["table_1"]) == 6
+
+
+def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
+    first, linear = (
+        next(p for p in PAPERS if p.name == n) for n in ("shape_of_learning", "linear")
+    )
+
+    def targets(**changes):
+        settings = demo() | changes
+        configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
+        assert not any("linear" in notice for notice in configuration.notices)
+        return {*configuration.figures, *configuration.tables}
+
+    assert targets(papers=["linear"]) == set(linear.figures)
+    assert targets(papers=["shape_of_learning"]) == {*first.figures, *first.tables}
+    assert targets(papers=[]) == set()
+    named = {"average_over": "block_outputs", "linear_first_token": "all"}
+    assert targets(figures=named) == set(linear.figures)
+    said = refusal(demo() | {"papers": ["lineal"]})
+    assert "key `papers`: unknown paper `lineal`; did you mean `linear`?" in said
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():

@@ -139,6 +139,23 @@ def test_without_a_final_norm_the_last_layer_is_the_same_either_way(name, tmp_pa
     )
 
 
+@pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "opt_projected"])
+def test_both_last_layers_are_those_of_a_dump_with_either(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    losses = {
+        last_layer: dump(checkpoint, tmp_path / last_layer, WIDTHS[name], last_layer=last_layer)[1]
+        for last_layer in ("after_final_norm", "before_final_norm", "both")
+    }
+    assert len({each.loss for each in losses.values()}) == 1
+    for layer in range(4):
+        after = hidden_states(tmp_path / "after_final_norm", layer)
+        np.testing.assert_array_equal(hidden_states(tmp_path / "both", layer), after)
+    path = tmp_path / "both" / "layer_3_before_final_norm.h5"
+    before = read_selected(path, Selection()).vectors
+    np.testing.assert_array_equal(before, hidden_states(tmp_path / "before_final_norm", 3))
+    assert not list((tmp_path / "after_final_norm").glob("*before*"))
+
+
 def refusal(tmp_path, checkpoint, **arguments):
     arguments = {"widths": WIDTHS["gpt_neox"], **arguments}
     with pytest.raises(InputError) as caught:

@@ -73,6 +73,21 @@ def gathered(folder, *checkpoints, **options):
     ]
 
 
+def test_blocks_are_numbered_from_one(tmp_path):
+    def blocks(seed):
+        batches, left_out = checkpoint_rows(seed)
+        return [row for row in batches if row[0]], [row for row in left_out if row[0]]
+
+    _, every, differences = gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2))
+    _, estimates, changes = gathered(tmp_path, blocks(1), blocks(2), first_layer=1)
+    assert estimates == [row for row in every if row["layer"] != "0"]
+    assert changes == [row for row in differences if row["layer"] != "0"]
+    over_all = gathered(tmp_path, blocks(1), first_layer=1, average_over="all_layers")[1]
+    assert over_all == estimates[: len(over_all)]
+    with pytest.raises(InputError, match="does not hold all batches of the layers 1 to 3"):
+        gathered(tmp_path, checkpoint_rows(1), first_layer=1)
+
+
 def error_of(left_out):
     """The jackknife's standard error, one number at a time."""
     mean = statistics.fmean(left_out)

@@ -185,6 +185,7 @@ TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
 ALL = {
     name: measure.chosen(name, {})
     for name, measure in {**MEASURES, "largest": LARGEST, "total": TOTAL}.items()
+    if measure.of in ("vectors", "spectrum", "neighbours")
 }
 
 

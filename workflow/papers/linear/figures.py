@@ -117,6 +117,8 @@ def _fall(table: pd.DataFrame, score: str, title: str) -> str:
     if both.empty:
         return ""
     fall = both["all"] - both["without"]
+    if not fall.any():
+        return f"{title}: without first tokens the score stays the same."
     (label, block), most = fall.idxmax(), both.loc[fall.idxmax()]
     mean = f"{'falls' if fall.mean() >= 0 else 'rises'} by {abs(fall.mean()):.3f}"
     return (

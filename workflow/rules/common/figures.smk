@@ -84,7 +84,12 @@ def figure_inputs(wildcards):
                 {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
                 for m in (MODELS[name] for name in models)
             ],
-            "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+            "measures": [
+                # Other batches are as large as the sample makes them; the caption says how large.
+                {key: getattr(measure, key) for key in keys}
+                | {"depends_on_n": measure.depends_on_n and measure.of == "neighbours"}
+                for measure in measures
+            ],
             "options": {**figure.options, **settings},
         }
     )

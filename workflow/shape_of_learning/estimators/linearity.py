@@ -69,8 +69,8 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     directions below 1e-6 of the largest singular value do not count: float32 leaves them where vectors
     satisfy an exact constraint, as after a LayerNorm.
 
-    A few vectors with huge norms decide the score: where 1 % of the rows of pure noise are 100 times as long,
-    it is 0.99.
+    A few vectors with huge norms decide the score: where 1 % of the rows are one vector, 100 times as long as
+    the others, like the first token of every window, pure noise scores 0.99.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
 
     Parameters
     ----------
-    X, Y : array_like or torch.Tensor, shape (n, d), (n, e), or a Pair in place of X
+    X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
         As in :func:`linearity`, errors likewise.
 
     Returns

@@ -83,6 +83,19 @@ def _window_cosine(pairs: str, label: str) -> Measure:
     )
 
 
+def _linearity(name: str, label: str, description: str, *, depends_on_n: bool = True) -> Measure:
+    where = f"shape_of_learning.estimators.linearity:{name}"
+    return Measure(
+        where,
+        "pair",
+        label,
+        "Linearity",
+        depends_on_n=depends_on_n,
+        description=description,
+        leaving_out=f"{name}_without",
+    )
+
+
 MEASURES: dict[str, Measure] = {
     "anisotropy": _isotropy(
         "anisotropy",
@@ -214,6 +227,65 @@ MEASURES: dict[str, Measure] = {
         fixed={"share": 0.9},
         depends_on_n=True,
     ),
+    "linearity": _linearity(
+        "linearity",
+        "Linearity",
+        "linearity is the share of the variance of a block's output that an affine map of its input explains",
+    ),
+    "linearity_increment": _linearity(
+        "linearity_increment",
+        "Linearity of the increment",
+        "linearity of the increment is that of what a block adds to its input",
+    ),
+    "linearity_adjusted": _linearity(
+        "linearity_adjusted",
+        "Linearity, adjusted",
+        "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the input's rank r",
+        depends_on_n=False,
+    ),
+    "linearity_increment_adjusted": _linearity(
+        "linearity_increment_adjusted",
+        "Linearity of the increment, adjusted",
+        "",
+        depends_on_n=False,
+    ),
+    "linearity_held_out": _linearity(
+        "linearity_held_out",
+        "Linearity, held out",
+        "held-out linearity is that on each half of the windows by the map of the other half",
+    ),
+    "linearity_increment_held_out": _linearity(
+        "linearity_increment_held_out", "Linearity of the increment, held out", ""
+    ),
+    "block_norm_ratio": Measure(
+        "shape_of_learning.estimators.block_norms:block_norm_ratio",
+        "pair",
+        "Norm ratio of a block",
+        "Norm of the increment / norm of the output",
+        description="the norm ratio is the median over tokens",
+        leaving_out="norm_ratio_without",
+    ),
+    "block_cosine": Measure(
+        "shape_of_learning.estimators.block_norms:block_cosine",
+        "pair",
+        "Cosine of a block's input and output",
+        "Cosine",
+        leaving_out="cosine_without",
+    ),
+    **{
+        f"{name}_without_first_token": Measure(
+            f"shape_of_learning.estimators.linearity:{name}",
+            "pair",
+            f"{label}, without first tokens",
+            "Linearity",
+            leaving_out=f"{name}_without",
+            rows={"first_token": "drop"},
+        )
+        for name, label in (
+            ("linearity", "Linearity"),
+            ("linearity_increment", "Linearity of the increment"),
+        )
+    },
 }
 # Of the matrices of a model itself; the function is that of hidden states.
 MEASURES |= {

@@ -300,28 +300,36 @@ def pairs_memory_mb(work: Work) -> float:
     return NUMPY_MB + 4 * work.layer_mb + PAIR_MATRICES * 8 * work.hidden_size**2 / MB
 
 
-def pairs_minutes(work: Work) -> float:
-    """Time of all measures of all blocks: two sums of products, and factors without each group of windows."""
+def pairs_minutes(work: Work, selections: int) -> float:
+    """Time of all measures of all blocks, of so many selections of rows.
+
+    Each takes two sums of products, and factors without each group of windows.
+    """
     sums = 2 * 2 * work.tokens * work.hidden_size**2
     factors = PARTS * 2 * work.hidden_size**3
-    return work.layers * (sums + factors) / CORE_FLOPS / 60
+    return selections * work.layers * (sums + factors) / CORE_FLOPS / 60
 
 
-def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
+def checkpoint_memory_mb(
+    work: Work, threads: int, *, on_gpu: bool = False, pairs: int = 0
+) -> float:
     """Memory of a forward pass whose hidden states are all kept, and then measured.
 
     They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a
-    GPU has no room for them, the host keeps them.
+    GPU has no room for them, the host keeps them. `pairs` is the number of selections of rows of which pairs
+    are measured.
     """
     states = work.states * work.layer_mb
     running = forward_memory_mb(work, threads, on_gpu=on_gpu)
-    measuring = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    largest = max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    measuring = threads * max(largest, pairs_memory_mb(work) if pairs else 0)
     return states + (running if on_gpu else max(running, TORCH_MB + measuring))
 
 
-def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:
-    """Time of a forward pass and of all measurements, `threads` layers at a time."""
+def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool, pairs: int = 0) -> float:
+    """Time of a forward pass and of all measurements, `threads` layers at a time; `pairs` as above."""
     layer = 2 * isotropy_minutes(work) + neighbours_minutes(work) + DIMENSION_MINUTES
+    layer += pairs_minutes(work, pairs) / work.layers
     rounds = math.ceil((work.layers + 1) / threads)
     return forward_minutes(work, threads=threads, on_gpu=on_gpu) + rounds * layer
 
