@@ -17,7 +17,7 @@ from shape_of_learning.figures.style import COLOURS, DASHES, MARKERS, TEXT_WIDTH
 ORDERS = {
     "most_linear_first": "Most linear first",
     "least_linear_first": "Least linear first",
-    "smallest_contribution_first": "Smallest first",
+    "smallest_contribution_first": "Least added first",
     "alone": "Each alone",
 }
 KINDS = {
