@@ -7,9 +7,9 @@ import numpy as np
 import shape_of_learning as sol
 from shape_of_learning.estimators import linearity
 from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.registry import MEASURES
 
 Work = Callable[[], dict[str, float]]
 NEIGHBOURS = 100

@@ -10,7 +10,7 @@ import transformers
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.finetuning.finetune import Start, finetune
-from shape_of_learning.finetuning.recipe import FinetuningRecipe
+from shape_of_learning.finetuning.finetuning_recipe import FinetuningRecipe
 from shape_of_learning.finetuning.task_inputs import Labels, encode, epoch_batches, padded
 from shape_of_learning.pretraining.tokenizer import train_tokenizer
 from shape_of_learning.tasks.examples import Example, Task, write_task

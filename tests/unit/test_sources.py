@@ -85,7 +85,7 @@ def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epoch
     ]
     assert found.shape == Shape("decoder", 2, 32, 32)
     assert found.source.revision == "step10"
-    assert "16ths of an epoch of task topic" in found.note
+    assert "16ths of an epoch" in found.note
     ends = read(tmp_path, "mine", mine={**tuned("plain"), "training": {"steps": {"linear": 2}}})
     assert [each.step for each in ends.checkpoints] == [0, 48]
 

@@ -12,6 +12,7 @@ OUTPUTS:
     <results>/pretrained/{model}.json             digests of them, which stand for them
     <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
     <results>/finetuned/{model}.json
+    <results>/tables/training/{model}.csv         held-out losses and scores of its steps, where a figure reads them
 STEPS: what no lock says is asked while the run is planned, and the bad revisions left out; locks are written as it
 starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model; judge_checkpoints when they have
 been measured.
@@ -157,6 +158,32 @@ rule finetune_model:
         'python "$SCRIPTS/finetune_model.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --role {params.role}'
         " --task {input.task:q} --names {params.names:q} {params.recipe:q} --steps {params.saved}"
         " --outputs {output.steps:q} {output.receipt:q} --log {log:q}"
+
+
+rule tabulate_training:
+    """List held-out losses and scores of all steps that a training of one's own saved."""
+    input:
+        receipt=weight_receipts_of_training,
+        steps=trained_steps,
+    output:
+        "<results>/tables/training/{model}.csv",
+    log:
+        "<logs>/tables/training/{model}.log",
+    benchmark:
+        "<benchmarks>/tables/training/{model}.tsv"
+    wildcard_constraints:
+        model=any_of(models_from(TrainedSource)),
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        science=science("tabulate_training"),
+        revisions=trained_names,
+    message:
+        "Listing the training of {wildcards.model}"
+    shell:
+        'python "$SCRIPTS/tabulate_training.py" --checkpoints {input.steps:q} --revisions {params.revisions:q}'
+        " --output {output:q} --log {log:q}"
 
 
 rule judge_checkpoints:

@@ -9,7 +9,7 @@ from typing import Any
 
 from shape_of_learning.checkpoints.checkpoint_files import tokenizer_paths
 from shape_of_learning.checkpoints.checkpoint_record import RECORD, file_entry, refuse_changed
-from shape_of_learning.finetuning.recipe import FinetuningRecipe
+from shape_of_learning.finetuning.finetuning_recipe import FinetuningRecipe
 from shape_of_learning.pretraining.steps import revision_of_step
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import checkpoint_folder

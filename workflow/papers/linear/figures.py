@@ -4,15 +4,25 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.averages import over_layers
 from shape_of_learning.figures.by_step import draw_by_step
 from shape_of_learning.figures.captions import caption, number_range
 from shape_of_learning.figures.changed_blocks import draw_edits
+from shape_of_learning.figures.drawn_rows import drawn_estimates, require_one_checkpoint
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import height_for_labels, label_line_ends
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
 from shape_of_learning.figures.scales import open_frame
-from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
+from shape_of_learning.figures.style import (
+    COLOURS,
+    COLUMN_WIDTH,
+    INK,
+    MARKERS,
+    PANEL_HEIGHT,
+    TEXT_WIDTH,
+)
 from shape_of_learning.figures.token_errors import draw_token_errors
 
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
@@ -20,6 +30,13 @@ LOW_PANEL = 1.5  # inches, where panels stand above each other
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
 DEPTH = "Relative depth"
+QUANTITIES = {
+    "linearity_increment_adjusted": "Linearity of the\nincrement, adjusted",
+    "linearity_adjusted": "Linearity,\nadjusted",
+    "anisotropy": "Anisotropy",
+    "two_nn": "Dimension\n(TwoNN)",
+    "held_out_loss": "Held-out loss\n(nats per token)",
+}
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
@@ -137,3 +154,120 @@ def _fall(table: pd.DataFrame, score: str, title: str) -> str:
         f"{title}: without first tokens the score {mean} in the mean over blocks and models, and at block "
         f"{block} of {label} it goes from {most['all']:.3f} to {most['without']:.3f}, the largest fall."
     )
+
+
+def twins(inputs: FigureInputs) -> Drawing:
+    """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
+    table = _twins(inputs)
+    quantities = list(dict.fromkeys(table["quantity"]))
+    figure = Figure(figsize=(TEXT_WIDTH, PANEL_HEIGHT))
+    settings = list(dict.fromkeys(table["setting"]))
+    for axes, quantity in zip(figure.subplots(1, len(quantities)), quantities, strict=True):
+        rows = table[table["quantity"] == quantity]
+        for place, setting in enumerate(settings):
+            own = rows[rows["setting"] == setting]
+            style = {
+                "color": COLOURS[place % len(COLOURS)],
+                "marker": MARKERS[place % len(MARKERS)],
+            }
+            ends = own[["plain", "value"]].to_numpy().T
+            axes.plot([0, place + 1], ends, **style)
+        axes.set_xticks(range(len(settings) + 1), ["none", *settings], rotation=45)
+        axes.set_title(QUANTITIES[quantity])
+        axes.margins(x=0.2)
+        open_frame(axes)
+    differences = [
+        f"{QUANTITIES[quantity].replace(chr(10), ' ')} {_mean_and_deviation(rows['difference'])}"
+        for quantity, rows in table[table["setting"] == settings[0]].groupby("quantity", sort=False)
+    ]
+    words = caption(
+        inputs.caption,
+        "A line joins twins.",
+        f"Paired differences of {settings[0]}, mean and standard deviation over pairs: "
+        f"{'; '.join(differences)}.",
+    )
+    return Drawing(figure, table, words)
+
+
+def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
+    """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
+    table = _changes(inputs)
+    groups = list(dict.fromkeys(table["setting"]))
+    measures = [each.name for each in inputs.measures]
+    figure = Figure(figsize=(TEXT_WIDTH, FRAME + 0.35 * (1 + len(groups))))
+    panels = figure.subplots(1, len(measures), sharey=True)
+    said = []
+    for axes, measure in zip(panels, inputs.measures, strict=True):
+        for place, group in enumerate(groups):
+            own = table[(table["setting"] == group) & (table["estimator"] == measure.name)]
+            axes.plot(own["change"], [place] * len(own), linestyle="", marker="o", color=COLOURS[0])
+            said.append(f"{measure.label}, {group} {_mean_and_deviation(own['change'])}")
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.set(title=measure.label, xlabel="Change")
+        open_frame(axes)
+    panels[0].set_yticks(range(len(groups)), groups)
+    panels[0].set_ylim(len(groups) - 0.5, -0.5)
+    words = caption(
+        inputs.caption,
+        f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
+        "Published, of other models and tasks: 0.004 to 0.382.",
+    )
+    return Drawing(figure, table, words)
+
+
+def _twins(inputs: FigureInputs) -> pd.DataFrame:
+    """One row for each twin and quantity, with the value of the plain one and the difference."""
+    training = inputs.tables["training"]
+    last = training.sort_values("step").groupby("model").last()
+    drawn = drawn_estimates(inputs)
+    require_one_checkpoint(drawn)
+    means = over_layers(drawn, inputs.measures).set_index(["estimator", "model"])["value"]
+    losses = pd.concat({"held_out_loss": last["held_out_loss"]})
+    values = pd.concat([means, losses])
+    rows = []
+    for model in inputs.models:
+        plain = last["twin_of"].get(model.name)
+        if not isinstance(plain, str) or plain not in last.index:
+            continue
+        setting = f"{last['regulariser'][model.name]} {last['strength'][model.name]:g}"
+        for quantity in QUANTITIES:
+            both = [values.get((quantity, name), np.nan) for name in (plain, model.name)]
+            rows.append((model.name, plain, setting, quantity, *both, both[1] - both[0]))
+    if not rows:
+        raise InputError(
+            "the figure draws no twin together with the model that it is the twin of; name both in its key "
+            "of `figures`"
+        )
+    columns = ["model", "twin_of", "setting", "quantity", "plain", "value", "difference"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _changes(inputs: FigureInputs) -> pd.DataFrame:
+    """One row for each fine-tuning and estimator: its first and last value and what lies between."""
+    training = inputs.tables["training"].drop_duplicates("model").set_index("model")
+    means = over_layers(drawn_estimates(inputs), inputs.measures).sort_values("step")
+    rows = []
+    for model in inputs.models:
+        tuned = training.loc[model.name]
+        if not isinstance(tuned["origin"], str):
+            continue
+        for measure in inputs.measures:
+            kept = (means["model"] == model.name) & (means["estimator"] == measure.name)
+            first, last = means[kept]["value"].iloc[[0, -1]]
+            setting = f"{tuned['origin']}, {tuned['task']}"
+            rows.append(
+                (model.name, setting, tuned["seed"], measure.name, first, last, last - first)
+            )
+    if not rows:
+        raise InputError("the figure draws no fine-tuned model; name some in its key of `figures`")
+    columns = ["model", "setting", "seed", "estimator", "first", "last", "change"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _mean_and_deviation(values: pd.Series) -> str:
+    """Say a mean, and the standard deviation where there are several values."""
+    defined = values.dropna()
+    if defined.empty:
+        return "undefined"
+    spread = f" (sd {defined.std():.3f}, n {len(defined)})" if len(defined) > 1 else " (n 1)"
+    return f"{defined.mean():+.3f}{spread}"

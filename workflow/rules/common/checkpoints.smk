@@ -6,6 +6,7 @@ from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 from shape_of_learning.plan.sources.hub_source import HubSource
 from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 from shape_of_learning.plan.sources.source import Places
+from shape_of_learning.plan.sources.trained_source import TrainedSource
 
 
 def models_from(kind):
@@ -272,6 +273,19 @@ def finetuning_names(wildcards):
 
 def model_role(wildcards):
     return MODELS[wildcards.model].shape.role
+
+
+def weight_receipts_of_training(wildcards):
+    return MODELS[wildcards.model].source.receipts
+
+
+def trained_steps(wildcards):
+    """The folder of all steps of a training, ever old, since the receipt says what is in it."""
+    return [ancient(folder) for folder in MODELS[wildcards.model].source.ever_old]
+
+
+def trained_names(wildcards):
+    return MODELS[wildcards.model].source.names
 
 
 def training_threads(wildcards):

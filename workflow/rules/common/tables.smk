@@ -55,28 +55,32 @@ def measured_curve(wildcards):
     )
 
 
+def is_measured_whole(model):
+    """Whether all estimators of the configuration are measured at every checkpoint of a model."""
+    wanted = setting("measurement", "models")
+    return wanted == "all" or model in wanted
+
+
 def tables_of_all(wildcards):
     """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
     if wildcards.table == "weights":
         return tables_of_weights()
-    listed = setting("measurement", "models")
-    tabled = CONFIGURATION.models if listed == "all" else listed
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
-        model=[name for name in CONFIGURATION.models if name in tabled],
+        model=filter(is_measured_whole, CONFIGURATION.models),
         estimator=[name for name in CONFIGURATION.estimators if name in MEASURES],
     )
     return tables + (drawn_besides() if wildcards.table == "estimates" else [])
 
 
 def drawn_besides():
-    """Tables of estimates that figures read, of measures that the configuration does not list."""
+    """Tables of estimates that figures read beyond those."""
     drawn = {}
     for name, models in CONFIGURATION.figures.items():
         which = checkpoints_of_figure(FIGURES[name])
-        others = [e for e in estimated(FIGURES[name]) if e not in CONFIGURATION.estimators]
         for model in models:
-            for estimator in others:
+            whole = CONFIGURATION.estimators if is_measured_whole(model) else ()
+            for estimator in (e for e in estimated(FIGURES[name]) if e not in whole):
                 # Every checkpoint, if one figure draws them all, is also the last one.
                 if drawn.get((model, estimator)) != "every_checkpoint":
                     drawn[model, estimator] = which

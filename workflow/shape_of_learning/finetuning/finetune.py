@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.saved_training import deterministic, save_step, software
-from shape_of_learning.finetuning.recipe import FinetuningRecipe
+from shape_of_learning.finetuning.finetuning_recipe import FinetuningRecipe
 from shape_of_learning.finetuning.task_inputs import (
     MOST_TOKENS,
     EncodedText,

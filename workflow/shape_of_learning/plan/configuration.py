@@ -99,16 +99,13 @@ def read_configuration(
     drawn, written = figures_of(papers), tables_of(papers)
     check_estimators(drawn, measure_names())
     check_targets(settings["figures"], (*drawn, *written), entries)
-    tabled = measurement["models"]
-    for name in tabled if isinstance(tabled, list) else ():
-        if name not in settings["models"]:
-            raise unknown_name(
-                name, settings["models"], "model of key `models`", "key `measurement.models`"
-            )
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
     drawn, written = figures_of(chosen), tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
+    for name in () if measurement["models"] == "all" else measurement["models"]:
+        if name not in models:
+            raise unknown_name(name, models, "model", "configuration key `measurement.models`")
     for each in [*models.values(), *origins_of(models.values()).values()]:
         if isinstance(each.source, FinetuningSource):
             each.source.check_task(settings["tasks"])

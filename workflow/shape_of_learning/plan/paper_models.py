@@ -7,7 +7,9 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.model_list import Entries, Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.schema import unknown_name
+from shape_of_learning.plan.sources.trained_source import TrainedSource
 
+TRAINING = "training"  # the table of what is trained in the run itself
 SETTINGS = ("average_over",)  # keys of `figures` that are no targets
 
 
@@ -95,6 +97,8 @@ def models_of_figures(
         names = _of_role(figure, listed, _present(listed, models), specification.role, models)
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
+        if TRAINING in specification.reads:
+            names = [name for name in names if isinstance(models[name].source, TrainedSource)]
         if names:
             most = specification.most_models
             if most is not None and len(names) > most:

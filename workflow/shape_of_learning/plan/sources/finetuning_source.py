@@ -45,7 +45,7 @@ class FinetuningSource(TrainedSource):
             self.shape = completed(self.shape, self.origin.shape, where)
         table = self.origin.table_1 or {}
         self.vocabulary = source.vocabulary or table.get("vocabulary")
-        self.note = f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch of task {self.recipe['task']}."
+        self.note = f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch."
 
     def saved(self) -> list[int]:
         """Log-spaced ones."""
