@@ -246,6 +246,15 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     )
 
 
+def test_values_are_found_without_any_parts():
+    X, Y = block()
+    pair = Pair(X, Y, windows_of(len(X)))
+    for found in (scores.linearity_held_out_without, scores.linearity_without):
+        value, without = found(pair, [])
+        assert 0 < value < 1
+        assert without.shape == (0,)
+
+
 def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
     X, Y = block()
     parts = np.array_split(np.arange(len(X)), 16)

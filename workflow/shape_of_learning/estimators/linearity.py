@@ -176,7 +176,7 @@ def _score(pair: Pair, increment: bool = False, adjusted: bool = False) -> float
 def _held_out_score(pair: Pair, increment: bool = False) -> float:
     if len(pair.folds) < 2 or min(map(len, pair.folds)) < 2:
         return math.nan
-    squares = pair.shared("held out", [], lambda: held_out(pair.fold_fits))
+    squares = pair.shared("held out, all rows", [], lambda: held_out(pair.fold_fits))
     return _share(pair, squares, increment)
 
 
@@ -186,7 +186,7 @@ Without = Callable[[Pair, Sequence[np.ndarray]], tuple[float, np.ndarray]]
 def _leaving_out(
     pair: Pair, parts: Sequence[np.ndarray], *, increment: bool, adjusted: bool = False
 ) -> tuple[float, np.ndarray]:
-    left = pair.shared("in sample", parts, lambda: squares_without(pair, parts))
+    left = pair.shared("in sample", parts, lambda: squares_without(pair, parts)) if parts else []
     value = _score(pair, increment, adjusted)
     return value, np.array([_share(pair, each, increment, adjusted) for each in left])
 
@@ -196,7 +196,7 @@ def _leaving_out_held_out(
 ) -> tuple[float, np.ndarray]:
     if len(pair.folds) < 2 or min(map(len, pair.folds)) < 2:
         return math.nan, np.full(len(parts), math.nan)
-    left = pair.shared("held out", parts, lambda: held_out_without(pair, parts))
+    left = pair.shared("held out", parts, lambda: held_out_without(pair, parts)) if parts else []
     value = _held_out_score(pair, increment)
     return value, np.array([_share(pair, each, increment) for each in left])
 
