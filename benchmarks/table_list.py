@@ -5,6 +5,7 @@ TABLES = (
     "neighbours",
     "anisotropy",
     "spread",
+    "pairs",
     "memory",
     "dump",
     "without_a_dump",

@@ -23,9 +23,7 @@ TINY = ("--configfile", "tiny.yaml", "--cores", "2")
 def finished(tmp_path_factory) -> Checkout:
     """A run that has ended well. Tests work on copies."""
     checkout = check_out(tmp_path_factory.mktemp("finished") / "checkout")
-    settings = tiny_runs.set_up(checkout)
-    settings["measurement"]["estimators"] += ["linearity", "linearity_held_out"]
-    checkout.write("tiny.yaml", settings)
+    tiny_runs.set_up(checkout)
     checkout.snakemake(*TINY, "--quiet", "rules")
     assert checkout.planned(*TINY) == {}
     return checkout
@@ -133,13 +131,6 @@ def test_an_edited_estimator_is_measured_again_and_nothing_else(copy):
     assert not {FORWARD_PASS, SEARCH} & planned.keys()
     measured = [file for file in planned_files(copy, *TINY) if "/measurements/" in file]
     assert {Path(file).stem for file in measured} == {"two_nn"}
-
-
-def test_an_edited_measure_of_pairs_is_measured_again_and_nothing_else(copy):
-    edit(copy, with_a_statement, "estimators/linearity.py")
-    planned = copy.planned(*TINY)
-    assert planned["measure_pairs"] == 2
-    assert not {FORWARD_PASS, SEARCH, MEASURE} & planned.keys()
 
 
 def test_an_edited_forward_pass_is_run_again(copy):

@@ -87,6 +87,7 @@ GAP = Measure(
 }
 RUN = ("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2")
 MEASURES = ("largest_norm", "participation", "gap")
+LINEARITY = ["linearity", "linearity_held_out", "linearity_without_first_token"]
 OF_ALL = ("moved", "moved_fast", "moved_later", "apart", "apart_types")
 
 
@@ -162,6 +163,7 @@ def test_measures_of_pairs_and_groups_have_all_vectors_with_and_without_a_dump(c
     settings["forward"] = {"last_layer": "both"}
     settings["embeddings"] = {"keep": True}
     settings["measurement"]["estimators"] = ["anisotropy", *MEASURES, *OF_ALL, "norm_before"]
+    settings["measurement"]["estimators"] += LINEARITY
     checkout.write("tiny.yaml", settings)
     run = ("results/tables/estimates.csv", "results/tables/changes.csv", *RUN)
     checkout.snakemake(*run)
@@ -204,14 +206,19 @@ def test_measures_of_pairs_and_groups_have_all_vectors_with_and_without_a_dump(c
     assert (chosen["moved"], chosen["moved_later"]) == ("all", "without_first_token")
     assert chosen["norm_before"] == "before_final_norm"
 
-    # What one measures is measured of all pairs together; what the others have is left alone.
+    # Pairs are measured together, and nothing else with them.
     (module,) = checkout.python.parents[1].rglob("more_shapes_entries.py")
     entries = module.read_text()
     module.write_text(entries.replace('{"first_token": "drop"}', '{"token_types": "one"}'))
-    planned = checkout.planned(*run)
-    assert planned["measure_pairs"] == 2
-    assert not {"measure", "dump_embeddings"} & planned.keys()
+    chosen_otherwise = checkout.planned(*run)
     module.write_text(entries)
+    formula = checkout.folder / "workflow/shape_of_learning/estimators/linearity.py"
+    before = formula.read_text()
+    formula.write_text(before + "\nADDED_BY_A_TEST = 1\n")
+    for planned in (chosen_otherwise, checkout.planned(*run)):
+        assert planned["measure_pairs"] == 2
+        assert planned.keys() == {"measure_pairs", "gather_checkpoints", "gather_tables", "total"}
+    formula.write_text(before)
 
     # In memory the same bytes.
     settings |= {"embeddings": {"dump": False}, "run": "memory"}

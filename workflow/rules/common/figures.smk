@@ -84,7 +84,12 @@ def figure_inputs(wildcards):
                 {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
                 for m in (MODELS[name] for name in models)
             ],
-            "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+            "measures": [
+                # Other batches are as large as the sample makes them; the caption says how large.
+                {key: getattr(measure, key) for key in keys}
+                | {"depends_on_n": measure.depends_on_n and measure.of == "neighbours"}
+                for measure in measures
+            ],
             "options": {**figure.options, **settings},
         }
     )
@@ -180,8 +185,8 @@ def files_of_target(target):
             reason = next(known, None)
             if reason is None:
                 fail(
-                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which key `papers` of the "
-                    "configuration does not choose; add it there"
+                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which this configuration does not "
+                    f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
                 )
             fail(f"{reason}; correct key `models` or `figures.{target}`")
         return target_files(target)

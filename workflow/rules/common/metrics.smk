@@ -1,5 +1,6 @@
 """What the rules that measure ask of the configuration."""
 
+from shape_of_learning.metrics.measure_entry import by_rows
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import science_of_measure
 
@@ -20,6 +21,7 @@ MEASURES = {name: each for name, each in CONFIGURATION.measures.items() if each.
 # In an order that is not that of the configuration, where another one is no other measurement.
 CHOSEN_MEASURES = sorted(MEASURES)
 PAIRS = [name for name in CHOSEN_MEASURES if MEASURES[name].of == "pair"]
+PAIR_SELECTIONS = len(by_rows(MEASURES[name] for name in PAIRS))
 TOKEN_SWITCHES = ("special_tokens", "first_token", "token_types")
 ROWS = {
     "selection": Selection(

@@ -81,13 +81,15 @@ def forward_minutes(wildcards, threads, attempt):
 
 def checkpoint_memory(wildcards, threads, attempt):
     on_gpu = is_on_gpu("measure_checkpoint")
-    needed = needs.checkpoint_memory_mb(work_of(wildcards.model), threads, on_gpu=on_gpu)
+    work = work_of(wildcards.model)
+    needed = needs.checkpoint_memory_mb(work, threads, on_gpu=on_gpu, pairs=PAIR_SELECTIONS)
     return needs.asked_mb(needed, attempt)
 
 
 def checkpoint_minutes(wildcards, threads, attempt):
     on_gpu = is_on_gpu("measure_checkpoint")
-    minutes = needs.checkpoint_minutes(work_of(wildcards.model), threads=threads, on_gpu=on_gpu)
+    work = work_of(wildcards.model)
+    minutes = needs.checkpoint_minutes(work, threads=threads, on_gpu=on_gpu, pairs=PAIR_SELECTIONS)
     return needs.asked_minutes(minutes, attempt)
 
 
@@ -117,7 +119,7 @@ def pairs_memory(wildcards, attempt):
 
 
 def pairs_minutes(wildcards, attempt):
-    minutes = needs.pairs_minutes(work_of(wildcards.model))
+    minutes = needs.pairs_minutes(work_of(wildcards.model), PAIR_SELECTIONS)
     return needs.asked_minutes_in_group(minutes, attempt, starts=True)
 
 
@@ -131,4 +133,13 @@ def measure_minutes(wildcards, attempt):
     """Minutes of all layers; each counts the group's start, since it may be all that is new."""
     measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
     minutes = needs.measure_minutes(work, measure.of, anew=not measure.leaving_out)
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
+
+
+def weights_memory(wildcards, attempt):
+    return needs.asked_mb(needs.weights_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def weights_minutes(wildcards, attempt):
+    minutes = needs.weights_minutes(work_of(wildcards.model))
     return needs.asked_minutes_in_group(minutes, attempt, starts=True)

@@ -12,6 +12,9 @@
     Lengths of the parameters of a model's final normalisation.
 `adjustments`
     Removal of means and directions, fitted on some vectors and applied to others; `k_means` finds clusters.
+`linearity`, `block_norms`, `fit_errors`
+    Measures of a `pair` of clouds, before and after a block. `moments` are sums over its vectors,
+    `least_squares` follows from these, `fits_without_parts` leaves out some of the vectors.
 `two_nn`, `two_nn_authors`, `gride`, `mada`, `mom`, `mle`
     Intrinsic dimension from distances to nearest neighbours, one estimator in each file;
     `neighbour_radii` is what they share.

@@ -1,10 +1,13 @@
 r"""Least squares without each of some parts of the rows: what is left of the sums of squares.
 
-Up to a width of 1024 the moments of the parts are subtracted and the rest is fitted anew. Wider ones follow from
-the fit on all rows: with residuals :math:`e_G` of a part G and its block :math:`H_{GG}` of the hat matrix,
-intercept included, the sum of squared residuals without it is
-:math:`\text{RSS} - \text{tr}\, e_G^T (I - H_{GG})^{-1} e_G`, and the coefficients change by
-:math:`-(X^T X)^{-1} X_G^T (I - H_{GG})^{-1} e_G` (Cook and Weisberg, Residuals and Influence in Regression, 1982).
+Up to a width of 1024 the moments of the parts are subtracted and the rest is fitted anew. Wider ones follow
+from the fit on all rows: with residuals :math:`e_G` of a part G and its block :math:`H_{GG}` of the hat
+matrix, intercept included, the sum of squared residuals without it is
+
+.. math:: \text{RSS} - \text{tr}\, e_G^T (I - H_{GG})^{-1} e_G
+
+and the coefficients change by :math:`-(X^T X)^{-1} X_G^T (I - H_{GG})^{-1} e_G` (Cook and Weisberg, Residuals
+and Influence in Regression, 1982).
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from shape_of_learning.estimators.pair import Pair
 # A direction of which no more than this share is left without a part is taken for lost.
 LOST = 1e-8
 # Beyond this width, held-out residuals without parts would take longer than all the rest.
-WIDEST_HELD_OUT = 2560
+WIDEST_HELD_OUT = 2048
 UNDEFINED = Squares(0, 0, np.nan, np.nan, np.nan)
 
 
@@ -70,7 +73,7 @@ class _Dropped:
     """
 
     def __init__(self, pair: Pair, fit: Fit, numbers: np.ndarray):
-        from scipy.linalg import cho_factor, eigh
+        from scipy.linalg import blas, cho_factor, eigh
 
         x, residuals = pair.rows(numbers)
         x -= fit.mean_x
@@ -78,7 +81,10 @@ class _Dropped:
         self.white = fit.axes.whiten(x.T)
         residuals -= self.white.T @ fit.white
         self.residuals, self.lost = residuals, 0
-        rest = np.eye(len(x)) - 1 / fit.n - self.white.T @ self.white
+        # Its lower triangle, which is all that is read.
+        rest = blas.dsyrk(-1.0, self.white, trans=True, lower=True)
+        rest -= 1 / fit.n
+        rest[np.diag_indices(len(rest))] += 1
         try:
             self.factor, _ = cho_factor(rest, lower=True, check_finite=False)
             self.directions = None
@@ -109,7 +115,7 @@ class _Dropped:
 
 
 def held_out_without(pair: Pair, parts: Sequence[np.ndarray]) -> list[Squares]:
-    """Sums of squares of :func:`held_out` without each part; undefined beyond a width of 2560."""
+    """Sums of squares of :func:`held_out` without each part; undefined beyond a width of 2048."""
     if max(pair.x.shape[1], pair.y.shape[1]) > WIDEST_HELD_OUT:
         return [UNDEFINED] * len(parts)
     rows, cells = pair.cells(parts)
@@ -141,6 +147,8 @@ def _residuals_on(
     pair: Pair, fit: Fit, other: Fit, parts: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
     """Residuals of a fit without some of its rows, on those of the other without some of these."""
+    if not fit.is_defined:
+        return np.full(len(parts), np.nan)
     coefficients = fit.coefficients()
     apart = fit.apart_from(other, coefficients)
     all_of_them = other.squares.residual + squared(apart)

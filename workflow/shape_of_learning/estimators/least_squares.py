@@ -139,7 +139,7 @@ class Fit:
         return other.squares.residual + squared(self.apart_from(other, coefficients))
 
     def apart_from(self, other: "Fit", coefficients: np.ndarray) -> np.ndarray:
-        """What this fit's map predicts otherwise than the other's, of which the squares sum to those on its rows.
+        """What this fit's map predicts otherwise than the other's, as few rows with the same squares.
 
         Shape (k + 1, q), the last row for the means.
         """
@@ -148,7 +148,7 @@ class Fit:
         return apart
 
     def apart_by(self, other: "Fit", coefficients: np.ndarray, mean_t: np.ndarray) -> np.ndarray:
-        """The same for a map with some coefficients and the value `mean_t` at this fit's mean, beside none."""
+        """The same of a map with these coefficients, and `mean_t` at this fit's mean, beside none."""
         at_mean = mean_t + (other.mean_x - self.mean_x) @ coefficients
         predicted = other.axes.predicted(coefficients)
         return np.vstack([predicted, np.sqrt(other.n) * at_mean])

@@ -69,8 +69,8 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     directions below 1e-6 of the largest singular value do not count: float32 leaves them where vectors
     satisfy an exact constraint, as after a LayerNorm.
 
-    A few vectors with huge norms decide the score: where 1 % of the rows of pure noise are 100 times as long,
-    it is 0.99.
+    A few vectors with huge norms decide the score: where 1 % of the rows are one vector, 100 times as long as
+    the others, like the first token of every window, pure noise scores 0.99.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
 
     Parameters
     ----------
-    X, Y : array_like or torch.Tensor, shape (n, d), (n, e), or a Pair in place of X
+    X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
         As in :func:`linearity`, errors likewise.
 
     Returns
@@ -176,7 +176,7 @@ def _score(pair: Pair, increment: bool = False, adjusted: bool = False) -> float
 def _held_out_score(pair: Pair, increment: bool = False) -> float:
     if len(pair.folds) < 2 or min(map(len, pair.folds)) < 2:
         return math.nan
-    squares = pair.shared("held out", [], lambda: held_out(pair.fold_fits))
+    squares = pair.shared("held out, all rows", [], lambda: held_out(pair.fold_fits))
     return _share(pair, squares, increment)
 
 
@@ -186,7 +186,7 @@ Without = Callable[[Pair, Sequence[np.ndarray]], tuple[float, np.ndarray]]
 def _leaving_out(
     pair: Pair, parts: Sequence[np.ndarray], *, increment: bool, adjusted: bool = False
 ) -> tuple[float, np.ndarray]:
-    left = pair.shared("in sample", parts, lambda: squares_without(pair, parts))
+    left = pair.shared("in sample", parts, lambda: squares_without(pair, parts)) if parts else []
     value = _score(pair, increment, adjusted)
     return value, np.array([_share(pair, each, increment, adjusted) for each in left])
 
@@ -196,7 +196,7 @@ def _leaving_out_held_out(
 ) -> tuple[float, np.ndarray]:
     if len(pair.folds) < 2 or min(map(len, pair.folds)) < 2:
         return math.nan, np.full(len(parts), math.nan)
-    left = pair.shared("held out", parts, lambda: held_out_without(pair, parts))
+    left = pair.shared("held out", parts, lambda: held_out_without(pair, parts)) if parts else []
     value = _held_out_score(pair, increment)
     return value, np.array([_share(pair, each, increment) for each in left])
 

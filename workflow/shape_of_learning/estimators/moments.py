@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 # Beside the largest magnitudes of a coordinate: what is no larger is rounding.
-ROUNDING = 16 * np.finfo(float).eps
+ROUNDING = 64 * np.finfo(float).eps
 
 
 @dataclass
@@ -31,10 +31,10 @@ class Moments:
         That of all coordinates of y.
     increment : bool
         Whether the target is the increment.
-    xx : ndarray of float64, shape (d, d), or None
+    xx : ndarray of float64, shape (d, d)
         :math:`S_{xx} = \sum (x - \bar x)(x - \bar x)^T`, upper triangle, in Fortran's order.
-    xt : ndarray of float64, shape (d, q), or None
-        :math:`S_{xt}`, in Fortran's order.
+    xt : ndarray of float64, shape (d, q)
+        :math:`S_{xt}`, in Fortran's order. Both matrices are of shape (0, 0) where only sums are asked for.
     """
 
     n: int
@@ -45,19 +45,18 @@ class Moments:
     floor: np.ndarray
     floor_y: float
     increment: bool
-    xx: np.ndarray | None = None
-    xt: np.ndarray | None = None
+    xx: np.ndarray
+    xt: np.ndarray
 
     @classmethod
     def none(cls, d: int, q: int, increment: bool, *, matrices: bool = True) -> "Moments":
         """Of no vectors."""
-        sums = cls(0, np.zeros(d), np.zeros(q), 0.0, 0.0, np.zeros(d), 0.0, increment)
-        if matrices:
-            sums.xx, sums.xt = np.zeros((d, d), order="F"), np.zeros((d, q), order="F")
-        return sums
+        shapes = ((d, d), (d, q)) if matrices else ((0, 0), (0, 0))
+        xx, xt = (np.zeros(shape, order="F") for shape in shapes)
+        return cls(0, np.zeros(d), np.zeros(q), 0.0, 0.0, np.zeros(d), 0.0, increment, xx, xt)
 
     def add(self, x: np.ndarray, t: np.ndarray) -> None:
-        r"""Add vectors and targets, float64, shapes (b, d) and (b, q); both are overwritten.
+        r"""Add vectors and targets, float64, shapes (b, d) and (b, q).
 
         Notes
         -----
@@ -68,16 +67,15 @@ class Moments:
         from scipy.linalg import blas
 
         b, n = len(x), self.n
-        rounding = ROUNDING * np.abs(x).max(axis=0)
-        rounding_y = ROUNDING * np.abs(t).max(axis=0) + (rounding if self.increment else 0)
-        self.floor = self.floor + b * rounding**2
-        self.floor_y += b * float(rounding_y @ rounding_y)
-        step_x, x = _centred(x, self.mean_x, n)
-        step_t, t = _centred(t, self.mean_t, n)
+        magnitude, step_x, x = _centred(x, self.mean_x, n)
+        magnitude_t, step_t, t = _centred(t, self.mean_t, n)
+        self.floor = self.floor + b * (ROUNDING * magnitude) ** 2
+        of_y = magnitude_t + (magnitude if self.increment else 0)
+        self.floor_y += b * ROUNDING**2 * float(of_y @ of_y)
         self.n = n + b
         self.mean_x = self.mean_x + step_x * (b / self.n)
         self.mean_t = self.mean_t + step_t * (b / self.n)
-        if self.xx is not None:
+        if self.xx.size:
             self.xx = blas.dsyrk(1.0, x.T, beta=1.0, c=self.xx, overwrite_c=True)
             self.xt = blas.dgemm(1.0, x.T, t.T, beta=1.0, c=self.xt, trans_b=True, overwrite_c=True)
         self.tt += squared(t)
@@ -85,12 +83,11 @@ class Moments:
 
     def totals(self) -> tuple[float, float]:
         """`tt` and `yy`, NaN where they are nothing but rounding."""
-        return tuple(each if each > self.floor_y else math.nan for each in (self.tt, self.yy))
+        tt, yy = (each if each > self.floor_y else math.nan for each in (self.tt, self.yy))
+        return tt, yy
 
     def copy(self) -> "Moments":
         """Make one of which the matrices may be overwritten."""
-        if self.xx is None:
-            return replace(self)
         return replace(self, xx=self.xx.copy(order="F"), xt=self.xt.copy(order="F"))
 
     def join(self, other: "Moments") -> None:
@@ -109,7 +106,7 @@ class Moments:
             left._combine(part, -1.0, self.n - part.n)
             # What is left of large squares may be rounding.
             left.floor_y += ROUNDING * self.yy
-            if self.xx is not None:
+            if self.xx.size:
                 left.floor = left.floor + ROUNDING * self.xx.diagonal()
         return left
 
@@ -122,7 +119,7 @@ class Moments:
         weight = sign * self.n * other.n / max(total, 1)
         self.tt += sign * other.tt + weight * float(by_t @ by_t)
         self.yy += sign * other.yy + weight * float(by_y @ by_y)
-        if self.xx is not None:
+        if self.xx.size:
             self.xx += sign * other.xx
             self.xt += sign * other.xt
             self.xx = blas.dsyr(weight, by_x, a=self.xx, overwrite_a=True)
@@ -140,16 +137,20 @@ def together(sets: Sequence[Moments]) -> Moments:
     return total
 
 
-def _centred(x: np.ndarray, mean: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """How far the mean of some rows is from `mean`; the rows about their own, and the row for the distance."""
-    own = x.mean(axis=0)
-    x -= own
-    rest = x.mean(axis=0)  # of the rounding of the first mean, as where there is an offset
-    x -= rest
-    step = own - mean + rest
-    if not n:
-        return step, x
-    return step, np.vstack([x, np.sqrt(n * len(x) / (n + len(x))) * step])
+def _centred(x: np.ndarray, mean: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Look at a block beside the mean of n rows before it.
+
+    Returns the largest magnitudes, how far its mean is from that, and the rows about their mean with one more
+    for this distance.
+    """
+    low, high = x.min(axis=0), x.max(axis=0)
+    own = np.where(low == high, low, x.mean(axis=0))  # what is constant becomes zero
+    step = own - mean
+    rows = np.empty((len(x) + (n > 0), x.shape[1]))
+    np.subtract(x, own, out=rows[: len(x)])
+    if n:
+        rows[-1] = (n * len(x) / (n + len(x))) ** 0.5 * step
+    return np.maximum(high, -low), step, rows
 
 
 def squared(matrix: np.ndarray) -> float:

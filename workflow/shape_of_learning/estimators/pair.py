@@ -40,8 +40,8 @@ class Pair:
     Raises
     ------
     ValueError
-        If x or y is not two-dimensional or not of real numbers, if lengths differ; if there is NaN or infinity,
-        :class:`.NotFiniteError`.
+        If x or y is not two-dimensional or not of real numbers, or if lengths differ; if there is NaN or
+        infinity, :class:`.NotFiniteError`.
     """
 
     def __init__(self, x: Any, y: Any, windows: Any = None):
@@ -69,7 +69,7 @@ class Pair:
         return len(self.x)
 
     def rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and targets (see :class:`.Moments`) of some rows, float64, in a range that can be squared."""
+        """Inputs and targets (see :class:`.Moments`) of some rows, float64, that can be squared."""
         x, t = _doubles(self.x[numbers]), _doubles(self.y[numbers])
         if self.factor != 1:
             x, t = x * self.factor, t * self.factor

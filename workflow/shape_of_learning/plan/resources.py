@@ -156,8 +156,8 @@ def download_mb(work: Work) -> float:
 
 
 def dump_mb(work: Work) -> float:
-    """Disk of the hidden states of one checkpoint, each row with what it is."""
-    return work.states * (work.layer_mb + work.tokens * 25 / MB)
+    """Disk of the hidden states of one checkpoint, each row with what it is, and of its matrices."""
+    return work.states * (work.layer_mb + work.tokens * 25 / MB) + matrices_mb(work)
 
 
 def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
@@ -275,6 +275,30 @@ def measure_minutes(work: Work, kind: str, anew: bool = False) -> float:
     return (work.layers + 1) * layer
 
 
+def matrices_mb(work: Work) -> float:
+    """Size of the input and the output embeddings as float32."""
+    return 2 * work.vocabulary * work.hidden_size * 4 / MB
+
+
+def weights_memory_mb(work: Work) -> float:
+    """Memory of a measure of one matrix of embeddings, read by rows: blocks of them, and matrices d x d.
+
+    These are the products, their eigenvectors and what LAPACK takes besides. Several values of each row are
+    kept.
+    """
+    squares = 5 * 8 * work.hidden_size**2 / MB
+    return NUMPY_MB + PRODUCTS_BYTES / MB + squares + 4 * 8 * work.vocabulary / MB
+
+
+def weights_minutes(work: Work) -> float:
+    """Time of all that is measured of two matrices: products, ten times the cube of the width, projections.
+
+    Each is raw and centred: isotropy and points.
+    """
+    n, d = work.vocabulary, work.hidden_size
+    return 8 * (4 * n * d**2 + 10 * d**3) / CORE_FLOPS / 60
+
+
 def pairs_memory_mb(work: Work) -> float:
     """Memory of all measures of a block: what it takes and gives, their selected rows, and sums of products.
 
@@ -283,28 +307,36 @@ def pairs_memory_mb(work: Work) -> float:
     return NUMPY_MB + 4 * work.layer_mb + PAIR_MATRICES * 8 * work.hidden_size**2 / MB
 
 
-def pairs_minutes(work: Work) -> float:
-    """Time of all measures of all blocks: two sums of products, and factors without each group of windows."""
+def pairs_minutes(work: Work, selections: int) -> float:
+    """Time of all measures of all blocks, of so many selections of rows.
+
+    Each takes two sums of products, and factors without each group of windows.
+    """
     sums = 2 * 2 * work.tokens * work.hidden_size**2
     factors = PARTS * 2 * work.hidden_size**3
-    return work.layers * (sums + factors) / CORE_FLOPS / 60
+    return selections * work.layers * (sums + factors) / CORE_FLOPS / 60
 
 
-def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
+def checkpoint_memory_mb(
+    work: Work, threads: int, *, on_gpu: bool = False, pairs: int = 0
+) -> float:
     """Memory of a forward pass whose hidden states are all kept, and then measured.
 
     They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a
-    GPU has no room for them, the host keeps them.
+    GPU has no room for them, the host keeps them. `pairs` is the number of selections of rows of which pairs
+    are measured.
     """
     states = work.states * work.layer_mb
     running = forward_memory_mb(work, threads, on_gpu=on_gpu)
-    measuring = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    largest = max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    measuring = threads * max(largest, pairs_memory_mb(work) if pairs else 0)
     return states + (running if on_gpu else max(running, TORCH_MB + measuring))
 
 
-def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:
-    """Time of a forward pass and of all measurements, `threads` layers at a time."""
+def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool, pairs: int = 0) -> float:
+    """Time of a forward pass and of all measurements, `threads` layers at a time; `pairs` as above."""
     layer = 2 * isotropy_minutes(work) + neighbours_minutes(work) + DIMENSION_MINUTES
+    layer += pairs_minutes(work, pairs) / work.layers
     rounds = math.ceil((work.layers + 1) / threads)
     return forward_minutes(work, threads=threads, on_gpu=on_gpu) + rounds * layer
 
