@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 import shape_of_learning as sol
-from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.estimators import linearity
 from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.table_columns import GROUPS
 

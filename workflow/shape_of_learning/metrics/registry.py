@@ -96,30 +96,6 @@ def _linearity(name: str, label: str, description: str, *, depends_on_n: bool = 
     )
 
 
-def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
-    """Of hidden states; no intervals of single layers, since their coverage was not measured."""
-    module, _, name = function.partition(":")
-    where = f"shape_of_learning.estimators.{module}:{name or module}"
-    return Measure(where, of, label, axis, interval=False, **others)
-
-
-def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
-    fixed = {"center": False, "signs": "one", **variant}
-    words = f"{label[0].lower()}{label[1:]} {description}"
-    return _spread("log_partition_isotropy", label, "ln I", fixed=fixed, description=words)
-
-
-def _window_cosine(pairs: str, label: str) -> Measure:
-    return _spread(
-        f"window_cosine:{pairs}_window_cosine",
-        label,
-        "Average cosine",
-        of="labelled",
-        groups="windows",
-        leaving_out=f"{pairs}_leaving_out",
-    )
-
-
 MEASURES: dict[str, Measure] = {
     "anisotropy": _isotropy(
         "anisotropy",
@@ -168,89 +144,6 @@ MEASURES: dict[str, Measure] = {
         )
         for n1 in (1, 2, 4, 8, 16, 32, 64)
     },
-    "log_partition_isotropy": _partition_isotropy(
-        "Partition isotropy",
-        "is the logarithm of the smallest over the largest value of the partition function over the "
-        "eigenvectors of X'X, each turned to the mean",
-    ),
-    "log_partition_isotropy_centered": _partition_isotropy(
-        "Partition isotropy, centred", "is that of the vectors less their mean", center=True
-    ),
-    "log_partition_isotropy_both_signs": _partition_isotropy(
-        "Partition isotropy, both signs",
-        "counts each eigenvector in both directions, which makes the value about twice that of one",
-        signs="both",
-    ),
-    "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
-    "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
-    "participation_ratio": _spread(
-        "participation_ratio",
-        "Participation ratio",
-        "Directions",
-        leaving_out="leaving_out",
-        # Of n vectors from a Gaussian, its inverse is 1/n too large.
-        depends_on_n=True,
-    ),
-    "participation_ratio_corrected": _spread(
-        "participation_ratio:participation_ratio_corrected",
-        "Participation ratio, corrected",
-        "Directions",
-        leaving_out="corrected_leaving_out",
-        description="the corrected participation ratio is one of unbiased estimators for few vectors",
-    ),
-    "isoscore": _spread(
-        "isoscore", "IsoScore", "IsoScore", leaving_out="leaving_out", depends_on_n=True
-    ),
-    "top_1_share": _spread(
-        "anisotropy",
-        "Variance share of the top 1",
-        "Share of variance",
-        fixed={"center": True},
-        leaving_out="leaving_out",
-        description="the share of the top 1 is anisotropy",
-    ),
-    "top_10_share": _spread(
-        "top_share",
-        "Variance share of the top 10",
-        "Share of variance",
-        fixed={"directions": 10},
-    ),
-    "effective_rank": _spread(
-        "effective_rank:of_eigenvalues",
-        "Effective rank (exponent 2)",
-        "Directions",
-        of="spectrum",
-        fixed={"exponent": 2},
-        depends_on_n=True,
-        description="effective rank is the exponential of the entropy of the shares of variance",
-    ),
-    "rankme": _spread(
-        "effective_rank:of_eigenvalues",
-        "RankMe (exponent 1)",
-        "Directions",
-        of="spectrum",
-        fixed={"exponent": 1},
-        depends_on_n=True,
-        description="RankMe is the exponential of the entropy of the shares of singular values",
-    ),
-    "alpha_req": _spread(
-        "alpha_req",
-        "Alpha-ReQ",
-        "Decay of eigenvalues",
-        of="spectrum",
-        parameters={"first": 11, "last": 40},
-        allowed={"first": Interval(least=1), "last": Interval(least=2)},
-        depends_on_n=True,
-        description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
-    ),
-    "directions_for_90": _spread(
-        "directions_for",
-        "Directions for 90 %",
-        "Directions",
-        of="spectrum",
-        fixed={"share": 0.9},
-        depends_on_n=True,
-    ),
     "log_partition_isotropy": _partition_isotropy(
         "Partition isotropy",
         "is the logarithm of the smallest over the largest value of the partition function over the "
