@@ -192,7 +192,8 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
         axes.set(title=measure.label, xlabel="Relative depth", ylabel=measure.axis)
         open_frame(axes)
     label_line_ends(panels[-1], lines)
-    words = caption(inputs.caption, lines_and_bands(table, inputs.measures))
+    drawn = table[table["estimator"].isin([measure.name for measure in shown])]
+    words = caption(inputs.caption, lines_and_bands(drawn, shown))
     return Drawing(figure, table.drop(columns="suspect"), words)
 
 
