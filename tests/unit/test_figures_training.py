@@ -61,7 +61,7 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of(tmp_path):
             assert found["difference"] == pytest.approx(both[1] - both[0])
     # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
     assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in drawing.caption
-    assert "differences of cosine 0.5" in drawing.caption
+    assert "Cosine 0.5: Linearity of the increment" in drawing.caption
 
 
 def test_a_twin_without_its_other_is_refused(tmp_path):

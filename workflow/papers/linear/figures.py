@@ -178,14 +178,17 @@ def twins(inputs: FigureInputs) -> Drawing:
         axes.margins(x=0.2)
         open_frame(axes)
     differences = [
-        f"{QUANTITIES[quantity].replace(chr(10), ' ')} {_mean_and_deviation(rows['difference'])}"
-        for quantity, rows in table[table["setting"] == settings[0]].groupby("quantity", sort=False)
+        f"{setting}: "
+        + "; ".join(
+            f"{QUANTITIES[quantity].replace(chr(10), ' ')} {_mean_and_deviation(rows['difference'])}"
+            for quantity, rows in own.groupby("quantity", sort=False)
+        )
+        for setting, own in table.groupby("setting", sort=False)
     ]
     words = caption(
         inputs.caption,
-        "A line joins twins.",
-        f"Paired differences of {settings[0]}, mean and standard deviation over pairs: "
-        f"{'; '.join(differences)}.",
+        "A line joins twins. Paired differences, mean and standard deviation over pairs.",
+        f"{'. '.join(each[:1].upper() + each[1:] for each in differences)}.",
     )
     return Drawing(figure, table, words)
 
