@@ -87,7 +87,7 @@ def test_the_caption_says_how_much_rests_on_first_tokens(tmp_path):
         "Output: without first tokens the score falls by 0.200 in the mean over blocks and models, and at "
         "block 2 of a it goes from 0.900 to 0.300, the largest fall." in drawing.caption
     )
-    assert "Increment: without first tokens the score stays the same." in drawing.caption
+    assert "Increment: without first tokens no score changes by 0.001." in drawing.caption
     above, _, below, _ = (named_lines(drawing, panel)["a"].get_ydata() for panel in range(4))
     assert above.tolist() == [0.9] * 3
     assert below.tolist() == [0.9, 0.3, 0.9]

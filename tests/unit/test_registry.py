@@ -28,7 +28,7 @@ LABELS = {
 
 def chosen(*names, neighbours=128, **parameters):
     return chosen_measures(
-        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names
+        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names, "both"
     )
 
 

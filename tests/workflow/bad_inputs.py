@@ -127,7 +127,7 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "blank after a model": ('models: ["gpt2 "]', f"`models.0` {NAME}"),
     "model with right-to-left signs": ('models: ["a\\u202eb"]', f"`models.0` {NAME}"),
     "very long model": (f"models: [{'m' * 10_000}]", f"`models.0` {NAME}"),
-    "gated models alone": ("models: [llama-2-7b]", "names only gated models"),
+    "gated models alone": ("models: [llama-2-7b]", "names only models that are left out"),
     "gated model that must be there": (
         "models: [demo-decoder, llama-2-7b]\ngated_models: fail",
         "model `llama-2-7b` is gated and no Hugging Face token is set",

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from shape_of_learning.metrics.measurements import COLUMNS
 from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
+from shape_of_learning.metrics.weights_table import CHECKPOINT_COLUMNS, VALUE_COLUMNS
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
 KINDS = {"measurements": COLUMNS, "estimates": ESTIMATE_COLUMNS, "changes": CHANGE_COLUMNS}
+KINDS |= {"weights": (*CHECKPOINT_COLUMNS, *VALUE_COLUMNS)}
 
 
 def main(kind: str, tables: list[Path], output: Path) -> None:

@@ -14,6 +14,7 @@ from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
 from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
@@ -22,6 +23,7 @@ from shape_of_learning.metrics.measurements import Measured, write_left_out, wri
 from shape_of_learning.metrics.pairs import measure_pair
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.metrics.weights_table import WeightMeasurement, write_weight_tables
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import add_sample_arguments
@@ -94,6 +96,7 @@ def main(
     """Write two tables per measure, into the files of its name, the loss and the tensors' digests."""
     windows = draw_windows(text, protocol)
     tensors, receipt = loaded.pop("tensors"), loaded.pop("receipt", None)
+    of_weights = loaded.pop("weights", [])
     digests = checked_tensors(loaded["checkpoint"], receipt, loaded.get("threads", 1))
     sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
     parts = [
@@ -113,6 +116,8 @@ def main(
     ]
     states = HiddenStatesInMemory(sample)
     cross_entropy = sample.into(states)
+    if of_weights:
+        measure_weights(sample, *of_weights)
     del sample  # which leaves the memory of its weights to the measuring
 
     def measure(layer: int, *rows: "np.ndarray | torch.Tensor") -> dict[str, Measured]:
@@ -146,6 +151,13 @@ def main(
     write_loss(loss, cross_entropy)
 
 
+def measure_weights(sample: SampleRun, asked: str, values: str, points: str) -> None:
+    """Write what is asked of the matrices of the model, into two tables."""
+    matrices = [(each.name, each.read()) for each in model_matrices(sample.forward)]
+    measurement = WeightMeasurement.from_json(asked)
+    write_weight_tables(matrices, measurement, Path(values), Path(points))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     add_sample_arguments(parser)
@@ -153,4 +165,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, nargs="+", required=True)
     parser.add_argument("--left-out", type=Path, nargs="+", required=True)
     parser.add_argument("--loss", type=Path, required=True)
+    parser.add_argument("--weights", nargs=3, default=[], metavar=("JSON", "VALUES", "POINTS"))
     run(main, parser)

@@ -20,6 +20,7 @@ LOW_PANEL = 1.5  # inches, where panels stand above each other
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
 DEPTH = "Relative depth"
+SMALLEST_TOLD = 0.001  # change of a score
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
@@ -129,8 +130,8 @@ def _fall(table: pd.DataFrame, score: str, title: str) -> str:
     if both.empty:
         return ""
     fall = both["all"] - both["without"]
-    if not fall.any():
-        return f"{title}: without first tokens the score stays the same."
+    if fall.abs().max() < SMALLEST_TOLD:
+        return f"{title}: without first tokens no score changes by {SMALLEST_TOLD}."
     (label, block), most = fall.idxmax(), both.loc[fall.idxmax()]
     mean = f"{'falls' if fall.mean() >= 0 else 'rises'} by {abs(fall.mean()):.3f}"
     return (

@@ -66,12 +66,16 @@ def receipt_options(wildcards):
     return ["--receipt", f"{downloaded_folder(wildcards)}/{RECORD}"]
 
 
+def forward_precision(wildcards):
+    return MODELS[wildcards.model].precision or setting("forward", "precision")
+
+
 def sampling_protocol(wildcards):
     """How the windows are drawn and run through the model."""
     return SamplingProtocol(
         **CONFIGURATION.settings["sampling"],
         seed=CONFIGURATION.settings["seed"],
-        precision=MODELS[wildcards.model].precision or setting("forward", "precision"),
+        precision=forward_precision(wildcards),
         last_layer=setting("forward", "last_layer"),
     ).to_json()
 

@@ -195,8 +195,8 @@ def files_of_target(target):
             reason = next(known, None)
             if reason is None:
                 fail(
-                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which key `papers` of the "
-                    "configuration does not choose; add it there"
+                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which this configuration does not "
+                    f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
                 )
             fail(f"{reason}; correct key `models` or `figures.{target}`")
         return target_files(target)

@@ -132,3 +132,12 @@ def measure_minutes(wildcards, attempt):
     """Minutes of all layers; each counts the group's start, since it may be all that is new."""
     kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
     return needs.asked_minutes_in_group(needs.measure_minutes(work, kind), attempt, starts=True)
+
+
+def weights_memory(wildcards, attempt):
+    return needs.asked_mb(needs.weights_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def weights_minutes(wildcards, attempt):
+    minutes = needs.weights_minutes(work_of(wildcards.model))
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)

@@ -21,9 +21,9 @@ def checkpoint_measurements(wildcards):
     folders = [
         f"{wildcards.model}/{checkpoint.name}" for checkpoint in selected_checkpoints(wildcards)
     ]
-    beside = CHOSEN_MEASURES
+    beside, of_weights = CHOSEN_MEASURES, WEIGHTS_BESIDE
     if setting("embeddings", "dump"):
-        beside = PAIRS if wildcards.estimator in PAIRS else []
+        beside, of_weights = PAIRS if wildcards.estimator in PAIRS else [], {}
     return [
         *(f"<results>/measurements/{each}/{wildcards.estimator}.csv" for each in folders),
         *(f"<results>/left_out/{each}/{wildcards.estimator}.csv" for each in folders),
@@ -33,6 +33,7 @@ def checkpoint_measurements(wildcards):
             for other in beside
             if other != wildcards.estimator
         ),
+        *(f"<results>/{table}/{each}.csv" for each in folders for table in of_weights),
     ]
 
 
@@ -56,6 +57,8 @@ def measured_curve(wildcards):
 
 def tables_of_all(wildcards):
     """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
+    if wildcards.table == "weights":
+        return tables_of_weights()
     tables = expand(
         f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
         model=MODELS,

@@ -93,7 +93,7 @@ class ForwardPass:
         self._block_output = threading.local()
         self._last_layer = last_layer
         # Without a final norm the last hidden state is before it already.
-        self.has_final_norm = self._has_final_norm()
+        self.has_final_norm = self.final_norm() is not None
         self._keeps_block_output = self.has_final_norm and last_layer != "after_final_norm"
         if self._keeps_block_output:
             blocks = self.blocks("set `forward.last_layer` to `after_final_norm` for it")
@@ -269,10 +269,13 @@ class ForwardPass:
             ]
         )
 
-    def _has_final_norm(self) -> bool:
-        """Whether a normalisation follows the blocks: its name has no number of a block in it."""
-        paths = [name.split(".") for name, _ in self.model.named_modules()]
-        return any(path[-1] in FINAL_NORMS and not any(map(str.isdigit, path)) for path in paths)
+    def final_norm(self) -> "torch.nn.Module | None":
+        """Find the normalisation that follows the blocks: its name has no number of a block in it."""
+        for name, module in self.model.named_modules():
+            path = name.split(".")
+            if path[-1] in FINAL_NORMS and not any(map(str.isdigit, path)):
+                return module
+        return None
 
     def blocks(self, remedy: str) -> "torch.nn.ModuleList":
         """Find the transformer blocks: the list that has one module per layer.

@@ -3,7 +3,6 @@
 With them may be that of the last block before the final norm, ``layer_{layer}_before_final_norm.h5``.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,22 +11,23 @@ import h5py
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import CrossEntropy
+from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.weight_files import weights_bytes, weights_file, write_weights
+from shape_of_learning.storage.chunked_rows import (
+    DESCRIPTION_BYTES,
+    dataset_bytes,
+    reserve,
+    rows_of_a_chunk,
+)
 from shape_of_learning.storage.digests import add_digest
 from shape_of_learning.storage.files import atomic_write, require_space
 
 if TYPE_CHECKING:
     from shape_of_learning.embeddings.sample_run import SampleRun
 
-# A chunk is the unit of reading: 256 kB are large against a seek, and smaller than the rows of a
-# window. Else most chunks are written in parts, of which HDF5 reads and writes each chunk as a whole.
-CHUNK_BYTES = 1 << 18
-VALUE_BYTES = 4
 # What is stored of each row besides, by the names of SampleRun.rows.
 ROW_TYPES = {"token_ids": np.int64, "positions": np.int64, "windows": np.int64, "special": bool}
 ROW_BYTES = 3 * 8 + 1
-# Per chunk, its entry in an index that may be half empty; and what is described later.
-INDEX_BYTES = 256
-DESCRIPTION_BYTES = 1 << 16
 
 
 def layer_file(folder: Path, layer: int, *, before_final_norm: bool = False) -> Path:
@@ -43,32 +43,9 @@ def state_files(folder: Path, states: int, *, before_final_norm: bool) -> list[P
     return files
 
 
-def rows_of_a_chunk(tokens: int, width: int) -> int:
-    """Return how many rows are stored together."""
-    return min(tokens, max(1, CHUNK_BYTES // (VALUE_BYTES * width)))
-
-
 def file_bytes(tokens: int, width: int) -> int:
     """Return the disk space, in bytes, that a layer's file takes at most."""
-    rows = rows_of_a_chunk(tokens, width)
-    chunks = -(-tokens // rows)
-    numbers = chunks * rows * width * VALUE_BYTES + tokens * ROW_BYTES
-    return numbers + chunks * INDEX_BYTES + DESCRIPTION_BYTES
-
-
-def _reserve(path: Path, outline: bytes, size: int) -> None:
-    """Write an HDF5 file's beginning, and get blocks of the disk for the `size` bytes that may follow.
-
-    HDF5 gives back what it has not needed when the file is closed.
-    """
-    try:
-        with path.open("wb") as file:
-            file.write(outline)
-            file.flush()
-            if hasattr(os, "posix_fallocate"):  # macOS has none
-                os.posix_fallocate(file.fileno(), 0, len(outline) + size)
-    except OSError as error:  # which names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    return dataset_bytes(tokens, width) + tokens * ROW_BYTES + DESCRIPTION_BYTES
 
 
 def _outline(tokens: int, width: int, attributes: Mapping[str, Any]) -> bytes:
@@ -129,7 +106,7 @@ class HiddenStateWriter:
         paths = state_files(folder, len(widths), before_final_norm=before_final_norm)
         for state, (path, width) in enumerate(zip(paths, widths, strict=True)):
             outline = _outline(tokens, width, {"layer": min(state, last), **attributes})
-            _reserve(path, outline, file_bytes(tokens, width))
+            reserve(path, outline, file_bytes(tokens, width))
         for path in paths:
             file = h5py.File(path, "r+")
             self._files.append(file)
@@ -155,15 +132,15 @@ class HiddenStateWriter:
 def dump_embeddings(
     sample: "SampleRun", destination: Path, attributes: Mapping[str, Any]
 ) -> CrossEntropy:
-    """Run the windows through the checkpoint and write one file per layer.
+    """Run the windows through the checkpoint and write a file per layer, and one of the model's own matrices.
 
     Parameters
     ----------
     sample : SampleRun
         Both.
     destination : Path
-        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, and the digest of each; with
-        ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5`` and ``weights.h5``, and the
+        digest of each; with ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
     attributes : mapping
         Where the data come from, stored in every file beside the `loss`.
 
@@ -177,9 +154,12 @@ def dump_embeddings(
     InputError
         If the disk is too small, and as :meth:`SampleRun.into`.
     """
-    require_space(destination, sum(file_bytes(sample.tokens, width) for width in sample.widths))
+    matrices = model_matrices(sample.forward)
+    of_layers = sum(file_bytes(sample.tokens, width) for width in sample.widths)
+    require_space(destination, of_layers + weights_bytes(matrices))
     with atomic_write(destination) as folder:
         folder.mkdir()
+        write_weights(weights_file(folder), matrices, attributes)
         both = sample.before_final_norm
         writer = HiddenStateWriter(
             folder, sample.widths, sample.rows, attributes, before_final_norm=both
@@ -188,6 +168,7 @@ def dump_embeddings(
             cross_entropy = sample.into(writer)
         finally:
             writer.close()
-        for file in state_files(folder, len(sample.widths), before_final_norm=both):
+        states = state_files(folder, len(sample.widths), before_final_norm=both)
+        for file in (*states, weights_file(folder)):
             add_digest(file, destination / file.name)
     return cross_entropy

@@ -33,6 +33,10 @@ class LanguageModelHead:
         self.model = model
         self.vocabulary: int = model.config.get_text_config().vocab_size
 
+    def output_embeddings(self) -> "torch.nn.Module | None":
+        """Return the linear map onto the vocabulary, whose `weight` has a row for each entry of it."""
+        return self._model.get_output_embeddings()
+
     def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
         """Apply the head.
 

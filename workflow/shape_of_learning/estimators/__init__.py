@@ -3,6 +3,15 @@
 `anisotropy`, `average_cosine`, `spectrum`
     Measures of a cloud of vectors, one formula in each file. `leading_without_parts` finds anisotropies
     without some of the vectors.
+`log_partition_isotropy`, `window_cosine`
+    Further measures of vectors: of the partition function, of pairs within and between windows.
+`participation_ratio`, `isoscore`, `top_share`; `effective_rank`, `alpha_req`, `directions_for`
+    How variance is spread over directions: from vectors, without their eigenvalues; from eigenvalues, which
+    `eigenvalues` reads and summarises.
+`final_norm`
+    Lengths of the parameters of a model's final normalisation.
+`adjustments`
+    Removal of means and directions, fitted on some vectors and applied to others; `k_means` finds clusters.
 `linearity`, `block_norms`, `fit_errors`
     Measures of a `pair` of clouds, before and after a block. `moments` are sums over its vectors,
     `least_squares` follows from these, `fits_without_parts` leaves out some of the vectors.

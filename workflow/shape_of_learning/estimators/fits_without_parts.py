@@ -147,6 +147,8 @@ def _residuals_on(
     pair: Pair, fit: Fit, other: Fit, parts: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
     """Residuals of a fit without some of its rows, on those of the other without some of these."""
+    if not fit.is_defined:
+        return np.full(len(parts), np.nan)
     coefficients = fit.coefficients()
     apart = fit.apart_from(other, coefficients)
     all_of_them = other.squares.residual + squared(apart)

@@ -97,6 +97,9 @@ class Measure:
         it, figures mark the point.
     groups : {"windows", "token_ids"}, optional
         Of a labelled measure, and only of one: what the groups are.
+    matrix : {"final_norm"}, optional
+        Of a measure of weights: that it is given the gain of the final norm and its bias, (d,) each, or None
+        where it has no bias; else it is given the input and the output embeddings, each by itself.
     rows : mapping
         Of a measure of hidden states (vectors, pair, labelled): in which keys of ``measurement`` its
         selection of rows differs from the configuration's, such as ``{"first_token": "drop"}``; or
@@ -124,6 +127,7 @@ class Measure:
     interval: bool = True
     suspect_above: float | None = None
     groups: str = ""
+    matrix: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -135,6 +139,8 @@ class Measure:
             raise ValueError(f"`groups` must be one of {', '.join(LABELS)}, but is {self.groups!r}")
         if self.of != "labelled" and self.groups:
             raise ValueError(f"`groups` is for labelled measures, but this one is of {self.of}")
+        if self.matrix and (self.of, self.matrix) != ("weights", "final_norm"):
+            raise ValueError("`matrix` can be 'final_norm', and that for a measure of weights only")
         if self.rows and self.of not in OF_HIDDEN_STATES:
             raise ValueError(
                 f"`rows` is for {', '.join(OF_HIDDEN_STATES)}, but this measure is of {self.of}"
@@ -173,6 +179,7 @@ class Measure:
             interval=self.interval,
             suspect_above=self.suspect_above,
             groups=self.groups,
+            matrix=self.matrix,
             rows=dict(self.rows),
             **words,
         )
@@ -190,7 +197,7 @@ class ChosenMeasure:
         All arguments of the function but what it is taken of.
     neighbours : int
         How many nearest distances it is given.
-    function, of, depends_on_n, leaving_out, collapse, interval, suspect_above, groups, rows
+    function, of, depends_on_n, leaving_out, collapse, interval, suspect_above, groups, matrix, rows
         As in :class:`Measure`.
     label, axis, description : str
         In words, with the settings in use.
@@ -210,6 +217,7 @@ class ChosenMeasure:
     interval: bool = True
     suspect_above: float | None = None
     groups: str = ""
+    matrix: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -50,6 +51,35 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
         neighbours="k",
         interval=interval,
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
+    )
+
+
+def _of_final_norm(function: str, label: str, axis: str) -> Measure:
+    where = f"shape_of_learning.estimators.final_norm:{function}"
+    return Measure(where, "weights", label, axis, matrix="final_norm")
+
+
+def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
+    """Of hidden states; no intervals of single layers, since their coverage was not measured."""
+    module, _, name = function.partition(":")
+    where = f"shape_of_learning.estimators.{module}:{name or module}"
+    return Measure(where, of, label, axis, interval=False, **others)
+
+
+def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
+    fixed = {"center": False, "signs": "one", **variant}
+    words = f"{label[0].lower()}{label[1:]} {description}"
+    return _spread("log_partition_isotropy", label, "ln I", fixed=fixed, description=words)
+
+
+def _window_cosine(pairs: str, label: str) -> Measure:
+    return _spread(
+        f"window_cosine:{pairs}_window_cosine",
+        label,
+        "Average cosine",
+        of="labelled",
+        groups="windows",
+        leaving_out=f"{pairs}_leaving_out",
     )
 
 
@@ -114,6 +144,89 @@ MEASURES: dict[str, Measure] = {
         )
         for n1 in (1, 2, 4, 8, 16, 32, 64)
     },
+    "log_partition_isotropy": _partition_isotropy(
+        "Partition isotropy",
+        "is the logarithm of the smallest over the largest value of the partition function over the "
+        "eigenvectors of X'X, each turned to the mean",
+    ),
+    "log_partition_isotropy_centered": _partition_isotropy(
+        "Partition isotropy, centred", "is that of the vectors less their mean", center=True
+    ),
+    "log_partition_isotropy_both_signs": _partition_isotropy(
+        "Partition isotropy, both signs",
+        "counts each eigenvector in both directions, which makes the value about twice that of one",
+        signs="both",
+    ),
+    "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
+    "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
+    "participation_ratio": _spread(
+        "participation_ratio",
+        "Participation ratio",
+        "Directions",
+        leaving_out="leaving_out",
+        # Of n vectors from a Gaussian, its inverse is 1/n too large.
+        depends_on_n=True,
+    ),
+    "participation_ratio_corrected": _spread(
+        "participation_ratio:participation_ratio_corrected",
+        "Participation ratio, corrected",
+        "Directions",
+        leaving_out="corrected_leaving_out",
+        description="the corrected participation ratio is one of unbiased estimators for few vectors",
+    ),
+    "isoscore": _spread(
+        "isoscore", "IsoScore", "IsoScore", leaving_out="leaving_out", depends_on_n=True
+    ),
+    "top_1_share": _spread(
+        "anisotropy",
+        "Variance share of the top 1",
+        "Share of variance",
+        fixed={"center": True},
+        leaving_out="leaving_out",
+        description="the share of the top 1 is anisotropy",
+    ),
+    "top_10_share": _spread(
+        "top_share",
+        "Variance share of the top 10",
+        "Share of variance",
+        fixed={"directions": 10},
+    ),
+    "effective_rank": _spread(
+        "effective_rank:of_eigenvalues",
+        "Effective rank (exponent 2)",
+        "Directions",
+        of="spectrum",
+        fixed={"exponent": 2},
+        depends_on_n=True,
+        description="effective rank is the exponential of the entropy of the shares of variance",
+    ),
+    "rankme": _spread(
+        "effective_rank:of_eigenvalues",
+        "RankMe (exponent 1)",
+        "Directions",
+        of="spectrum",
+        fixed={"exponent": 1},
+        depends_on_n=True,
+        description="RankMe is the exponential of the entropy of the shares of singular values",
+    ),
+    "alpha_req": _spread(
+        "alpha_req",
+        "Alpha-ReQ",
+        "Decay of eigenvalues",
+        of="spectrum",
+        parameters={"first": 11, "last": 40},
+        allowed={"first": Interval(least=1), "last": Interval(least=2)},
+        depends_on_n=True,
+        description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
+    ),
+    "directions_for_90": _spread(
+        "directions_for",
+        "Directions for 90 %",
+        "Directions",
+        of="spectrum",
+        fixed={"share": 0.9},
+        depends_on_n=True,
+    ),
     "linearity": _linearity(
         "linearity",
         "Linearity",
@@ -173,6 +286,28 @@ MEASURES: dict[str, Measure] = {
             ("linearity_increment", "Linearity of the increment"),
         )
     },
+}
+# Of the matrices of a model itself; the function is that of hidden states.
+MEASURES |= {
+    f"matrix_partition_isotropy{variant}": replace(
+        MEASURES[f"log_partition_isotropy{variant}"], of="weights", interval=True
+    )
+    for variant in ("", "_centered")
+}
+MEASURES |= {
+    "gain_length": _of_final_norm("gain_length", "Length of the gain", "|g|"),
+    "bias_length": _of_final_norm("bias_length", "Length of the bias", "|b|"),
+    "bias_to_gain": _of_final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
+}
+# The same with the last layer before the final norm.
+MEASURES |= {
+    f"{name}_before_norm": replace(
+        MEASURES[name],
+        label=f"{MEASURES[name].label}, before the final norm",
+        description="",
+        rows={"last_layer": "before_final_norm"},
+    )
+    for name in ("intra_window_cosine", "inter_window_cosine", "log_partition_isotropy")
 }
 
 

@@ -100,7 +100,11 @@ def read_configuration(
     models = read_models(entries, settings["models"])
     notices, closed = [], []
     for model in list(models.values()):
-        if model.gated and (not has_hub_token or is_closed(model)):
+        if model.needs_code:
+            reason = "its architecture is code from the Hub, which is never run"
+            notices.append(f"model `{model.name}` is left out: {reason}")
+            del models[model.name]
+        elif model.gated and (not has_hub_token or is_closed(model)):
             token = "the Hub refuses it to the Hugging Face token"
             lacking = token if has_hub_token else "no Hugging Face token is set"
             reason = f"model `{model.name}` is gated and {lacking}"
@@ -112,8 +116,7 @@ def read_configuration(
             del models[model.name]
     if not models:
         raise InputError(
-            "configuration key `models` names only gated models that the Hub does not show; accept their "
-            "licences there and set HF_TOKEN to a token of that account"
+            f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
     figures = models_of_figures(settings["figures"], drawn, models, notices)
     tables = models_of_tables(settings["figures"], written, models, notices)

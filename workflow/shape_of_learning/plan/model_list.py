@@ -57,6 +57,9 @@ class Model:
         for a `path` the last step on the disk; None where neither tells.
     note : str
         A sentence for the captions of figures by training step; may be empty.
+    gated, needs_code : bool
+        Whether the Hub asks for a licence to be accepted; whether its architecture is code from the Hub,
+        which is never run.
     precision : str or None
         Overrides ``forward.precision``.
     pretraining, table_1 : mapping or None
@@ -75,6 +78,7 @@ class Model:
     note: str = ""
     tokenizer: str = ""
     gated: bool = False
+    needs_code: bool = False
     precision: str | None = None
     pretraining: Mapping[str, Any] | None = None
     table_1: Mapping[str, Any] | None = None
@@ -183,6 +187,7 @@ def _model(name: str, entry: dict[str, Any], where: str) -> Model:
         note=entry.get("training", {}).get("note", ""),
         tokenizer=entry.get("tokenizer", ""),
         gated=entry.get("gated", False),
+        needs_code=entry.get("needs_code", False),
         precision=entry.get("precision"),
         pretraining=entry.get("pretraining"),
         table_1=entry.get("table_1", _table_1_of_pretraining(entry)),

@@ -156,8 +156,8 @@ def download_mb(work: Work) -> float:
 
 
 def dump_mb(work: Work) -> float:
-    """Disk of the hidden states of one checkpoint, each row with what it is."""
-    return work.states * (work.layer_mb + work.tokens * 25 / MB)
+    """Disk of the hidden states of one checkpoint, each row with what it is, and of its matrices."""
+    return work.states * (work.layer_mb + work.tokens * 25 / MB) + matrices_mb(work)
 
 
 def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
@@ -266,6 +266,30 @@ def measure_minutes(work: Work, kind: str) -> float:
     """Time of a measure of all layers."""
     layer = isotropy_minutes(work) if kind in ("vectors", "labelled") else DIMENSION_MINUTES
     return (work.layers + 1) * layer
+
+
+def matrices_mb(work: Work) -> float:
+    """Size of the input and the output embeddings as float32."""
+    return 2 * work.vocabulary * work.hidden_size * 4 / MB
+
+
+def weights_memory_mb(work: Work) -> float:
+    """Memory of a measure of one matrix of embeddings, read by rows: blocks of them, and matrices d x d.
+
+    These are the products, their eigenvectors and what LAPACK takes besides. Several values of each row are
+    kept.
+    """
+    squares = 5 * 8 * work.hidden_size**2 / MB
+    return NUMPY_MB + PRODUCTS_BYTES / MB + squares + 4 * 8 * work.vocabulary / MB
+
+
+def weights_minutes(work: Work) -> float:
+    """Time of all that is measured of two matrices: products, ten times the cube of the width, projections.
+
+    Each is raw and centred: isotropy and points.
+    """
+    n, d = work.vocabulary, work.hidden_size
+    return 8 * (4 * n * d**2 + 10 * d**3) / CORE_FLOPS / 60
 
 
 def pairs_memory_mb(work: Work) -> float:
