@@ -35,7 +35,7 @@ class LanguageModelHead:
 
     def output_embeddings(self) -> "torch.nn.Module | None":
         """Return the linear map onto the vocabulary, whose `weight` has a row for each entry of it."""
-        return self._model.get_output_embeddings()
+        return self.model.get_output_embeddings()
 
     def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
         """Apply the head.
