@@ -10,6 +10,7 @@ STEPS: edit_blocks, which loads the model once.
 from types import SimpleNamespace
 
 from shape_of_learning.block_editing.editing_settings import check_blocks
+from shape_of_learning.plan import editing_resources
 
 
 def edited(function):
@@ -32,12 +33,12 @@ def block_editing(wildcards):
 
 def editing_memory(wildcards, attempt):
     editing, work = CONFIGURATION.settings["block_editing"], work_of(wildcards.model)
-    return needs.asked_mb(needs.editing_memory_mb(work, editing), attempt)
+    return needs.asked_mb(editing_resources.editing_memory_mb(work, editing), attempt)
 
 
 def editing_minutes(wildcards, attempt):
     editing, work = CONFIGURATION.settings["block_editing"], work_of(wildcards.model)
-    minutes = needs.editing_minutes(work, editing, on_gpu=is_on_gpu("edit_blocks"))
+    minutes = editing_resources.editing_minutes(work, editing, on_gpu=is_on_gpu("edit_blocks"))
     return needs.asked_minutes(minutes, attempt)
 
 
