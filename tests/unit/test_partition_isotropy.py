@@ -126,3 +126,17 @@ def test_a_row_that_is_not_finite_is_named_whatever_its_block(monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 50 * 8 * X.shape[1])
     with pytest.raises(ValueError, match=r"^X holds NaN or infinity, first in row 123$"):
         log_partition_isotropy(X)
+
+
+def test_values_without_parts_are_those_of_the_others_and_none_of_wide_vectors(monkeypatch):
+    X = hidden_states()
+    parts = [np.arange(0, 40), np.arange(100, 130), np.arange(0)]
+    value, without = module.leaving_out(X, parts, center=True)
+    assert value == log_partition_isotropy(X, center=True)
+    assert list(without) == [
+        log_partition_isotropy(np.delete(X, part, axis=0), center=True) for part in parts
+    ]
+    monkeypatch.setattr(module, "WIDEST_LEFT_OUT", X.shape[1] - 1)
+    value, without = module.leaving_out(X, parts)
+    assert value == log_partition_isotropy(X)
+    assert np.isnan(without).all()

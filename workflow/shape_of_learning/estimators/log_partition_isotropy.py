@@ -1,6 +1,6 @@
 """Logarithm of the isotropy of the partition function: how alike all directions are to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from shape_of_learning.estimators.arrays import as_matrix, as_numpy, matrix_bloc
 # Rows are taken in so many bytes at a time: 1024 rows of 4096 numbers.
 BLOCK_BYTES = 1 << 25
 SIGNS = ("one", "both")
+WIDEST_LEFT_OUT = 1024
 # A projection of the mean that is so small beside the root mean square one has no sign but that of rounding.
 NO_PROJECTION = 1e-9
 
@@ -79,6 +80,35 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
         larger = np.maximum(forward, backward)
         forward = np.where(undecided, larger, np.where(projections > 0, forward, backward))
     return float(forward.min() - forward.max())
+
+
+def leaving_out(
+    X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False, signs: str = "one"
+) -> tuple[float, np.ndarray]:
+    """:func:`log_partition_isotropy`, and its values without each of some rows.
+
+    Parameters
+    ----------
+    X, center, signs
+        As there.
+    parts : sequence of ndarray of int64
+        Numbers of the rows that are left out in turn.
+
+    Returns
+    -------
+    float
+    ndarray of float64, shape (parts,)
+        NaN where vectors are wider than 1024: without each part all eigenvectors are other ones, which would
+        take hours for the layers of one checkpoint.
+    """
+    X = as_matrix(X)
+    without = np.full(len(parts), np.nan)
+    if X.shape[1] <= WIDEST_LEFT_OUT:
+        for number, part in enumerate(parts):
+            kept = np.delete(np.arange(len(X)), part)
+            if len(kept):
+                without[number] = log_partition_isotropy(X[kept], center, signs)
+    return log_partition_isotropy(X, center, signs), without
 
 
 class _Blocks:

@@ -82,7 +82,14 @@ def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **othe
 def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
     fixed = {"center": False, "signs": "one", **variant}
     words = f"{label[0].lower()}{label[1:]} {description}"
-    return _spread("log_partition_isotropy", label, "ln I", fixed=fixed, description=words)
+    return _spread(
+        "log_partition_isotropy",
+        label,
+        "ln I",
+        fixed=fixed,
+        description=words,
+        leaving_out="leaving_out",
+    )
 
 
 def _window_cosine(pairs: str, label: str) -> Measure:
@@ -290,7 +297,7 @@ MEASURES: dict[str, Measure] = {
 # Of the matrices of a model itself; the function is that of hidden states.
 MEASURES |= {
     f"matrix_partition_isotropy{variant}": replace(
-        MEASURES[f"log_partition_isotropy{variant}"], of="weights", interval=True
+        MEASURES[f"log_partition_isotropy{variant}"], of="weights", interval=True, leaving_out=""
     )
     for variant in ("", "_centered")
 }
