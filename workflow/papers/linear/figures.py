@@ -14,7 +14,7 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import height_for_labels, label_line_ends
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
-from shape_of_learning.figures.scales import open_frame
+from shape_of_learning.figures.scales import open_frame, set_log_axis
 from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
@@ -90,7 +90,8 @@ def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     figure = Figure(figsize=(COLUMN_WIDTH, height))
     axes = figure.subplots()
     lines = draw_profiles(axes, table, inputs.models)
-    axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis, yscale="log")
+    axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis)
+    set_log_axis(axes)
     open_frame(axes)
     label_line_ends(axes, lines)
     return profiles_drawing(figure, table, inputs, of=None)
