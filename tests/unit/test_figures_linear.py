@@ -111,4 +111,8 @@ def test_norm_ratios_have_a_logarithmic_axis(tmp_path):
     given = FigureInputs(given.models, measures_named("block_norm_ratio"), "", given.estimates)
     drawing = drawn("norm_ratio_by_depth", given)
     assert drawing.figure.axes[0].get_yscale() == "log"
+    drawing.figure.canvas.draw()
+    ticks = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
+    assert any(ticks)
+    assert not any("$" in tick for tick in ticks)
     assert drawing.caption.startswith("All 4,096 vectors together; bands")
