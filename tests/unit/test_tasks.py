@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 import requests
 import torch
@@ -262,16 +264,13 @@ def test_published_archives_are_as_the_configuration_says(name, examples, tmp_pa
 
 def test_parquet_files_of_a_data_set_become_both_splits(tmp_path, monkeypatch):
     """The files are real, the Hub is a folder: which of its files are asked for is the client's matter."""
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
     for split, first in (("train", 0), ("validation", 100)):
         columns = {
             "sentence1": [f"a {first + i}" for i in range(20)],
             "sentence2": [f"b {first + i}" for i in range(20)],
             "label": [i / 4 for i in range(20)],
         }
-        pyarrow.parquet.write_table(pa.table(columns), tmp_path / f"{split}.parquet")
+        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / f"{split}.parquet")
     monkeypatch.setattr(
         hub_tasks, "parquet_files", lambda _, __, split, *more: [tmp_path / f"{split}.parquet"]
     )
@@ -281,13 +280,6 @@ def test_parquet_files_of_a_data_set_become_both_splits(tmp_path, monkeypatch):
     assert task.split("held_out")[3] == Example(
         "held_out", 0.75, task.split("held_out")[3].group, "a 103", "b 103"
     )
-
-
-def test_parquet_without_a_reader_names_the_package(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    (tmp_path / "x.parquet").touch()
-    with pytest.raises(InputError, match="pip install pyarrow"):
-        hub_tasks.read_parquet(tmp_path / "x.parquet", "task `sst2`")
 
 
 def test_scores_are_those_of_other_libraries():

@@ -69,16 +69,12 @@ def read_parquet(file: Path, where: str) -> list[Record]:
     Raises
     ------
     InputError
-        If nothing is installed that reads such files, or it is damaged.
+        If it is damaged.
     """
     import pandas as pd
 
     try:
         return pd.read_parquet(file).to_dict("records")
-    except ImportError as error:
-        raise InputError(
-            f"{where}: to read {file.name} takes the package pyarrow; install it: pip install pyarrow"
-        ) from error
     except (OSError, ValueError) as error:  # what pyarrow raises is one of them
         reason = " ".join(str(error).split())[:200]
         raise InputError(
