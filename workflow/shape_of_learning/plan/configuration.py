@@ -104,8 +104,8 @@ def read_configuration(
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     for name in () if measurement["models"] == "all" else measurement["models"]:
-        if name not in models:
-            raise unknown_name(name, models, "model", "configuration key `measurement.models`")
+        if name not in entries:
+            raise unknown_name(name, entries, "model", "configuration key `measurement.models`")
     for each in [*models.values(), *origins_of(models.values()).values()]:
         if isinstance(each.source, FinetuningSource):
             each.source.check_task(settings["tasks"])
