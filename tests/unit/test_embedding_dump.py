@@ -8,6 +8,7 @@ import transformers
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection
@@ -187,7 +188,7 @@ def test_a_model_whose_hidden_states_are_not_as_its_configuration_says_is_refuse
     block.register_forward_hook(lambda module, inputs, output: output[..., :16])
     sample.forward.model.final_layer_norm = torch.nn.Identity()
     with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 16\], but its entry says"):
-        dump_embeddings(sample, tmp_path / "dump", {})
+        dump_embeddings(sample, model_matrices(sample.forward), tmp_path / "dump", {})
 
 
 def test_windows_longer_than_the_context_are_refused(tmp_path):

@@ -3,15 +3,13 @@
 With them may be that of the last block before the final norm, ``layer_{layer}_before_final_norm.h5``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from shape_of_learning.checkpoints.losses import CrossEntropy
-from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.weight_files import weights_bytes, weights_file, write_weights
 from shape_of_learning.storage.chunked_rows import (
     DESCRIPTION_BYTES,
@@ -23,6 +21,8 @@ from shape_of_learning.storage.digests import add_digest
 from shape_of_learning.storage.files import atomic_write, require_space
 
 if TYPE_CHECKING:
+    from shape_of_learning.checkpoints.losses import CrossEntropy
+    from shape_of_learning.embeddings.model_weights import ModelMatrix
     from shape_of_learning.embeddings.sample_run import SampleRun
 
 # What is stored of each row besides, by the names of SampleRun.rows.
@@ -130,14 +130,19 @@ class HiddenStateWriter:
 
 
 def dump_embeddings(
-    sample: "SampleRun", destination: Path, attributes: Mapping[str, Any]
-) -> CrossEntropy:
+    sample: "SampleRun",
+    matrices: "Sequence[ModelMatrix]",
+    destination: Path,
+    attributes: Mapping[str, Any],
+) -> "CrossEntropy":
     """Run the windows through the checkpoint and write a file per layer, and one of the model's own matrices.
 
     Parameters
     ----------
     sample : SampleRun
         Both.
+    matrices : sequence of ModelMatrix
+        Of the model.
     destination : Path
         Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5`` and ``weights.h5``, and the
         digest of each; with ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
@@ -154,7 +159,6 @@ def dump_embeddings(
     InputError
         If the disk is too small, and as :meth:`SampleRun.into`.
     """
-    matrices = model_matrices(sample.forward)
     of_layers = sum(file_bytes(sample.tokens, width) for width in sample.widths)
     require_space(destination, of_layers + weights_bytes(matrices))
     with atomic_write(destination) as folder:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.metrics.weights_table import FINAL_NORM
+from shape_of_learning.metrics.table_columns import FINAL_NORM
 
 if TYPE_CHECKING:
     import torch

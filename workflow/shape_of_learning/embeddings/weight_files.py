@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from shape_of_learning.embeddings.model_weights import ModelMatrix
-from shape_of_learning.metrics.weights_table import MATRICES
+from shape_of_learning.metrics.table_columns import MATRICES
 from shape_of_learning.storage.chunked_rows import (
     DESCRIPTION_BYTES,
     dataset_bytes,
@@ -18,19 +17,22 @@ from shape_of_learning.storage.chunked_rows import (
 )
 from shape_of_learning.storage.digests import require_unchanged
 
+if TYPE_CHECKING:
+    from shape_of_learning.embeddings.model_weights import ModelMatrix
+
 
 def weights_file(folder: Path) -> Path:
     """Return the path of the file in a folder of embeddings."""
     return folder / "weights.h5"
 
 
-def weights_bytes(matrices: Sequence[ModelMatrix]) -> int:
+def weights_bytes(matrices: "Sequence[ModelMatrix]") -> int:
     """Return the disk space, in bytes, that the file takes at most."""
     return DESCRIPTION_BYTES + sum(dataset_bytes(*matrix.shape) for matrix in matrices)
 
 
 def write_weights(
-    path: Path, matrices: Sequence[ModelMatrix], attributes: Mapping[str, Any]
+    path: Path, matrices: "Sequence[ModelMatrix]", attributes: Mapping[str, Any]
 ) -> None:
     """Write one dataset of float32 for each matrix, by its name; one matrix is in memory at a time.
 

@@ -12,11 +12,10 @@ import numpy as np
 from shape_of_learning.estimators.arrays import NotFiniteError
 from shape_of_learning.estimators.principal_coordinates import principal_coordinates
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.table_columns import FINAL_NORM
 from shape_of_learning.random_streams import random_stream
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
-FINAL_NORM = "final_norm"  # what it holds is no embedding
-MATRICES = ("input", "output", "tied", FINAL_NORM)
 # Of one checkpoint; of the tables of a model and of all, after what says which checkpoint it is.
 VALUE_COLUMNS = ("matrix", "estimator", "n", "d", "value")
 POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")

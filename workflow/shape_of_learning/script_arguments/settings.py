@@ -97,10 +97,16 @@ def with_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
         else entry
         for name, entry in plumbing["corpus_sources"].items()
     }
+    tasks = {
+        name: {**entry, "urls": [without_secrets(url) for url in plumbing["task_urls"][name]]}
+        if name in plumbing["task_urls"]
+        else entry
+        for name, entry in settings["tasks"].items()
+    }
     corpus = {**settings["corpus"], "sources": sources}
     forward = {
         **settings["forward"],
         "batch_size": plumbing["window_batch_size"],
         "threads": plumbing["forward_threads"],
     }
-    return {**settings, "corpus": corpus, "forward": forward}
+    return {**settings, "corpus": corpus, "tasks": tasks, "forward": forward}

@@ -71,10 +71,10 @@ def read_parquet(file: Path, where: str) -> list[Record]:
     InputError
         If it is damaged.
     """
-    import pandas as pd
+    import pyarrow.parquet
 
     try:
-        return pd.read_parquet(file).to_dict("records")
+        return pyarrow.parquet.read_table(file).to_pylist()
     except (OSError, ValueError) as error:  # what pyarrow raises is one of them
         reason = " ".join(str(error).split())[:200]
         raise InputError(
