@@ -103,9 +103,10 @@ def read_configuration(
     drawn, written = figures_of(chosen), tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    for name in () if measurement["models"] == "all" else measurement["models"]:
+    for name in measurement["for_figures_only"]:
         if name not in entries:
-            raise unknown_name(name, entries, "model", "configuration key `measurement.models`")
+            where = "configuration key `measurement.for_figures_only`"
+            raise unknown_name(name, entries, "model", where)
     for each in [*models.values(), *origins_of(models.values()).values()]:
         if isinstance(each.source, FinetuningSource):
             each.source.check_task(settings["tasks"])
