@@ -103,7 +103,8 @@ def read_configuration(
     drawn, written = figures_of(chosen), tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    for name in measurement["for_figures_only"]:
+    apart = measurement["for_figures_only"]
+    for name in apart:
         if name not in entries:
             where = "configuration key `measurement.for_figures_only`"
             raise unknown_name(name, entries, "model", where)
@@ -135,8 +136,8 @@ def read_configuration(
         raise InputError(
             f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
-    figures = models_of_figures(settings["figures"], drawn, models, notices)
-    tables = models_of_tables(settings["figures"], written, models, notices)
+    figures = models_of_figures(settings["figures"], drawn, models, apart, notices)
+    tables = models_of_tables(settings["figures"], written, models, apart, notices)
     estimators = tuple(measurement["estimators"])
     asked = [*estimators, *(name for figure in figures for name in drawn[figure].estimators)]
     return Configuration(

@@ -71,6 +71,7 @@ def models_of_figures(
     wanted: Mapping[str, Any],
     figures: Mapping[str, FigureSpecification],
     models: Mapping[str, Model],
+    apart: Collection[str],
     notices: list[str],
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each figure, and note each figure that is left out for want of any.
@@ -82,6 +83,8 @@ def models_of_figures(
     figures : mapping of str to FigureSpecification
     models : mapping of str to Model
         Those of this run.
+    apart : collection of str
+        Which of them only those figures draw that name them; ``all`` does not mean these.
     notices : list of str
         Is added to.
 
@@ -94,7 +97,7 @@ def models_of_figures(
     drawn = {}
     for figure, specification in figures.items():
         listed = wanted.get(figure, "all")
-        names = _of_role(figure, listed, _present(listed, models), specification.role, models)
+        names = _of_role(figure, listed, _present(listed, models, apart), specification.role, models)
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         if TRAINING in specification.reads:
@@ -148,13 +151,14 @@ def models_of_tables(
     wanted: Mapping[str, Any],
     tables: Mapping[str, TableSpecification],
     models: Mapping[str, Model],
+    apart: Collection[str],
     notices: list[str],
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
     written = {}
     for table, specification in tables.items():
         listed = wanted.get(table, "all")
-        names = _present(listed, models)
+        names = _present(listed, models, apart)
         if not specification.reads:
             names = [name for name in names if models[name].table_1 is not None]
         if names:
@@ -162,7 +166,7 @@ def models_of_tables(
         elif listed == []:
             notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
         elif specification.reads:
-            asked = " or ".join(f"`{name}`" for name in listed)
+            asked = "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed)
             notices.append(
                 f"{table} is left out: key `models` names none of what it shows ({asked})"
             )
@@ -173,5 +177,7 @@ def models_of_tables(
     return written
 
 
-def _present(listed: Any, models: Mapping[str, Model]) -> list[str]:
-    return [name for name in (models if listed == "all" else listed) if name in models]
+def _present(listed: Any, models: Mapping[str, Model], apart: Collection[str]) -> list[str]:
+    if listed == "all":
+        return [name for name in models if name not in apart]
+    return [name for name in listed if name in models]
