@@ -23,7 +23,7 @@ def paper() -> dict:
 def demo() -> dict:
     settings, changes = paper(), yaml.safe_load((CONFIG / "demo.yaml").read_text())
     settings["models"] = changes["models"]
-    for section in ("corpus", "sampling", "forward", "figures"):
+    for section in ("corpus", "sampling", "forward", "measurement", "figures"):
         settings[section] |= changes[section]
     return settings
 
