@@ -97,8 +97,8 @@ def read_configuration(
     if editing["distillation_windows"] > editing["fitting_windows"]:
         raise InputError(
             f"configuration key `block_editing.distillation_windows` is "
-            f"{editing['distillation_windows']}, but there are {editing['fitting_windows']} windows to draw from "
-            "(`block_editing.fitting_windows`); lower it"
+            f"{editing['distillation_windows']}, but there are {editing['fitting_windows']} windows to draw "
+            "from (`block_editing.fitting_windows`); lower it"
         )
     _check_tasks(settings["tasks"])
     entries: Entries = {}
