@@ -71,7 +71,9 @@ def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
     assert targets(papers=["linear"]) == set(linear.figures)
     assert targets(papers=["shape_of_learning"]) == {*first.figures, *first.tables}
     assert targets(papers=[]) == set()
-    named = {"average_over": "block_outputs", "linear_first_token": "all"}
+    # Models that are for single figures are in none that the configuration does not name.
+    apart = {name: demo()["figures"][name] for name in ("linear_figure_4", "linear_table_1")}
+    named = {"average_over": "block_outputs", "linear_first_token": "all", **apart}
     assert targets(figures=named) == set(linear.figures)
     said = refusal(demo() | {"papers": ["lineal"]})
     assert "key `papers`: unknown paper `lineal`; did you mean `linear`?" in said
@@ -117,6 +119,37 @@ def test_the_demo_draws_every_figure():
         "table_1": ("demo-decoder", "demo-encoder"),
         "finetuning_table_1": ("demo-encoder-topic",),
     }
+
+
+def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
+    settings = demo()
+    settings["measurement"]["for_figures_only"] = []
+    settings["figures"] |= dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
+    assert configuration.figures["linear_figure_4"] == ("demo-decoder", "demo-twin")
+    assert configuration.figures["finetuning_figure_1"] == (
+        "demo-encoder-topic",
+        "demo-decoder-topic",
+    )
+    settings["models"] = ["demo-decoder", "demo-encoder"]
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
+    undrawn = {*figures_of(PAPERS)} - {*configuration.figures}
+    assert {"linear_figure_4", "linear_table_1", "finetuning_figure_1"} <= undrawn
+    assert len(configuration.notices) == len(undrawn) + 1  # and finetuning_table_1
+
+
+def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
+    settings = demo() | {"models": ["demo-encoder", "mine"]}
+    tuning = {"task": "topic", "learning_rate": 0.1, "batch_size": 4, "epochs": 1, "seed": 0}
+    entries = {
+        "mine": {"finetuning": {"of": "code", **tuning, "threads": 1}},
+        "code": {"repository": "a/b", "needs_code": True},
+    }
+    (tmp_path / "models.yaml").write_text(yaml.safe_dump(entries))
+    folders = (MODELS, tmp_path)
+    configuration = read_configuration(settings, *folders, papers=PAPERS, has_hub_token=False)
+    assert set(configuration.models) == {"demo-encoder"}
+    assert any("rests on `code`, whose architecture" in n for n in configuration.notices)
 
 
 def test_a_missing_key_is_one_sentence():

@@ -3,6 +3,9 @@
 import json
 import math
 import statistics
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,3 +284,12 @@ def test_tables_of_one_kind_are_gathered_into_one(tmp_path):
         file, output = tmp_path / f"{kind}.csv", tmp_path / "all.csv"
         gather_tables.main(kind, [file, file], output)
         assert read_rows(output, columns) == read_rows(file, columns) * 2
+
+
+def test_of_no_tables_the_columns_are_left(tmp_path):
+    output = tmp_path / "all.csv"
+    given = ["--kind=measurements", "--tables", f"--output={output}"]
+    script = Path(gather_tables.__file__)
+    library = {"PYTHONPATH": str(script.parents[1])}
+    subprocess.run([sys.executable, script, *given], env=library, check=True)
+    assert output.read_text().splitlines() == [",".join(COLUMNS)]

@@ -23,6 +23,7 @@ RECIPE = {
 }
 SIZE = {"role": "decoder", "layers": 2, "hidden_size": 32}
 PLAIN = {**SIZE, "pretraining": RECIPE}
+REGULARISED = {**RECIPE, "regulariser": "mse", "strength": 1}
 TUNING = {
     "task": "topic",
     "learning_rate": 0.1,
@@ -35,7 +36,8 @@ TASKS = {"topic": {"builtin": "topic"}, "pairs": {"builtin": "same_article"}}
 
 
 def twin(**changes: object) -> dict:
-    return {**SIZE, "pretraining": {**RECIPE, "twin_of": "plain", **changes}}
+    given = {"twin_of": "plain", "regulariser": "mse", "strength": 1, **changes}
+    return {**SIZE, "pretraining": {**RECIPE, **given}}
 
 
 def tuned(of: str, **changes: object) -> dict:
@@ -125,6 +127,14 @@ def test_one_fine_tuning_may_follow_another(tmp_path):
             "is `b`, which is no pretraining with random numbers",
         ),
         ({"a": twin(twin_of="a")}, "circle"),
+        (
+            {"a": twin(twin_of="b"), "b": {**SIZE, "pretraining": REGULARISED}},
+            "is `b`, which is no pretraining .* without a regulariser",
+        ),
+        (
+            {"a": {**SIZE, "pretraining": {**RECIPE, "twin_of": "plain"}}},
+            "without `pretraining.regulariser` this would be the same model",
+        ),
         ({"a": twin(regulariser="mean", strength=1)}, "unknown regulariser `mean`"),
     ],
 )

@@ -15,7 +15,7 @@ KINDS |= {"weights": (*CHECKPOINT_COLUMNS, *VALUE_COLUMNS)}
 
 
 def main(kind: str, tables: list[Path], output: Path) -> None:
-    """Concatenate tables that have the same columns."""
+    """Concatenate tables that have the same columns; of none just the header is left."""
     columns = KINDS[kind]
     write_table(output, columns, chain.from_iterable(read_rows(path, columns) for path in tables))
 
@@ -23,6 +23,6 @@ def main(kind: str, tables: list[Path], output: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", choices=KINDS, required=True)
-    parser.add_argument("--tables", type=Path, nargs="+", required=True)
+    parser.add_argument("--tables", type=Path, nargs="*", required=True)
     parser.add_argument("--output", type=Path, required=True)
     run(main, parser)

@@ -93,6 +93,14 @@ def read_configuration(
             "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "
             "is written that could be kept; set one of them"
         )
+    editing = settings["block_editing"]
+    if editing["distillation_windows"] > editing["fitting_windows"]:
+        raise InputError(
+            f"configuration key `block_editing.distillation_windows` is "
+            f"{editing['distillation_windows']}, but there are {editing['fitting_windows']} windows to draw "
+            "from (`block_editing.fitting_windows`); lower it"
+        )
+    _check_tasks(settings["tasks"])
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
@@ -114,12 +122,13 @@ def read_configuration(
     notices: list[str] = []
     closed: list[str] = []
     for model in list(models.values()):
-        if model.needs_code:
-            reason = "its architecture is code from the Hub, which is never run"
+        needed = [model, *origins_of([model]).values()]
+        if coded := [each.name for each in needed if each.needs_code]:
+            whose = "its" if coded[0] == model.name else f"it rests on `{coded[0]}`, whose"
+            reason = f"{whose} architecture is code from the Hub, which is never run"
             notices.append(f"model `{model.name}` is left out: {reason}")
             del models[model.name]
             continue
-        needed = [model, *origins_of([model]).values()]
         shut = [m for m in needed if m.gated and (not has_hub_token or is_closed(m))]
         if shut:
             token = "the Hub refuses it to the Hugging Face token"
@@ -153,6 +162,21 @@ def read_configuration(
         settings=settings,
         closed=tuple(closed),
     )
+
+
+def _check_tasks(tasks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse columns that a task says it does not have, and a published split that would be both of ours."""
+    for name, task in tasks.items():
+        where = f"configuration key `tasks.{name}"
+        for key in ("text", "text_2", "label") if "columns" in task else ():
+            if key in task and task[key] not in task["columns"]:
+                raise unknown_name(task[key], task["columns"], "column", f"{where}.{key}`")
+        split = task.get("hub", {}).get("split", {"train": 0, "held_out": 1})
+        if split["train"] == split["held_out"]:
+            raise InputError(
+                f"{where}.hub.split` names `{split['train']}` twice, so that nothing would be held out; name "
+                "another published split"
+            )
 
 
 def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:

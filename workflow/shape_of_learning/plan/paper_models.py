@@ -7,10 +7,15 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.model_list import Entries, Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.schema import unknown_name
-from shape_of_learning.plan.sources.trained_source import TrainedSource
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
+from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 
-TRAINING = "training"  # the table of what is trained in the run itself
 SETTINGS = ("average_over",)  # keys of `figures` that are no targets
+# What `draws` in a paper.yaml allows, in the words of a notice.
+KINDS = {
+    "fine_tunings": " with `finetuning`, measured at the first and the last step",
+    "twins": " together with a twin, both at the last step",
+}
 
 
 def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
@@ -97,11 +102,12 @@ def models_of_figures(
     drawn = {}
     for figure, specification in figures.items():
         listed = wanted.get(figure, "all")
-        names = _of_role(figure, listed, _present(listed, models, apart), specification.role, models)
+        names = _of_role(
+            figure, listed, _present(listed, models, apart), specification.role, models
+        )
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
-        if TRAINING in specification.reads:
-            names = [name for name in names if isinstance(models[name].source, TrainedSource)]
+        names = _drawable(figure, listed, names, specification.draws, models)
         if names:
             most = specification.most_models
             if most is not None and len(names) > most:
@@ -115,8 +121,9 @@ def models_of_figures(
         if listed == []:
             notices.append(f"{figure} is left out: key `figures.{figure}` is an empty list")
             continue
-        asked = "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed)
+        asked = _asked(listed, apart)
         kind = " with training steps" if specification.needs_training_steps else ""
+        kind = KINDS.get(specification.draws or "", kind)
         notices.append(
             f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
         )
@@ -134,6 +141,47 @@ def _of_role(
             "there; remove it"
         )
     return [name for name in names if name not in others]
+
+
+def _drawable(
+    target: str, listed: Any, names: list[str], draws: str | None, models: Mapping[str, Model]
+) -> list[str]:
+    """Leave out models of another kind than a target draws; one that is named as a fine-tuning is refused."""
+    if draws == "twins":
+        return _twins(names, models)
+    if draws is None:
+        return names
+    lacking = {name: lacks for name in names if (lacks := _no_fine_tuning(models[name]))}
+    if lacking and listed != "all":
+        name, lacks = next(iter(lacking.items()))
+        raise InputError(f"configuration key `figures.{target}` names `{name}`, {lacks}")
+    return [name for name in names if name not in lacking]
+
+
+def _no_fine_tuning(model: Model) -> str:
+    """Say what a model lacks to be drawn before and after its fine-tuning; nothing if it is."""
+    if not isinstance(model.source, FinetuningSource):
+        return "which has no `finetuning` in its entry; name fine-tuned models, or `all` of these"
+    measured = {each.step for each in model.checkpoints}
+    if measured >= {0, model.last_step}:
+        return ""
+    return (
+        f"of which steps 0 and {model.last_step}, the first and the last one, are drawn; put both into its "
+        "`training.steps`, or remove it"
+    )
+
+
+def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
+    """Those of the models that stand for the same steps as a twin of theirs which is among them."""
+    recipes = {
+        name: source.recipe
+        for name in names
+        if isinstance(source := models[name].source, PretrainingSource)
+        and source.checkpoints[-1].step == source.last_step
+    }
+    pairs = [(name, recipe.get("twin_of")) for name, recipe in recipes.items()]
+    paired = {name for pair in pairs if pair[1] in recipes for name in pair}
+    return [name for name in names if name in paired]
 
 
 def _refuse_equal_labels(figure: str, models: Sequence[Model]) -> None:
@@ -161,12 +209,14 @@ def models_of_tables(
         names = _present(listed, models, apart)
         if not specification.reads:
             names = [name for name in names if models[name].table_1 is not None]
+        names = _drawable(table, listed, names, specification.draws, models)
         if names:
             written[table] = tuple(names)
         elif listed == []:
             notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
         elif specification.reads:
-            asked = "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed)
+            asked = _asked(listed, apart)
+            asked += KINDS.get(specification.draws or "", "")
             notices.append(
                 f"{table} is left out: key `models` names none of what it shows ({asked})"
             )
@@ -175,6 +225,13 @@ def models_of_tables(
                 f"{table} is left out: no model of this configuration has a `table_1` entry"
             )
     return written
+
+
+def _asked(listed: Any, apart: Collection[str]) -> str:
+    """Say which models a target asks for."""
+    if listed != "all":
+        return " or ".join(f"`{name}`" for name in listed)
+    return "any model outside of `measurement.for_figures_only`" if apart else "any model"
 
 
 def _present(listed: Any, models: Mapping[str, Model], apart: Collection[str]) -> list[str]:

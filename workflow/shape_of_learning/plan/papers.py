@@ -45,6 +45,8 @@ class FigureSpecification:
         Tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model.
     role : str or None
         Of the models that it can draw; None for both.
+    draws : {"fine_tunings", "twins"} or None
+        The only kind of models that it can draw.
     """
 
     folder: Path
@@ -57,19 +59,21 @@ class FigureSpecification:
     caption: str
     reads: tuple[str, ...] = ()
     role: str | None = None
+    draws: str | None = None
 
 
 @dataclass(frozen=True)
 class TableSpecification:
     """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``.
 
-    One that `reads` tables is of any models: ``tables/{name}/{model}.csv`` of each.
+    One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
     """
 
     folder: Path
     write: str
     caption: str
     reads: tuple[str, ...] = ()
+    draws: str | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ def _read_paper(file: Path) -> Paper:
             caption=entry["caption"],
             reads=tuple(entry.get("reads", ())),
             role=entry.get("role"),
+            draws=entry.get("draws"),
         )
         _check_function(figure.draw, (*figure.options, *figure.settings), functions, where)
         _check_caption(figure.caption, where)
@@ -144,7 +149,11 @@ def _read_paper(file: Path) -> Paper:
     for name, entry in content.get("tables", {}).items():
         _check_function(entry["write"], (), functions, f"{file}, key `tables.{name}`")
         tables[content["prefix"] + name] = TableSpecification(
-            file.parent, entry["write"], entry["caption"], tuple(entry.get("reads", ()))
+            file.parent,
+            entry["write"],
+            entry["caption"],
+            tuple(entry.get("reads", ())),
+            entry.get("draws"),
         )
     return Paper(file.parent.name, content["title"], content["citation"], figures, tables)
 

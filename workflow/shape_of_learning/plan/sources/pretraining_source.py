@@ -38,10 +38,17 @@ class PretrainingSource(TrainedSource):
         """Refuse a twin of what is no pretraining with the same recipe."""
         where = f"{self.where}: `pretraining.twin_of`"
         other = models(name, where)
-        if not isinstance(other.source, PretrainingSource) or "twin_of" in other.source.recipe:
+        if not isinstance(other.source, PretrainingSource) or not (
+            {"twin_of", "strength"}.isdisjoint(other.source.recipe)
+        ):
             raise InputError(
-                f"{where} is `{name}`, which is no pretraining with random numbers of its own; "
-                "name one that is"
+                f"{where} is `{name}`, which is no pretraining with random numbers of its own and without a "
+                "regulariser; name one that is"
+            )
+        if "strength" not in self.recipe:
+            raise InputError(
+                f"{where} is `{name}`, and without `pretraining.regulariser` this would be the same model; "
+                "add one"
             )
         free = dict.fromkeys(("regulariser", "strength", "twin_of"))
         own, its = {**self.recipe, **free}, {**other.source.recipe, **free}
