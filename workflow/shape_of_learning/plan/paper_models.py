@@ -97,7 +97,9 @@ def models_of_figures(
     drawn = {}
     for figure, specification in figures.items():
         listed = wanted.get(figure, "all")
-        names = _of_role(figure, listed, _present(listed, models, apart), specification.role, models)
+        names = _of_role(
+            figure, listed, _present(listed, models, apart), specification.role, models
+        )
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         if TRAINING in specification.reads:
