@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from shape_of_learning.figures.captions import caption, number_range
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_log_axis
+from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.style import COLOURS, COLUMN_WIDTH, TEXT_WIDTH
 
 # Of the errors: from one quantile to another, with the opacity of the band between them.
@@ -37,7 +37,7 @@ def draw_token_errors(inputs: FigureInputs) -> Drawing:
         below.plot(rows["layer"], rows["share_of_worst_tokens"], color=COLOURS[1], marker="o")
         below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         below.set(ylim=(0, None), xlabel="Block")
-        below.xaxis.get_major_locator().set_params(integer=True)
+        set_whole_ticks(below)
         above.set_title(label)
         open_frame(above)
         open_frame(below)
