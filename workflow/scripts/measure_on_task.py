@@ -14,8 +14,7 @@ from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.text_vectors import text_vectors
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
-from shape_of_learning.script_arguments.sample import checkpoint_folder
-from shape_of_learning.script_arguments.settings import plumbing_settings
+from shape_of_learning.script_arguments.sample import checkpoint_folder, window_batch_size
 from shape_of_learning.storage.csv_table import write_table
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, read_task
 from shape_of_learning.tasks.measured import (
@@ -82,14 +81,13 @@ def _measured(
 ) -> dict[str, list[Row]]:
     layers = range(shape["layers"] + 1)
     wanted = {"train": layers[-1:], "held_out": layers}
-    size = plumbing_settings().get("window_batch_size", "auto")
     train, held_out = text_vectors(
         folder,
         [([_text(e, task) for e in task.split(name)], wanted[name]) for name in SPLITS],
         protocol,
         shape,
         threads=threads,
-        window_batch_size=None if size == "auto" else size,
+        window_batch_size=window_batch_size(),
     )
     labels = [np.array([example.label for example in task.split(name)]) for name in SPLITS]
     of_splits = [

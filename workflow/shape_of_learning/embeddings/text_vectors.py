@@ -132,14 +132,18 @@ class _Store:
     def __init__(self, widths: Sequence[int], kept: Sequence[np.ndarray]):
         self._kept, self._places = kept, [np.cumsum(rows) - 1 for rows in kept]
         shapes = [(int(rows.sum()), width) for rows, width in zip(kept, widths, strict=True)]
-        require_memory(4 * sum(n * d for n, d in shapes), "the hidden states of a task")
+        require_memory(
+            4 * sum(n * d for n, d in shapes),
+            "the hidden states of a task",
+            "lower `most` in its entry of `tasks`, or set it",
+        )
         self.values = [np.empty(shape, dtype=np.float32) for shape in shapes]
 
-    def write(self, layer: int, rows: slice, values: Any) -> None:
+    def write(self, state: int, rows: slice, values: Any) -> None:
         """Keep what is wanted of `values`, float32 of shape (rows, width)."""
-        wanted = self._kept[layer][rows]
+        wanted = self._kept[state][rows]
         if wanted.any():
-            self.values[layer][self._places[layer][rows][wanted]] = np.asarray(values)[wanted]
+            self.values[state][self._places[state][rows][wanted]] = np.asarray(values)[wanted]
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Nothing is told of them."""
