@@ -24,7 +24,7 @@ FRAME = 0.7  # inches above and below
 def draw_token_errors(inputs: FigureInputs) -> Drawing:
     """Draw the tables ``fit_errors``: a column per model, quantiles above, the worst tokens' share below."""
     labels = {model.name: model.label for model in inputs.models}
-    table = inputs.tables["fit_errors"]
+    table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
     width = COLUMN_WIDTH if len(labels) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, sum(HEIGHTS) + FRAME))
