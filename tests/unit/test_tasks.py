@@ -32,6 +32,7 @@ from shape_of_learning.tasks.measured import (
     SplitVectors,
     layer_rows,
     probe_rows,
+    spectra_of,
     spectrum_rows,
     structure_rows,
 )
@@ -392,7 +393,9 @@ def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
     assert row[6] is None
     assert np.isnan([*row[7:9], row[10]]).all()
     layers = {0: train.X, 1: held_out.X}
-    rows = [*layer_rows(layers), *structure_rows(layers, train.texts, 0), *spectrum_rows(layers)]
+    spectra = spectra_of(layers)
+    rows = [*layer_rows(layers, spectra), *spectrum_rows(layers, spectra)]
+    rows += structure_rows(layers, train.texts, 0)
     assert np.isnan([row[-1] for row in rows if row[0] == 1]).all()
     assert np.isfinite([row[-1] for row in rows if row[0] == 0]).all()
 

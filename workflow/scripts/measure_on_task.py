@@ -22,6 +22,7 @@ from shape_of_learning.tasks.measured import (
     SplitVectors,
     layer_rows,
     probe_rows,
+    spectra_of,
     spectrum_rows,
     structure_rows,
 )
@@ -102,9 +103,10 @@ def _measured(
         seed=protocol.seed,
     )
     structure = structure_rows(held_out.layers, held_out.token_ids, protocol.seed)
+    spectra = spectra_of(held_out.layers)
     return {
-        "finetuning_layers": list(layer_rows(held_out.layers)),
-        "finetuning_spectra": list(spectrum_rows(held_out.layers)),
+        "finetuning_layers": list(layer_rows(held_out.layers, spectra)),
+        "finetuning_spectra": list(spectrum_rows(held_out.layers, spectra)),
         "finetuning_structure": list(structure),
         "finetuning_probes": list(probes),
     }
