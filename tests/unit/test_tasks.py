@@ -39,7 +39,7 @@ from shape_of_learning.tasks.measured import (
 from shape_of_learning.tasks.pooling import features, mean_pooled
 from shape_of_learning.tasks.probe import PENALTY, fit_probe
 from shape_of_learning.tasks.scores import accuracy, matthews, spearman
-from shape_of_learning.tasks.sources import make
+from shape_of_learning.tasks.sources import make_task
 from tiny_models import save_tiny_model
 
 SPLITS = ("train", "held_out")
@@ -206,7 +206,7 @@ NESTED = "top/inner.tar.gz/data/rated.txt"
 def made_of_archive(folder, content=ARCHIVE, **entry):
     with served(Mirror(content)) as url:
         whole = {**ENTRY, "urls": [url], **entry}
-        return make("t", whole, text=None, archive=folder / "t.archive", seed=0)
+        return make_task("t", whole, text=None, archive=folder / "t.archive", seed=0)
 
 
 def test_a_file_of_an_archive_in_an_archive_becomes_a_task(tmp_path):
@@ -258,7 +258,7 @@ def test_published_archives_are_as_the_configuration_says(name, examples, tmp_pa
         requests.head(entry["urls"][0], timeout=10).raise_for_status()
     except requests.RequestException:
         pytest.skip("the package registry cannot be reached")
-    task = make(name, entry, text=None, archive=tmp_path / "archive", seed=0)
+    task = make_task(name, entry, text=None, archive=tmp_path / "archive", seed=0)
     assert len(task.examples) == examples
     assert not texts(task, "train") & texts(task, "held_out")
 
@@ -276,7 +276,7 @@ def test_parquet_files_of_a_data_set_become_both_splits(tmp_path, monkeypatch):
         hub_tasks, "parquet_files", lambda _, __, split, *more: [tmp_path / f"{split}.parquet"]
     )
     entry = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["tasks"]["stsb"]
-    task = make("stsb", entry, text=None, archive=tmp_path / "a", seed=0)
+    task = make_task("stsb", entry, text=None, archive=tmp_path / "a", seed=0)
     assert task.metric == "spearman"
     assert task.split("held_out")[3] == Example(
         "held_out", 0.75, task.split("held_out")[3].group, "a 103", "b 103"

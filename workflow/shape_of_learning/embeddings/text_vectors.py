@@ -76,7 +76,8 @@ def text_vectors(
         window_batch_size=window_batch_size,
     )
     sample = replace(sample, predicted=None)  # what its head makes of them nobody asks
-    rows, part_of_row = _rows(sample, texts), _part_of_row(sample, [len(part) for part, _ in parts])
+    text_of_row = _text_of_row(sample, texts)
+    part_of_row = _part_of_row(sample, [len(part) for part, _ in parts])
     plain = ~sample.rows["special"]
     kept = [
         np.isin(part_of_row, [n for n, (_, layers) in enumerate(parts) if layer in layers]) & plain
@@ -90,12 +91,13 @@ def text_vectors(
         vectors = {
             layer: store.values[layer][part_of_row[kept[layer]] == number] for layer in layers
         }
-        first = rows[own][0]
-        found.append(TextVectors(vectors, sample.rows["token_ids"][own], rows[own] - first))
+        own_texts = text_of_row[own]
+        own_ids = sample.rows["token_ids"][own]
+        found.append(TextVectors(vectors, own_ids, own_texts - own_texts[0]))
     return found
 
 
-def _rows(sample: SampleRun, texts: Texts) -> np.ndarray:
+def _text_of_row(sample: SampleRun, texts: Texts) -> np.ndarray:
     """Number of the text that each token is of, (tokens,); special ones count as of the first of two."""
     numbers = sample.rows["windows"]
     pairs = [window.second for window in sample.windows if window.second is not None]
