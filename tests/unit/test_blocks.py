@@ -6,7 +6,7 @@ import torch
 import transformers
 
 from dumps import sample_of
-from shape_of_learning.block_editing.distillation import Lessons, distil
+from shape_of_learning.block_editing.distillation import TeacherStates, distil
 from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
 from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.edits import Editor, changed_blocks
@@ -201,17 +201,17 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(checkpo
     windows = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
     sample = sample_of(checkpoints("gpt_neox"), WIDTHS["gpt_neox"], windows)
     blocks = EditableBlocks(sample.forward, "the model")
-    lessons = Lessons(
+    teacher = TeacherStates(
         sample.windows, states_of_training_text(blocks, sample.windows, 0, 4), sample.padding
     )
     poor = AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
-        assert lessons.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
+        assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
     with blocks.replaced({2: poor}):
-        before = lessons.error(blocks, 2, range(30)).item()
+        before = teacher.error(blocks, 2, range(30)).item()
         editing = BlockEditing(1, 1, 1, [], [], 30, 4, 0.01)
-        distil(blocks, poor.parameters(), lessons, 2, editing, np.random.default_rng(0))
-        assert lessons.error(blocks, 2, range(30)).item() < 0.9 * before
+        distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
+        assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
     assert not any(weight.requires_grad for weight in sample.forward.head.model.parameters())
 
 

@@ -17,7 +17,6 @@ from shape_of_learning.estimators import top_share as shares
 from shape_of_learning.estimators.alpha_req import alpha_req
 from shape_of_learning.estimators.directions_for import directions_for
 from shape_of_learning.estimators.effective_rank import of_eigenvalues
-from shape_of_learning.estimators.eigenvalues import elongated_directions, spectrum_summary
 from shape_of_learning.estimators.final_norm import bias_gain_ratio, bias_length, gain_length
 from shape_of_learning.estimators.participation_ratio import participation_ratio_corrected
 from shape_of_learning.estimators.spectrum import spectrum
@@ -248,27 +247,6 @@ def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what
     for bad in ([1.0, 2.0], [1.0, -1.0], [np.nan, 0], [[1.0]], []):
         with pytest.raises(ValueError, match=r"^eigenvalues must"):
             function(bad)
-
-
-def test_a_summary_has_the_largest_the_median_and_the_sum():
-    values = np.linspace(9, 1, 101)
-    largest, median, trace = spectrum_summary(values)
-    np.testing.assert_array_equal(largest, values[:64])
-    assert (median, trace) == (5, pytest.approx(505))
-    few = spectrum_summary([3.0, 1.0])
-    assert few.largest[:2].tolist() == [3, 1]
-    assert np.isnan(few.largest[2:]).all()
-    assert elongated_directions(few.largest, 0.1) == 1
-
-
-def test_elongated_directions_are_counted_against_the_median_at_the_start():
-    start = np.array([15.0, 9, 1, 1, 1, 1, 1])
-    end = np.array([400.0, 30, 20, 20, 20, 5, 1])
-    median = spectrum_summary(start).median
-    assert [elongated_directions(values, median) for values in (start, end)] == [1, 5]
-    assert elongated_directions(end, spectrum_summary(end).median) == 1, "its own median grew too"
-    with pytest.raises(ValueError, match=r"^reference_median must be above zero"):
-        elongated_directions(end, 0.0)
 
 
 def test_the_final_norm_has_lengths_and_without_a_bias_only_one():

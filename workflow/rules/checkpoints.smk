@@ -110,7 +110,7 @@ rule pretrain_model:
         runtime=pretraining_minutes,
     params:
         science=science("pretrain_model"),
-        recipe=pretraining_arguments,
+        recipe=training_arguments,
         seed=CONFIGURATION.settings["seed"],
     message:
         "Pretraining {wildcards.model}"
@@ -148,7 +148,7 @@ rule finetune_model:
         checkpoint=origin_folder,
         receipt=origin_receipt,
         weights=origin_weights,
-        recipe=finetuning_arguments,
+        recipe=training_arguments,
         saved=finetuning_steps,
         names=finetuning_names,
         role=model_role,

@@ -10,8 +10,12 @@ from shape_of_learning.metrics.weights_table import CHECKPOINT_COLUMNS, VALUE_CO
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
-KINDS = {"measurements": COLUMNS, "estimates": ESTIMATE_COLUMNS, "changes": CHANGE_COLUMNS}
-KINDS |= {"weights": (*CHECKPOINT_COLUMNS, *VALUE_COLUMNS)}
+KINDS = {
+    "measurements": COLUMNS,
+    "estimates": ESTIMATE_COLUMNS,
+    "changes": CHANGE_COLUMNS,
+    "weights": (*CHECKPOINT_COLUMNS, *VALUE_COLUMNS),
+}
 
 
 def main(kind: str, tables: list[Path], output: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.settings import plumbing_settings
 from shape_of_learning.tasks.examples import write_task
-from shape_of_learning.tasks.sources import make
+from shape_of_learning.tasks.sources import make_task
 
 
 def main(
@@ -20,7 +20,7 @@ def main(
     """Write the table of examples to `output`, and what it holds beside it as JSON."""
     urls = plumbing_settings().get("task_urls", {}).get(task)
     complete = entry if urls is None else {**entry, "urls": urls}
-    write_task(output, make(task, complete, text=text, archive=archive, seed=seed))
+    write_task(output, make_task(task, complete, text=text, archive=archive, seed=seed))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.text_vectors import text_vectors
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
-from shape_of_learning.script_arguments.sample import checkpoint_folder
-from shape_of_learning.script_arguments.settings import plumbing_settings
+from shape_of_learning.script_arguments.sample import checkpoint_folder, window_batch_size
 from shape_of_learning.storage.csv_table import write_table
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, read_task
 from shape_of_learning.tasks.measured import (
@@ -23,6 +22,7 @@ from shape_of_learning.tasks.measured import (
     SplitVectors,
     layer_rows,
     probe_rows,
+    spectra_of,
     spectrum_rows,
     structure_rows,
 )
@@ -82,14 +82,13 @@ def _measured(
 ) -> dict[str, list[Row]]:
     layers = range(shape["layers"] + 1)
     wanted = {"train": layers[-1:], "held_out": layers}
-    size = plumbing_settings().get("window_batch_size", "auto")
     train, held_out = text_vectors(
         folder,
         [([_text(e, task) for e in task.split(name)], wanted[name]) for name in SPLITS],
         protocol,
         shape,
         threads=threads,
-        window_batch_size=None if size == "auto" else size,
+        window_batch_size=window_batch_size(),
     )
     labels = [np.array([example.label for example in task.split(name)]) for name in SPLITS]
     of_splits = [
@@ -104,9 +103,10 @@ def _measured(
         seed=protocol.seed,
     )
     structure = structure_rows(held_out.layers, held_out.token_ids, protocol.seed)
+    spectra = spectra_of(held_out.layers)
     return {
-        "finetuning_layers": list(layer_rows(held_out.layers)),
-        "finetuning_spectra": list(spectrum_rows(held_out.layers)),
+        "finetuning_layers": list(layer_rows(held_out.layers, spectra)),
+        "finetuning_spectra": list(spectrum_rows(held_out.layers, spectra)),
         "finetuning_structure": list(structure),
         "finetuning_probes": list(probes),
     }

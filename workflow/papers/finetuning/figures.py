@@ -17,7 +17,7 @@ from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame
+from shape_of_learning.figures.scales import open_frame, set_whole_ticks
 from shape_of_learning.figures.step_lines import draw_steps
 from shape_of_learning.figures.style import (
     COLOURS,
@@ -66,7 +66,7 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
         for axes, (estimator, label) in zip(grid[:, column], MEASURES.items(), strict=True):
             own = table[(table["family"] == family) & (table["estimator"] == estimator)]
             draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            set_whole_ticks(axes)
             if not column:
                 axes.set_ylabel(label)
             open_frame(axes)
@@ -108,7 +108,7 @@ def spectra(inputs: FigureInputs) -> Drawing:
         grid[row, 2].set(xlabel="Layer", ylabel="Share of variance", ylim=(0, 1))
         grid[row, 0].set_title(family)
         for axes in grid[row, 1:]:
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            set_whole_ticks(axes)
         grid[row, 1].set_ylim(bottom=0)
     ten_largest = {f"in ten directions, {when}": line for when, line in ten.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | ten_largest)
@@ -162,7 +162,7 @@ def local_structure(inputs: FigureInputs) -> Drawing:
             lines = _lines(axes, own[own["quantity"] == quantity], "layer")
             axes.set(xlabel="Layer", ylabel=label)
             axes.set_ylim(bottom=0)
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            set_whole_ticks(axes)
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()})
     return _drawing(figure, inputs, rows, table)
 

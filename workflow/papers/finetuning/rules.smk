@@ -46,7 +46,7 @@ def protocol_of_texts(wildcards):
         windows=0,
         window_characters=0,
         seed=CONFIGURATION.settings["seed"],
-        precision=MODELS[wildcards.model].precision or setting("forward", "precision"),
+        precision=forward_precision(wildcards),
         last_layer=setting("forward", "last_layer").replace("both", "after_final_norm"),
     ).to_json()
 

@@ -9,24 +9,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.averages import by_layer, with_labels
+from shape_of_learning.figures.averages import with_labels
 from shape_of_learning.figures.captions import caption, lines_and_bands
-from shape_of_learning.figures.drawn_rows import (
-    drawn_estimates,
-    require_one_checkpoint,
-    with_verdicts,
-)
+from shape_of_learning.figures.drawn_rows import with_verdicts
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
 from shape_of_learning.figures.lines import draw_curve, draw_line
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.profiles import profiles
 from shape_of_learning.figures.scales import open_frame, set_progress_axis
 from shape_of_learning.figures.style import (
     COLOURS,
     INK,
-    PANEL_HEIGHT,
+    LOW_PANEL_HEIGHT,
     TEXT_WIDTH,
     line_styles,
 )
@@ -36,7 +33,7 @@ ENDS = {"input": ("input", "tied"), "output": ("output", "tied")}
 END_TITLES = {"input": "Input embeddings", "output": "Output embeddings"}
 MATRIX_LABELS = {"input": "input", "output": "output", "tied": "input and output (tied)"}
 MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(COLOURS, "osD", strict=False), strict=False))
-LOW_PANEL, FRAME = 1.5, 0.5  # inches, where panels stand above each other; for titles and axes
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 ROW = 0.17  # inches between two models of a list
 MARKER = 4.5  # points
 DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
@@ -78,7 +75,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
 def isotropy_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
     table = _by_step(inputs)
-    height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
+    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, len(inputs.measures) * height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
     grid = figure.subplots(len(inputs.measures), len(ENDS), sharex=True, sharey="row")
@@ -104,7 +101,7 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
 def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
     table = _by_step(inputs)
-    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
     panels = figure.subplots(1, len(inputs.measures), squeeze=False)[0]
@@ -128,7 +125,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     table["correlation"] = np.nan
     for _, own in table.groupby(["model", "matrix", "estimator"]):
         table.loc[own.index, "correlation"] = _correlation(own)
-    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
     panels = figure.subplots(1, len(ENDS), squeeze=False)[0]
@@ -163,12 +160,10 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     before : mapping of str to str
         Names of the measures that are drawn -> those of the same with the last layer before the final norm.
     """
-    estimates = drawn_estimates(inputs)
-    require_one_checkpoint(estimates)
-    table = with_labels(by_layer(estimates, inputs.measures), inputs.models)
+    table = profiles(inputs)
     shown = [measure for measure in inputs.measures if measure.name in before]
     styles = line_styles(inputs.models)
-    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     panels = figure.subplots(1, len(shown), squeeze=False)[0]
     for axes, measure in zip(panels, shown, strict=True):

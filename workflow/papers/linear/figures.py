@@ -19,6 +19,7 @@ from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
     INK,
+    LOW_PANEL_HEIGHT,
     MARKERS,
     PANEL_HEIGHT,
     TEXT_WIDTH,
@@ -26,7 +27,6 @@ from shape_of_learning.figures.style import (
 from shape_of_learning.figures.token_errors import draw_token_errors
 
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
-LOW_PANEL = 1.5  # inches, where panels stand above each other
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
 DEPTH = "Relative depth"
@@ -43,7 +43,7 @@ SMALLEST_TOLD = 0.001  # change of a score
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 1: scores of both kinds; lines are adjusted, bands reach to the held-out score."""
     table = profiles(inputs)
-    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     panels = figure.subplots(1, len(SCORES), sharey=True)
     drawn = {score: _with_held_out_bands(table, score) for score in SCORES}
@@ -86,7 +86,7 @@ def linearity_by_step(inputs: FigureInputs) -> Drawing:
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
     table = profiles(inputs)
-    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models))) + FRAME
+    height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(COLUMN_WIDTH, height))
     axes = figure.subplots()
     lines = draw_profiles(axes, table, inputs.models)
@@ -100,7 +100,7 @@ def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
 def first_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 1 as the paper has it, with each window's first token above and without it below."""
     table = profiles(inputs)
-    height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
+    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     grid = figure.subplots(len(ROWS), len(SCORES), sharex=True, sharey=True)
     for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):

@@ -39,10 +39,12 @@ from shape_of_learning.figures.scales import (
     open_frame,
     set_measure_axes,
     set_progress_axis,
+    set_whole_ticks,
 )
 from shape_of_learning.figures.step_lines import draw_steps
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
+    LOW_PANEL_HEIGHT,
     PANEL_HEIGHT,
     TEXT_WIDTH,
     LineStyle,
@@ -53,7 +55,6 @@ from shape_of_learning.figures.visible_changes import smallest_visible_changes
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
-LOW_PANEL = 1.5  # inches, where panels stand above each other
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
     "anisotropy_uncentered": "Not centred",
@@ -74,7 +75,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     table = profiles(inputs)
     by_role = {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = max(PANEL_HEIGHT, height_for_labels(most)) + FRAME
+    height = height_for_labels(most) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, suspects(table, inputs.measures))
     panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
@@ -94,7 +95,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
     table = profiles(inputs)
-    height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
+    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     add_footnote(figure, suspects(table, inputs.measures))
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
@@ -132,7 +133,7 @@ def training_profile(inputs: FigureInputs) -> Drawing:
     for axes, (label, rows) in zip(panels, by_label.items(), strict=True):
         draw_steps(axes, rows)
         axes.set(title=label, xlabel="Layer (0 is the embedding output)")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        set_whole_ticks(axes)
     panels[0].set_ylabel(inputs.measures[0].label)
     set_measure_axes(panels, inputs.measures)
     words = caption(
@@ -194,7 +195,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     by_role = {role: points[points["role"] == role] for role in PREDICTED}
     by_role = {role: rows for role, rows in by_role.items() if not rows.empty}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = max(PANEL_HEIGHT, height_for_labels(most)) + 0.4
+    height = height_for_labels(most) + 0.4
     figure = Figure(figsize=(COLUMN_WIDTH if len(by_role) == 1 else TEXT_WIDTH, height))
     panels = figure.subplots(1, len(by_role), squeeze=False)[0]
     drawn, on_edge = [], False

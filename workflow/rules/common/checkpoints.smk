@@ -215,11 +215,6 @@ def forward_threads(wildcards):
     return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
 
 
-def pretraining_arguments(wildcards):
-    """The recipe that pretrain_model.py follows."""
-    return MODELS[wildcards.model].source.arguments
-
-
 def origin(wildcards):
     """The model and the revision that a fine-tuning begins with, as wildcards of its checkpoint."""
     source = MODELS[wildcards.model].source
@@ -257,8 +252,8 @@ def task_description(wildcards):
     return f"{task_of(wildcards)}.json"
 
 
-def finetuning_arguments(wildcards):
-    """The recipe that finetune_model.py follows."""
+def training_arguments(wildcards):
+    """The recipe that pretrain_model.py or finetune_model.py follows."""
     return MODELS[wildcards.model].source.arguments
 
 

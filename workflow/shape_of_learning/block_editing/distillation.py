@@ -10,7 +10,7 @@ from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 
 
-class Lessons:
+class TeacherStates:
     """Windows of the training text, and the hidden states that the unchanged model gives them.
 
     Parameters
@@ -73,7 +73,7 @@ class Lessons:
 def distil(
     blocks: EditableBlocks,
     parameters: Iterable[torch.nn.Parameter],
-    lessons: Lessons,
+    teacher: TeacherStates,
     first: int,
     editing: BlockEditing,
     random: np.random.Generator,
@@ -86,7 +86,7 @@ def distil(
         Of the changed model.
     parameters : iterable of Parameter
         Those that are trained; they are changed.
-    lessons : Lessons
+    teacher : TeacherStates
     first : int
         The first block that is changed.
     editing : BlockEditing
@@ -99,7 +99,7 @@ def distil(
     for step in range(editing.distillation_steps):
         for group in optimiser.param_groups:
             group["lr"] = editing.learning_rate * (1 - step / editing.distillation_steps)
-        chosen = random.permutation(len(lessons))[: editing.distillation_windows]
+        chosen = random.permutation(len(teacher))[: editing.distillation_windows]
         optimiser.zero_grad()
-        lessons.error(blocks, first, chosen.tolist()).backward()
+        teacher.error(blocks, first, chosen.tolist()).backward()
         optimiser.step()

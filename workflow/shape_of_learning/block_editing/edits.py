@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.block_editing.distillation import Lessons, distil
+from shape_of_learning.block_editing.distillation import TeacherStates, distil
 from shape_of_learning.block_editing.editable_blocks import EditableBlocks
 from shape_of_learning.block_editing.editing_settings import BlockEditing
 from shape_of_learning.block_editing.fitting import FittedBlock
@@ -79,7 +79,7 @@ class Editor:
         Its blocks.
     fitted : sequence of FittedBlock
         A map for each.
-    lessons : Lessons
+    teacher : TeacherStates
         What is distilled.
     editing : BlockEditing
         How.
@@ -97,12 +97,12 @@ class Editor:
         sample: SampleRun,
         blocks: EditableBlocks,
         fitted: Sequence[FittedBlock],
-        lessons: Lessons,
+        teacher: TeacherStates,
         editing: BlockEditing,
         seed: int,
     ):
         self._sample, self._blocks, self.fitted = sample, blocks, fitted
-        self._lessons, self._editing, self._seed = lessons, editing, seed
+        self._teacher, self._editing, self._seed = teacher, editing, seed
         self._done: dict[tuple[str, frozenset[int]], tuple[CrossEntropy, int, float]] = {}
 
     def edits(self) -> Iterator[Edit]:
@@ -163,7 +163,7 @@ class Editor:
     ) -> None:
         # All edits are shown the same windows, so that they are paired.
         random = random_stream(self._seed, "distilled windows")
-        distil(blocks, parameters, self._lessons, min(chosen), self._editing, random)
+        distil(blocks, parameters, self._teacher, min(chosen), self._editing, random)
 
 
 def changed_blocks(
@@ -226,7 +226,7 @@ class _Nowhere:
 
     device: "torch.device"
 
-    def write(self, layer: int, rows: slice, values: Any) -> None:
+    def write(self, state: int, rows: slice, values: Any) -> None:
         """Forget them."""
 
     def describe(self, attributes: Any) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
-from shape_of_learning.embeddings.memory import available_memory
+from shape_of_learning.embeddings.memory import require_memory
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.block_norms import block_norm_ratio
@@ -84,7 +84,11 @@ def states_of_training_text(
             part = windows[first : first + size]
             for number, states in enumerate(blocks.states([w.ids for w in part], padding)):
                 if number == len(kept):
-                    _require_memory((len(blocks) + 1 - number) * int(ends[-1]) * states.shape[-1])
+                    require_memory(
+                        4 * (len(blocks) + 1 - number) * int(ends[-1]) * states.shape[-1],
+                        "the hidden states that maps are fitted on",
+                        "lower `block_editing.fitting_windows`",
+                    )
                     kept.append(np.empty((ends[-1], states.shape[-1]), dtype=np.float32))
                 for window, rows, end in zip(
                     part, states.float().cpu(), ends[first:], strict=False
@@ -92,15 +96,6 @@ def states_of_training_text(
                     length = len(window.ids)
                     kept[number][end - length : end] = rows[:length]
     return kept
-
-
-def _require_memory(numbers: int) -> None:
-    available = available_memory()
-    if available is not None and 4 * numbers > available:
-        raise InputError(
-            f"the hidden states that maps are fitted on take {4 * numbers / 1e6:,.0f} MB of memory, but "
-            f"{available / 1e6:,.0f} MB are available; lower `block_editing.fitting_windows`"
-        )
 
 
 def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.block_editing.distillation import Lessons
+from shape_of_learning.block_editing.distillation import TeacherStates
 from shape_of_learning.block_editing.editable_blocks import EditableBlocks
 from shape_of_learning.block_editing.editing_settings import BlockEditing, check_blocks
 from shape_of_learning.block_editing.edits import Editor
@@ -70,7 +70,7 @@ def load_editor(
         replace(sample, windows=held_out, predicted=sample.predicted[len(fitting) :]),
         blocks,
         fitted_blocks(states),
-        Lessons(shown, states, sample.padding),
+        TeacherStates(shown, states, sample.padding),
         editing,
         protocol.seed,
     )

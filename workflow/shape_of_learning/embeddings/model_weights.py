@@ -83,9 +83,8 @@ def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
 
     weight, bias = norm.weight, getattr(norm, "bias", None)
     shift = torch.zeros_like(weight) if bias is None else bias
-    probe = torch.ones_like(
-        weight
-    )  # of mean 0, and so large that no root has anything added to speak of
+    # Of mean 0 and, times 16, so large that no root has anything added to speak of.
+    probe = torch.ones_like(weight)
     probe[1::2] = -1
     with torch.inference_mode():
         answer = (norm(16 * probe) - shift) * probe

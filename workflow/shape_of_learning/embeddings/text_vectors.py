@@ -76,7 +76,8 @@ def text_vectors(
         window_batch_size=window_batch_size,
     )
     sample = replace(sample, predicted=None)  # what its head makes of them nobody asks
-    rows, part_of_row = _rows(sample, texts), _part_of_row(sample, [len(part) for part, _ in parts])
+    text_of_row = _text_of_row(sample, texts)
+    part_of_row = _part_of_row(sample, [len(part) for part, _ in parts])
     plain = ~sample.rows["special"]
     kept = [
         np.isin(part_of_row, [n for n, (_, layers) in enumerate(parts) if layer in layers]) & plain
@@ -90,12 +91,13 @@ def text_vectors(
         vectors = {
             layer: store.values[layer][part_of_row[kept[layer]] == number] for layer in layers
         }
-        first = rows[own][0]
-        found.append(TextVectors(vectors, sample.rows["token_ids"][own], rows[own] - first))
+        own_texts = text_of_row[own]
+        own_ids = sample.rows["token_ids"][own]
+        found.append(TextVectors(vectors, own_ids, own_texts - own_texts[0]))
     return found
 
 
-def _rows(sample: SampleRun, texts: Texts) -> np.ndarray:
+def _text_of_row(sample: SampleRun, texts: Texts) -> np.ndarray:
     """Number of the text that each token is of, (tokens,); special ones count as of the first of two."""
     numbers = sample.rows["windows"]
     pairs = [window.second for window in sample.windows if window.second is not None]
@@ -132,14 +134,18 @@ class _Store:
     def __init__(self, widths: Sequence[int], kept: Sequence[np.ndarray]):
         self._kept, self._places = kept, [np.cumsum(rows) - 1 for rows in kept]
         shapes = [(int(rows.sum()), width) for rows, width in zip(kept, widths, strict=True)]
-        require_memory(4 * sum(n * d for n, d in shapes), "the hidden states of a task")
+        require_memory(
+            4 * sum(n * d for n, d in shapes),
+            "the hidden states of a task",
+            "lower `most` in its entry of `tasks`, or set it",
+        )
         self.values = [np.empty(shape, dtype=np.float32) for shape in shapes]
 
-    def write(self, layer: int, rows: slice, values: Any) -> None:
+    def write(self, state: int, rows: slice, values: Any) -> None:
         """Keep what is wanted of `values`, float32 of shape (rows, width)."""
-        wanted = self._kept[layer][rows]
+        wanted = self._kept[state][rows]
         if wanted.any():
-            self.values[layer][self._places[layer][rows][wanted]] = np.asarray(values)[wanted]
+            self.values[state][self._places[state][rows][wanted]] = np.asarray(values)[wanted]
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Nothing is told of them."""

@@ -10,7 +10,7 @@
     Further measures of vectors: of the partition function, of pairs within and between windows.
 `participation_ratio`, `isoscore`, `top_share`; `effective_rank`, `alpha_req`, `directions_for`
     How variance is spread over directions: from vectors, without their eigenvalues; from eigenvalues, which
-    `eigenvalues` reads and summarises.
+    `eigenvalues` reads.
 `final_norm`
     Lengths of the parameters of a model's final normalisation.
 `adjustments`

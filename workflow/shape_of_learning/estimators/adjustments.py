@@ -15,22 +15,13 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class ZeroMean:
-    """Removal of the mean vector."""
-
-    def fit(self, X: ArrayLike) -> "Adjustment":
-        """Find the mean of vectors (n, d); errors as :meth:`ClusterBased.fit`."""
-        return WithoutPrincipalDirections(0).fit(X)
-
-
-@dataclass(frozen=True)
 class WithoutPrincipalDirections:
     """Removal of the mean vector and the k leading principal directions.
 
     Attributes
     ----------
     k : int
-        At least 0.
+        With 0, only the mean is removed.
 
     References
     ----------

@@ -7,8 +7,6 @@ import numpy as np
 
 from shape_of_learning.estimators.pair import Pair, blocks
 
-# Edges of the histogram, on a log axis, the same for all blocks so that these can be compared.
-EDGES = np.logspace(-7, 0, 57)
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 WORST = 0.01
 
@@ -45,19 +43,16 @@ def fit_errors(pair: Pair) -> np.ndarray:
 
 
 class ErrorSummary(NamedTuple):
-    """What a figure of errors draws.
+    """How the errors of a block are spread over tokens.
 
     Attributes
     ----------
-    tokens : ndarray of int, shape (56,)
-        Between the :data:`EDGES`; what is beyond them counts to the outermost.
     quantiles : ndarray of float64, shape (8,)
         At the :data:`QUANTILES`.
     worst_share : float
         Of the total squared error, the share of the worst 1 % of tokens, one at least.
     """
 
-    tokens: np.ndarray
     quantiles: np.ndarray
     worst_share: float
 
@@ -71,12 +66,9 @@ def error_summary(errors: np.ndarray) -> ErrorSummary:
     0.5025
     """
     if np.isnan(errors).any():
-        return ErrorSummary(
-            np.zeros(len(EDGES) - 1, int), np.full(len(QUANTILES), math.nan), math.nan
-        )
-    tokens, _ = np.histogram(np.clip(errors, EDGES[0], EDGES[-1]), EDGES)
+        return ErrorSummary(np.full(len(QUANTILES), math.nan), math.nan)
     squares = np.sort(np.square(errors))
     worst = squares[-max(1, round(WORST * len(squares))) :].sum()
     total = squares.sum()
     share = float(worst / total) if total else math.nan
-    return ErrorSummary(tokens, np.quantile(errors, QUANTILES), share)
+    return ErrorSummary(np.quantile(errors, QUANTILES), share)

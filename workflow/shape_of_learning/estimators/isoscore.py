@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.participation_ratio import leaving_out as ratios
+from shape_of_learning.estimators.participation_ratio import leaving_out as ratio_leaving_out
 
 
 def isoscore(X: ArrayLike) -> float:
@@ -52,22 +52,8 @@ def isoscore(X: ArrayLike) -> float:
 
 
 def leaving_out(X: ArrayLike, parts: Sequence[np.ndarray]) -> tuple[float, np.ndarray]:
-    """:func:`isoscore` of all rows, and of those that are left without each of some parts.
-
-    Parameters
-    ----------
-    X
-        As in :func:`isoscore`, errors likewise.
-    parts : sequence of ndarray of int
-        Numbers of the rows that are left out each time. No row is in two of them.
-
-    Returns
-    -------
-    value : float
-    without : ndarray of float64, shape (parts,)
-        NaN where undefined.
-    """
-    value, without = ratios(X, parts)
+    """:func:`isoscore` without each of some parts: all as :func:`.participation_ratio.leaving_out` has it."""
+    value, without = ratio_leaving_out(X, parts)
     d = np.shape(X)[1]
     if d == 1:
         return math.nan, np.full(len(parts), math.nan)

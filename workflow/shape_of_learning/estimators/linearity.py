@@ -173,8 +173,13 @@ def _score(pair: Pair, increment: bool = False, adjusted: bool = False) -> float
     return _share(pair, pair.fit.squares, increment, adjusted)
 
 
+def _can_hold_out(pair: Pair) -> bool:
+    """Whether there are two folds, of two vectors each or more."""
+    return len(pair.folds) == 2 and min(map(len, pair.folds)) >= 2
+
+
 def _held_out_score(pair: Pair, increment: bool = False) -> float:
-    if len(pair.folds) < 2 or min(map(len, pair.folds)) < 2:
+    if not _can_hold_out(pair):
         return math.nan
     squares = pair.shared("held out, all rows", [], lambda: held_out(pair.fold_fits))
     return _share(pair, squares, increment)
@@ -194,7 +199,7 @@ def _leaving_out(
 def _leaving_out_held_out(
     pair: Pair, parts: Sequence[np.ndarray], *, increment: bool
 ) -> tuple[float, np.ndarray]:
-    if len(pair.folds) < 2 or min(map(len, pair.folds)) < 2:
+    if not _can_hold_out(pair):
         return math.nan, np.full(len(parts), math.nan)
     left = pair.shared("held out", parts, lambda: held_out_without(pair, parts)) if parts else []
     value = _held_out_score(pair, increment)

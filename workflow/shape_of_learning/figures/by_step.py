@@ -12,7 +12,7 @@ from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import set_measure_axes, set_progress_axis
-from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH, line_styles
+from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, line_styles
 from shape_of_learning.figures.suspects import suspects
 from shape_of_learning.figures.visible_changes import smallest_visible_changes
 
@@ -55,7 +55,7 @@ def draw_by_step(
     require_progress(chosen, progress)
     rows = over_layers(chosen, measures, average_over)
     table = with_labels(with_verdicts(rows, verdicts), models)
-    height = max(PANEL_HEIGHT, height_for_labels(len(models)))
+    height = height_for_labels(len(models))
     width = COLUMN_WIDTH if len(measures) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, height + 0.4))
     marked = [*uneven_averages(table, measures), *suspects(table, measures)]

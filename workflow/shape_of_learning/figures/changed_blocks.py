@@ -11,7 +11,7 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import LabelledLine, label_line_ends
 from shape_of_learning.figures.lines import draw_curve
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_log_axis
+from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.style import COLOURS, DASHES, MARKERS, TEXT_WIDTH, LineStyle
 
 ORDERS = {
@@ -79,7 +79,7 @@ def draw_edits(inputs: FigureInputs) -> Drawing:
 
 def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[LabelledLine]:
     """Draw a line per kind; of blocks changed alone, against their numbers."""
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    set_whole_ticks(axes)
     open_frame(axes)
     lines = []
     for kind, label in KINDS.items():

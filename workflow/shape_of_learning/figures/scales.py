@@ -65,6 +65,11 @@ def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def set_whole_ticks(axes: Axes) -> None:
+    """Tick x, such as layers, at whole numbers only."""
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
 def open_frame(axes: Axes) -> None:
     """Leave out the upper and the right edge of a panel."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from shape_of_learning.figures.captions import caption, number_range
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_log_axis
+from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.style import COLOURS, COLUMN_WIDTH, TEXT_WIDTH
 
 # Of the errors: from one quantile to another, with the opacity of the band between them.
@@ -24,7 +24,7 @@ FRAME = 0.7  # inches above and below
 def draw_token_errors(inputs: FigureInputs) -> Drawing:
     """Draw the tables ``fit_errors``: a column per model, quantiles above, the worst tokens' share below."""
     labels = {model.name: model.label for model in inputs.models}
-    table = inputs.tables["fit_errors"]
+    table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
     width = COLUMN_WIDTH if len(labels) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, sum(HEIGHTS) + FRAME))
@@ -37,7 +37,7 @@ def draw_token_errors(inputs: FigureInputs) -> Drawing:
         below.plot(rows["layer"], rows["share_of_worst_tokens"], color=COLOURS[1], marker="o")
         below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         below.set(ylim=(0, None), xlabel="Block")
-        below.xaxis.get_major_locator().set_params(integer=True)
+        set_whole_ticks(below)
         above.set_title(label)
         open_frame(above)
         open_frame(below)

@@ -141,23 +141,18 @@ class Measure:
             raise ValueError(f"`groups` is for labelled measures, but this one is of {self.of}")
         if self.matrix and (self.of, self.matrix) != ("weights", "final_norm"):
             raise ValueError("`matrix` can be 'final_norm', and that for a measure of weights only")
-        if self.rows and self.of not in OF_HIDDEN_STATES:
-            raise ValueError(
-                f"`rows` is for {', '.join(OF_HIDDEN_STATES)}, but this measure is of {self.of}"
-            )
+        for key in ("rows", "leaving_out"):
+            if getattr(self, key) and self.of not in OF_HIDDEN_STATES:
+                kinds = ", ".join(OF_HIDDEN_STATES)
+                raise ValueError(f"`{key}` is for {kinds}, but this measure is of {self.of}")
         for key, choice in self.rows.items():
             if choice not in ROW_SWITCHES.get(key, ()):
                 known = ", ".join(f"{k}: {' or '.join(v)}" for k, v in ROW_SWITCHES.items())
                 raise ValueError(f"`rows` can have {known}, but has {key}: {choice!r}")
-        if self.leaving_out and self.of not in OF_HIDDEN_STATES:
-            raise ValueError(
-                f"`leaving_out` is for {', '.join(OF_HIDDEN_STATES)}, but this measure is of {self.of}"
-            )
         if ":" not in self.function:
             raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
-        self.chosen(
-            "", {}
-        )  # which fails where words or `neighbours` name a parameter that there is not
+        # Which fails where words or `neighbours` name a parameter that there is not.
+        self.chosen("", {})
 
     def chosen(self, name: str, settings: Mapping[str, Value]) -> "ChosenMeasure":
         """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""

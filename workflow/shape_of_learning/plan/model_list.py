@@ -19,7 +19,7 @@ from shape_of_learning.plan.sources.source import Lookup, Source
 from shape_of_learning.plan.step_rules import StepRule
 from shape_of_learning.storage.yaml_file import read_yaml
 
-SOURCES: tuple[type[Source], ...] = (*(HubSource, PathSource, PretrainingSource, FinetuningSource),)
+SOURCES: tuple[type[Source], ...] = (HubSource, PathSource, PretrainingSource, FinetuningSource)
 
 
 @dataclass(frozen=True)

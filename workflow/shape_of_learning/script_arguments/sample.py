@@ -26,8 +26,13 @@ def add_checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
     parser.add_argument("--shape", type=json.loads, required=True)
     parser.add_argument("--threads", type=int, required=True)
+    parser.set_defaults(window_batch_size=window_batch_size())
+
+
+def window_batch_size() -> int | None:
+    """Return `forward.batch_size` of the settings; None to choose by free memory."""
     size = plumbing_settings().get("window_batch_size", "auto")
-    parser.set_defaults(window_batch_size=None if size == "auto" else size)
+    return None if size == "auto" else size
 
 
 def checkpoint_folder(text: str) -> Path:

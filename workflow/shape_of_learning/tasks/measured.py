@@ -49,10 +49,17 @@ class SplitVectors:
     labels: np.ndarray
 
 
-def layer_rows(layers: Mapping[int, np.ndarray]) -> Iterator[Row]:
-    """Give the values of each layer, of vectors (tokens, width), as rows of ``finetuning_layers``."""
+def spectra_of(layers: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """Find the eigenvalues of each layer's covariance, of vectors (tokens, width); NaN where undefined."""
+    return {layer: _eigenvalues(X) for layer, X in layers.items()}
+
+
+def layer_rows(
+    layers: Mapping[int, np.ndarray], spectra: Mapping[int, np.ndarray]
+) -> Iterator[Row]:
+    """Give the values of each layer as rows of ``finetuning_layers``, from vectors and :func:`spectra_of`."""
     for layer, X in layers.items():
-        eigenvalues = _eigenvalues(X)
+        eigenvalues = spectra[layer]
         trace = float(eigenvalues.sum())
         # In units of the trace, so that what is not defined without variance is undefined.
         shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
@@ -67,10 +74,12 @@ def layer_rows(layers: Mapping[int, np.ndarray]) -> Iterator[Row]:
             yield layer, estimator, len(X), value
 
 
-def spectrum_rows(layers: Mapping[int, np.ndarray]) -> Iterator[Row]:
+def spectrum_rows(
+    layers: Mapping[int, np.ndarray], spectra: Mapping[int, np.ndarray]
+) -> Iterator[Row]:
     """Give the largest eigenvalues of each layer's covariance, with the median one of all, and their sum."""
     for layer, X in layers.items():
-        eigenvalues = _eigenvalues(X)
+        eigenvalues = spectra[layer]
         # Of n vectors fewer than the width the others are zero.
         every = np.concatenate([eigenvalues, np.zeros(X.shape[1] - len(eigenvalues))])
         median, trace = float(np.median(every)), float(every.sum())

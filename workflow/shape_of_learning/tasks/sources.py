@@ -14,7 +14,7 @@ from shape_of_learning.tasks.examples import SPLITS, Task, at_most, checked
 from shape_of_learning.tasks.hub_tasks import hub_task
 
 
-def make(
+def make_task(
     name: str, entry: Mapping[str, Any], *, text: Path | None, archive: Path, seed: int
 ) -> Task:
     """Make the task that an entry of section ``tasks`` describes.
