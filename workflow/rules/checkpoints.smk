@@ -155,8 +155,8 @@ rule finetune_model:
     message:
         "Fine-tuning {wildcards.model}"
     shell:
-        'python "$SCRIPTS/finetune_model.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --role {params.role}'
-        " --task {input.task:q} --names {params.names:q} {params.recipe:q} --steps {params.saved}"
+        'python "$SCRIPTS/finetune_model.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --role {params.role:q}'
+        " --task {input.task:q} --names {params.names:q} {params.recipe:q} --steps {params.saved:q}"
         " --outputs {output.steps:q} {output.receipt:q} --log {log:q}"
 
 
