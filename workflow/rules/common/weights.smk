@@ -55,7 +55,7 @@ def weight_measurement(wildcards):
 WEIGHT_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv" for folder in WEIGHT_TABLES.values()
 }
-# Of the rule that measures all of a checkpoint at once: nothing where nobody reads it.
+# Where one job measures all of a checkpoint, it is told nothing of what nobody reads.
 WEIGHTS_BESIDE = WEIGHT_FILES if any(map(weight_models, WEIGHT_TABLES)) else {}
 
 
