@@ -36,12 +36,12 @@ def cloud(n: int, d: int) -> np.ndarray:
     return X
 
 
-def stored_cloud(folder: Path, n: int, d: int) -> Path:
-    """Store a cloud unless it is there already.
+def stored_cloud(folder: Path, n: int, d: int, suffix: str = ".npy") -> Path:
+    """Store a cloud unless it is there already, as NumPy has it or in an HDF5 file.
 
     Another process does: a child's peak of memory counts from what its parent has in memory.
     """
-    path = folder / f"cloud_{n}_{d}.npy"
+    path = folder / f"cloud_{n}_{d}{suffix}"
     if not path.exists():
         arguments = {"n": n, "d": d, "path": path}
         run_contender(Contender("cloud", "benchmarks.clouds:storing", arguments))
@@ -50,4 +50,14 @@ def stored_cloud(folder: Path, n: int, d: int) -> Path:
 
 def storing(n: int, d: int, path: str) -> Callable[[], None]:
     """Store a cloud."""
-    return lambda: np.save(path, cloud(n, d))
+
+    def store() -> None:
+        if path.endswith(".npy"):
+            np.save(path, cloud(n, d))
+            return
+        import h5py
+
+        with h5py.File(path, "w") as file:
+            file["vectors"] = cloud(n, d)
+
+    return store

@@ -4,6 +4,8 @@ TABLES = (
     "estimators",
     "neighbours",
     "anisotropy",
+    "pairs",
+    "spread",
     "memory",
     "dump",
     "without_a_dump",

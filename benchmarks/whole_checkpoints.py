@@ -12,6 +12,7 @@ from benchmarks.dumping import sample_run
 from benchmarks.ours import NEIGHBOURS, Work
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, file_bytes, layer_file
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.metrics.batches import shuffle_of
@@ -45,7 +46,12 @@ def _work(
     batch_vectors: int,
 ) -> Work:
     sample = sample_run(shape, windows, threads)
-    measures = {name: measure.chosen(name, {}) for name, measure in MEASURES.items()}
+    # Of a layer alone, of all its rows.
+    measures = {
+        name: measure.chosen(name, {})
+        for name, measure in MEASURES.items()
+        if measure.of in ("vectors", "spectrum", "neighbours") and not measure.rows
+    }
     window_of, groups = sample.rows["windows"], window_groups(windows, 0)
     dump = sum(file_bytes(sample.tokens, width) for width in sample.widths)
 
@@ -85,7 +91,7 @@ def _from_memory(sample: SampleRun, folder: Path, measure: Measure) -> Iterable[
 
 
 def _from_a_dump(sample: SampleRun, folder: Path, measure: Measure) -> Iterable[Values]:
-    dump_embeddings(sample, folder, {})
+    dump_embeddings(sample, model_matrices(sample.forward), folder, {})
 
     def measure_one(layer: int) -> Values:
         return measure(layer, read_selected(layer_file(folder, layer), Selection()).vectors)

@@ -118,7 +118,7 @@ def page() -> str:
     settings = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
     profile = yaml.safe_load((REPOSITORY / "workflow/profiles/slurm/profile.yaml").read_text())
     entries = read_entries(REPOSITORY / "config/models")
-    published = [name for name, (_, entry) in entries.items() if "pretraining" not in entry]
+    published = [name for name, (_, entry) in entries.items() if "repository" in entry]
     models = read_models(entries, published).values()
     by_size = sorted(models, key=lambda model: (needs.Work.of(model, settings).weights, model.name))
     return PAGE.format(

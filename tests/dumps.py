@@ -6,6 +6,7 @@ import torch
 
 from shape_of_learning.checkpoints.model_entry import role_of
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, layer_file
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.metrics.selections import Selection
@@ -45,7 +46,9 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     """Dump them; number of tokens and cross-entropy."""
     sample = sample_of(checkpoint, widths, windows, **options)
-    return sample.tokens, dump_embeddings(sample, destination, {"model": "tiny"})
+    return sample.tokens, dump_embeddings(
+        sample, model_matrices(sample.forward), destination, {"model": "tiny"}
+    )
 
 
 def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):

@@ -23,6 +23,7 @@ NAMES = {
     "numpy": Names("numpy", "numpy"),
     "pandas": Names("pandas", "pandas"),
     "pooch": Names("pooch", "pooch"),
+    "pyarrow": Names("pyarrow", "pyarrow"),
     "pytorch": Names("torch", "torch"),
     "pyyaml": Names("pyyaml", "yaml"),
     "requests": Names("requests", "requests"),

@@ -22,9 +22,10 @@ def demo(_: Checkout) -> list[str]:
 
 
 def small(checkout: Checkout) -> list[str]:
-    """Write a configuration of two small models and return the arguments that a run takes.
+    """Write a configuration of three small models and return the arguments that a run takes.
 
-    One is pretrained, the other fetched from a Hugging Face cache, as without a network.
+    One is pretrained, one is that fine-tuned, and one is fetched from a Hugging Face cache, as without a
+    network.
     """
     corpus = checkout.folder / "export.xml"
     write_export(corpus, dict(islice(pages(), 40)))
@@ -34,13 +35,20 @@ def small(checkout: Checkout) -> list[str]:
             "role": "encoder",
             "layers": 2,
             "hidden_size": 16,
-            "pretraining": {**RECIPE, "architecture": "bert", "context": 96},
+            "pretraining": {**RECIPE, "architecture": "bert", "context": 512},
         },
         "fetched": {
             "role": "decoder",
             "layers": 3,
             "hidden_size": 32,
             "repository": "org/model",
+        },
+        "tuned": {
+            "finetuning": {
+                **{"of": "pretrained", "task": "topic", "learning_rate": 0.001, "batch_size": 256},
+                **{"epochs": 1, "seed": 0, "threads": 1},
+            },
+            "training": {"steps": {"linear": 2}},
         },
     }
     checkout.write("config/models/small.yaml", models)
@@ -49,15 +57,20 @@ def small(checkout: Checkout) -> list[str]:
         "models": list(models),
         "corpus": {"source": "export", "sources": {"export": source}},
         "sampling": {"windows": 24, "window_characters": 64},
-        "measurement": {"batch_vectors": 600, "estimators": ["anisotropy", "mom"]},
+        "measurement": {"batch_vectors": 600, "estimators": ["anisotropy", "mom"]}
+        | {"for_figures_only": ["tuned"]},
         "figures": {
             **{f"figure_{number}": [] for number in (2, 3, 4, 5)},
             "anisotropy_measures": [],
             "dimension_by_scale": [],
-            "figure_1": list(models),
+            "figure_1": ["pretrained", "fetched"],
             "loss_by_step": ["pretrained"],
             "table_1": ["pretrained"],
+            "linear_figure_6": ["fetched"],
+            "linear_table_1": ["tuned"],
+            "finetuning_figure_1": ["tuned"],
         },
+        "block_editing": {"fitting_windows": 24, "evaluation_windows": 2, "most_blocks": 1},
     }
     checkout.write("small.yaml", settings)
     configuration = ["--configfile", "config/demo.yaml", "small.yaml"]

@@ -41,7 +41,7 @@ def one_of_each_script(checkout: Checkout, arguments: list[str]) -> dict[str, Jo
             outputs.setdefault(cells[5], []).append(Path(cells[0]))
     jobs: dict[str, Job] = {}
     for command, made in outputs.items():
-        _, script, *rest = shlex.split(command)
+        _, script, *rest = shlex.split(command[command.index("python ") :])
         name = Path(script).name  # after $SCRIPTS, which the shell of a job knows
         jobs.setdefault(Path(name).stem, Job(str(SCRIPTS / name), rest, made))
     return jobs

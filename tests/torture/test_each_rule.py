@@ -1,6 +1,5 @@
 """Every kind of rule, ended at its worst moments."""
 
-import filecmp
 import functools
 import os
 import shutil
@@ -19,7 +18,7 @@ from jobs import (
     wait_until_it_waits,
     without_a_dump,
 )
-from runs import Undisturbed
+from runs import Undisturbed, is_same
 from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.script_arguments.settings import VARIABLE, export_plumbing_settings
 
@@ -74,7 +73,7 @@ def assert_equal(made: Path, expected: Path) -> None:
         f.relative_to(expected) for f in files(expected)
     ]
     for one, other in zip(files(made), files(expected), strict=True):
-        assert filecmp.cmp(one, other, shallow=False), f"{one} has other bytes"
+        assert is_same(one, other), f"{one} has other bytes"
 
 
 @pytest.mark.parametrize("kind", KINDS)

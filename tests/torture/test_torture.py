@@ -4,7 +4,6 @@ The environment chooses: TORTURE_MOMENTS, how many; TORTURE_DEMO, the whole demo
 TORTURE_SEED, the moments, to repeat a failure (it is printed).
 """
 
-import filecmp
 import os
 import random
 import time
@@ -12,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from checkouts import Checkout
-from runs import WAYS, Run, Undisturbed, results
+from runs import WAYS, Run, Undisturbed, is_same, results
 
 MOMENTS = int(os.environ.get("TORTURE_MOMENTS", "3"))
 SEED = int(os.environ.get("TORTURE_SEED", time.time_ns() % 1_000_000))
@@ -31,7 +30,7 @@ def lasting(found: dict[Path, Path]) -> set[Path]:
 def assert_whole(checkout: Checkout, expected: dict[Path, Path]) -> None:
     for inside, path in results(checkout.folder).items():
         with suppress(FileNotFoundError):  # a job that outlives its run has just replaced it
-            assert filecmp.cmp(path, expected[inside], shallow=False), f"{inside} is not whole"
+            assert is_same(path, expected[inside]), f"{inside} is not whole"
 
 
 def test_a_run_that_is_ended_again_and_again_comes_to_the_same_end(

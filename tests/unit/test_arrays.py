@@ -68,7 +68,17 @@ def test_bad_input_is_refused_by_name_and_reason(bad, reason):
 
 
 @pytest.mark.parametrize(
-    "module", ["anisotropy", "arrays", "average_cosine", "neighbours", "two_nn"]
+    "module",
+    [
+        "anisotropy",
+        "arrays",
+        "average_cosine",
+        "block_norms",
+        "fit_errors",
+        "linearity",
+        "neighbours",
+        "two_nn",
+    ],
 )
 def test_examples_in_docstrings_hold(module):
     results = doctest.testmod(importlib.import_module(f"shape_of_learning.estimators.{module}"))

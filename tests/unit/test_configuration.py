@@ -23,7 +23,7 @@ def paper() -> dict:
 def demo() -> dict:
     settings, changes = paper(), yaml.safe_load((CONFIG / "demo.yaml").read_text())
     settings["models"] = changes["models"]
-    for section in ("corpus", "sampling", "figures"):
+    for section in ("corpus", "sampling", "forward", "measurement", "figures"):
         settings[section] |= changes[section]
     return settings
 
@@ -37,9 +37,12 @@ def refusal(settings: dict, **options) -> str:
 
 
 def test_every_entry_of_the_model_list_is_valid():
+    # But for a folder of one's own, and what is fine-tuned from it.
     entries = read_entries(MODELS)
-    models = read_models(entries, list(entries))
-    assert len(models) == len(entries)
+    local = {name for name, (_, entry) in entries.items() if "path" in entry}
+    named = [n for n, (_, e) in entries.items() if e.get("finetuning", {}).get("of") not in local]
+    models = read_models(entries, [name for name in named if name not in local])
+    assert len(models) > 60
     for model in models.values():
         steps = [checkpoint.step for checkpoint in model.checkpoints]
         assert steps == sorted(steps, key=lambda step: (step is not None, step or 0))
@@ -47,10 +50,33 @@ def test_every_entry_of_the_model_list_is_valid():
 
 def test_the_paper_draws_every_figure_when_there_is_a_token():
     configuration = read_configuration(paper(), MODELS, papers=PAPERS, has_hub_token=True)
-    assert set(configuration.figures) == set(figures_of(PAPERS))
+    first = [paper for paper in PAPERS if paper.name == "shape_of_learning"]
+    assert set(configuration.figures) == set(figures_of(first))
     assert configuration.notices == ()
     assert configuration.figures["figure_2"] == ("bloom-3b",)
     assert len(configuration.tables["table_1"]) == 6
+
+
+def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
+    first, linear = (
+        next(p for p in PAPERS if p.name == n) for n in ("shape_of_learning", "linear")
+    )
+
+    def targets(**changes):
+        settings = demo() | changes
+        configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
+        assert not any("linear" in notice for notice in configuration.notices)
+        return {*configuration.figures, *configuration.tables}
+
+    assert targets(papers=["linear"]) == set(linear.figures)
+    assert targets(papers=["shape_of_learning"]) == {*first.figures, *first.tables}
+    assert targets(papers=[]) == set()
+    # Models that are for single figures are in none that the configuration does not name.
+    apart = {name: demo()["figures"][name] for name in ("linear_figure_4", "linear_table_1")}
+    named = {"average_over": "block_outputs", "linear_first_token": "all", **apart}
+    assert targets(figures=named) == set(linear.figures)
+    said = refusal(demo() | {"papers": ["lineal"]})
+    assert "key `papers`: unknown paper `lineal`; did you mean `linear`?" in said
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():
@@ -89,7 +115,41 @@ def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
 def test_the_demo_draws_every_figure():
     configuration = read_configuration(demo(), MODELS, papers=PAPERS, has_hub_token=False)
     assert set(configuration.figures) == set(figures_of(PAPERS))
-    assert configuration.tables == {"table_1": ("demo-decoder", "demo-encoder")}
+    assert configuration.tables == {
+        "table_1": ("demo-decoder", "demo-encoder"),
+        "finetuning_table_1": ("demo-encoder-topic",),
+    }
+
+
+def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
+    settings = demo()
+    settings["measurement"]["for_figures_only"] = []
+    settings["figures"] |= dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
+    assert configuration.figures["linear_figure_4"] == ("demo-decoder", "demo-twin")
+    assert configuration.figures["finetuning_figure_1"] == (
+        "demo-encoder-topic",
+        "demo-decoder-topic",
+    )
+    settings["models"] = ["demo-decoder", "demo-encoder"]
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
+    undrawn = {*figures_of(PAPERS)} - {*configuration.figures}
+    assert {"linear_figure_4", "linear_table_1", "finetuning_figure_1"} <= undrawn
+    assert len(configuration.notices) == len(undrawn) + 1  # and finetuning_table_1
+
+
+def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
+    settings = demo() | {"models": ["demo-encoder", "mine"]}
+    tuning = {"task": "topic", "learning_rate": 0.1, "batch_size": 4, "epochs": 1, "seed": 0}
+    entries = {
+        "mine": {"finetuning": {"of": "code", **tuning, "threads": 1}},
+        "code": {"repository": "a/b", "needs_code": True},
+    }
+    (tmp_path / "models.yaml").write_text(yaml.safe_dump(entries))
+    folders = (MODELS, tmp_path)
+    configuration = read_configuration(settings, *folders, papers=PAPERS, has_hub_token=False)
+    assert set(configuration.models) == {"demo-encoder"}
+    assert any("rests on `code`, whose architecture" in n for n in configuration.notices)
 
 
 def test_a_missing_key_is_one_sentence():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shape_of_learning.corpus.windows import read_text, sample_windows
+from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
@@ -71,3 +71,16 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "text").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="text is not UTF-8"):
         read_text(tmp_path / "text")
+
+
+@pytest.mark.parametrize("trained_on", [0, 953, 954, 970, 1003])
+@pytest.mark.parametrize("length", [1, 7, 10, 50, 51])
+def test_held_out_windows_reach_to_the_end_and_no_training_text_into_them(length, trained_on):
+    training, held_out = training_part(TEXT), held_out_part(TEXT, length, trained_on)
+    assert len(training) == 953  # 1003 less a twentieth
+    assert TEXT.startswith(training)
+    assert TEXT.endswith(held_out)
+    start = len(TEXT) - len(held_out)
+    assert start >= max(953, trained_on)
+    assert len(held_out) % length == 0
+    assert start - max(953, trained_on) < length

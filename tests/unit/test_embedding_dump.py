@@ -8,6 +8,7 @@ import transformers
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection
@@ -139,6 +140,23 @@ def test_without_a_final_norm_the_last_layer_is_the_same_either_way(name, tmp_pa
     )
 
 
+@pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "opt_projected"])
+def test_both_last_layers_are_those_of_a_dump_with_either(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    losses = {
+        last_layer: dump(checkpoint, tmp_path / last_layer, WIDTHS[name], last_layer=last_layer)[1]
+        for last_layer in ("after_final_norm", "before_final_norm", "both")
+    }
+    assert len({each.loss for each in losses.values()}) == 1
+    for layer in range(4):
+        after = hidden_states(tmp_path / "after_final_norm", layer)
+        np.testing.assert_array_equal(hidden_states(tmp_path / "both", layer), after)
+    path = tmp_path / "both" / "layer_3_before_final_norm.h5"
+    before = read_selected(path, Selection()).vectors
+    np.testing.assert_array_equal(before, hidden_states(tmp_path / "before_final_norm", 3))
+    assert not list((tmp_path / "after_final_norm").glob("*before*"))
+
+
 def refusal(tmp_path, checkpoint, **arguments):
     arguments = {"widths": WIDTHS["gpt_neox"], **arguments}
     with pytest.raises(InputError) as caught:
@@ -170,7 +188,7 @@ def test_a_model_whose_hidden_states_are_not_as_its_configuration_says_is_refuse
     block.register_forward_hook(lambda module, inputs, output: output[..., :16])
     sample.forward.model.final_layer_norm = torch.nn.Identity()
     with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 16\], but its entry says"):
-        dump_embeddings(sample, tmp_path / "dump", {})
+        dump_embeddings(sample, model_matrices(sample.forward), tmp_path / "dump", {})
 
 
 def test_windows_longer_than_the_context_are_refused(tmp_path):

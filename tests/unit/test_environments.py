@@ -30,7 +30,7 @@ def rules() -> list[Rule]:
 
 
 def environment(rule: Rule) -> EnvironmentFile:
-    return read_environment_file(REPOSITORY / "workflow" / "rules" / rule.environment)
+    return read_environment_file(REPOSITORY / "envs" / Path(rule.environment).name)
 
 
 def imported(rule: Rule) -> set[str]:
@@ -65,7 +65,7 @@ def test_every_rule_is_a_command_for_its_environments_python(rules):
 
 
 def test_every_rule_has_an_environment_and_every_environment_a_rule(rules):
-    named = {(REPOSITORY / "workflow" / "rules" / rule.environment).resolve() for rule in rules}
+    named = {REPOSITORY / "envs" / Path(rule.environment).name for rule in rules}
     assert named == set(FILES)
 
 

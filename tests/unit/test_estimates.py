@@ -3,6 +3,9 @@
 import json
 import math
 import statistics
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +74,21 @@ def gathered(folder, *checkpoints, **options):
         [dict(zip(columns, row, strict=True)) for row in read_rows(file, columns)]
         for file, columns in zip(files, (COLUMNS, ESTIMATE_COLUMNS, CHANGE_COLUMNS), strict=True)
     ]
+
+
+def test_blocks_are_numbered_from_one(tmp_path):
+    def blocks(seed):
+        batches, left_out = checkpoint_rows(seed)
+        return [row for row in batches if row[0]], [row for row in left_out if row[0]]
+
+    _, every, differences = gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2))
+    _, estimates, changes = gathered(tmp_path, blocks(1), blocks(2), first_layer=1)
+    assert estimates == [row for row in every if row["layer"] != "0"]
+    assert changes == [row for row in differences if row["layer"] != "0"]
+    over_all = gathered(tmp_path, blocks(1), first_layer=1, average_over="all_layers")[1]
+    assert over_all == estimates[: len(over_all)]
+    with pytest.raises(InputError, match="does not hold all batches of the layers 1 to 3"):
+        gathered(tmp_path, checkpoint_rows(1), first_layer=1)
 
 
 def error_of(left_out):
@@ -266,3 +284,12 @@ def test_tables_of_one_kind_are_gathered_into_one(tmp_path):
         file, output = tmp_path / f"{kind}.csv", tmp_path / "all.csv"
         gather_tables.main(kind, [file, file], output)
         assert read_rows(output, columns) == read_rows(file, columns) * 2
+
+
+def test_of_no_tables_the_columns_are_left(tmp_path):
+    output = tmp_path / "all.csv"
+    given = ["--kind=measurements", "--tables", f"--output={output}"]
+    script = Path(gather_tables.__file__)
+    library = {"PYTHONPATH": str(script.parents[1])}
+    subprocess.run([sys.executable, script, *given], env=library, check=True)
+    assert output.read_text().splitlines() == [",".join(COLUMNS)]

@@ -23,7 +23,7 @@ from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.schema import SCHEMAS, validate
 
-(PAPER,) = read_papers(PAPERS)
+PAPER = next(each for each in read_papers(PAPERS) if each.name == "shape_of_learning")
 PRINTED = yaml.safe_load((SCHEMAS / "model.schema.yaml").read_text())["$defs"]["printed"]["pattern"]
 HARD = [
     "$x$",

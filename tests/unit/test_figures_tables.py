@@ -16,7 +16,13 @@ from figure_tables import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.drawn_rows import drawn_estimates
-from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
+from shape_of_learning.figures.table_reader import (
+    CHANGES,
+    ESTIMATES,
+    VERDICTS,
+    read_further_tables,
+    read_table,
+)
 from shape_of_learning.storage.digests import add_digest
 
 
@@ -38,6 +44,26 @@ def test_numbers_keep_every_bit_and_names_stay_text(tmp_path):
     assert math.isnan(table["value"][0])
     assert list(table["value"][1:]) == [row["value"] for row in rows[1:]]
     assert (table["model"][0], table["revision"][0]) == ("NA", "1000")
+
+
+def test_further_tables_are_read_by_kind(tmp_path):
+    rows = [{"model": "NA", "revision": "1", "kind": "dropped", "k": 2, "loss": 2.5}]
+    rows.append(rows[0] | {"revision": "2", "loss": ""})
+    paths = [
+        ("edits", write_rows(tmp_path / "a.csv", rows, list(rows[0]))),
+        ("edits", write_rows(tmp_path / "b.csv", [rows[0] | {"model": "b"}], list(rows[0]))),
+        ("weights", write_rows(tmp_path / "c.csv", rows[:1], ["model", "k"])),
+    ]
+    tables = read_further_tables(paths)
+    assert tables["edits"]["model"].tolist() == ["NA", "NA", "b"]
+    assert tables["edits"]["revision"].tolist() == ["1", "2", "1"]
+    assert tables["edits"]["loss"].tolist()[::2] == [2.5, 2.5]
+    assert math.isnan(tables["edits"]["loss"][1])
+    assert list(tables["weights"]) == ["model", "k"]
+    for columns in (["kind", "k"], ["model", "k"]):
+        other = ("edits", write_rows(tmp_path / "d.csv", rows, columns))
+        with pytest.raises(InputError, match=r"d\.csv has the columns .* of `edits` are needed"):
+            read_further_tables([*paths, other])
 
 
 def test_a_loss_may_be_infinite_or_not_measured(tmp_path):

@@ -9,9 +9,12 @@ import torch
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
 from shape_of_learning.embeddings import loading, memory
+from shape_of_learning.embeddings.hidden_state_files import state_files
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.memory import available_memory
+from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.selections import Selection
 from tiny_models import CONFIGURATIONS, WIDTHS, save_stirred_model, save_tiny_model
 
 
@@ -126,6 +129,23 @@ def test_a_layer_that_is_measured_is_forgotten(threads, tmp_path):
         pass
     assert len(given_out) == 4
     assert all(reference() is None for reference in given_out)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_several_layers_need_is_kept_until_the_last_of_them(threads, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    dump(checkpoint, tmp_path / "dump", [32] * 4, last_layer="both")
+    sample = sample_of(checkpoint, [32] * 4, last_layer="both")
+    states = HiddenStatesInMemory(sample)
+    sample.into(states)
+    needed = [[0], [0, 1], [1, 2], [2, 3, 4]]
+    given = list(states.measured(lambda layer, *rows: rows, threads, needed))
+    files = state_files(tmp_path / "dump", 5, before_final_norm=True)
+    for numbers, rows in zip(needed, given, strict=True):
+        for number, values in zip(numbers, rows, strict=True):
+            dumped = read_selected(files[number], Selection()).vectors
+            np.testing.assert_array_equal(values, dumped)
+    assert not states._states
 
 
 def test_where_memory_is_exhausted_midway_all_is_run_again_in_smaller_window_batches(tmp_path):

@@ -185,6 +185,7 @@ TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
 ALL = {
     name: measure.chosen(name, {})
     for name, measure in {**MEASURES, "largest": LARGEST, "total": TOTAL}.items()
+    if measure.of in ("vectors", "spectrum", "neighbours")
 }
 
 
@@ -242,8 +243,8 @@ def test_of_neighbours_too():
 
 @pytest.mark.parametrize("name", ALL)
 def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
-    few = layer(hidden_states(600), windows=15)[name].estimate
-    enough = layer(hidden_states(600), windows=16)[name].estimate
+    few = layer(hidden_states(600), windows=15, names=(name,))[name].estimate
+    enough = layer(hidden_states(600), windows=16, names=(name,))[name].estimate
     assert math.isfinite(few.value)
     assert few.windows == 15
     assert np.isnan(few.left_out).all()
@@ -254,7 +255,7 @@ def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
 def test_a_layer_that_is_not_finite_anywhere_is_undefined(name):
     X = hidden_states(600)
     X[50, 3] = np.nan
-    measured = layer(X)[name]
+    measured = layer(X, names=(name,))[name]
     assert sum(math.isnan(value.value) for value in measured.values) == 1
     assert math.isnan(measured.estimate.value)
     assert np.isnan(measured.estimate.left_out).all()

@@ -38,9 +38,11 @@ from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.storage.digests import add_digest
 
 TOTAL_VARIANCE = Measure("numpy:sum", "spectrum", "Total variance", "Variance")
+# Of the run's own rows, in batches; test_pairs_and_groups.py has the others.
 ALL = {
     name: entry.chosen(name, {})
     for name, entry in {**MEASURES, "total_variance": TOTAL_VARIANCE}.items()
+    if entry.of in ("vectors", "spectrum", "neighbours") and not entry.rows
 }
 OF_VECTORS = {name: chosen for name, chosen in ALL.items() if chosen.of == "vectors"}
 NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES = 128, 300, 700

@@ -71,10 +71,12 @@ def test_what_no_number_depends_on_travels_by_itself(monkeypatch):
     settings = {
         "seed": 0,
         "corpus": {"source": "x", "sources": sources},
+        "tasks": {"a": {"urls": ["b"], "sha256": "c"}, "d": {"builtin": "e"}},
         "forward": {"batch_size": "auto", "threads": 8, "precision": "float32"},
     }
     deciding = without_plumbing(settings)
     assert deciding["forward"] == {"precision": "float32"}
     assert deciding["corpus"]["sources"] == {"x": {"format": "text"}}
+    assert deciding["tasks"] == {"a": {"sha256": "c"}, "d": {"builtin": "e"}}
     export_plumbing_settings(settings)
     assert with_plumbing(deciding) == settings

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import transformers
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.pretraining.recipe import Recipe
+from shape_of_learning.pretraining.regularisers import TERMS, recorded_states
 from shape_of_learning.pretraining.steps import pretraining_steps
-from shape_of_learning.pretraining.tokenizer import train_tokenizer
+from shape_of_learning.pretraining.tokenizer import characters_of, token_ids, train_tokenizer
 from shape_of_learning.pretraining.training import pretrain
 from shape_of_learning.pretraining.training_batches import IGNORED, MaskedObjective
 
@@ -82,6 +84,15 @@ def test_a_saved_step_loads_as_any_checkpoint(trained):
     assert model.config.model_type == architecture_of(trained)
 
 
+def test_a_checkpoint_says_how_much_of_the_text_it_was_trained_on(trained):
+    """The characters of the first tokens, so that nobody calls a part of them held out."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step0")
+    said = record(trained, 24)
+    ids = token_ids(tokenizer, TEXT)[: said["training_tokens"]]
+    assert tokenizer.decode(ids) == TEXT[: said["training_characters"]]
+    assert 0.9 < said["training_characters"] / len(TEXT) < 1
+
+
 def test_the_held_out_loss_falls(trained):
     assert record(trained, 24)["loss"] < record(trained, 0)["loss"]
 
@@ -145,6 +156,14 @@ def test_any_text_survives_the_tokenizer():
     assert tokenizer.decode(tokenizer(text).input_ids) == text
 
 
+def test_characters_of_tokens_are_counted_across_the_parts_of_a_long_text(monkeypatch):
+    monkeypatch.setattr("shape_of_learning.pretraining.tokenizer.CHUNK_CHARACTERS", 1000)
+    tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
+    ids = token_ids(tokenizer, TEXT)
+    for tokens in (0, 1, 500, len(ids) - 1, len(ids)):
+        assert tokenizer.decode(ids[:tokens]) == TEXT[: characters_of(tokenizer, TEXT, tokens)]
+
+
 def test_an_encoder_frames_a_text_and_a_decoder_does_not(trained):
     tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step0")
     tokens = tokenizer.convert_ids_to_tokens(tokenizer("The cat").input_ids)
@@ -184,3 +203,79 @@ def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, change
             TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "out" / "model"
         )
     assert not list(tmp_path.glob("out/*"))
+
+
+def test_a_recipe_without_a_regulariser_is_the_plain_one(trained, tmp_path):
+    plan = recipe(architecture_of(trained), regulariser="none", last_step=2, warmup_steps=1)
+    pretrain(TEXT, plan, model="tiny", destination=tmp_path / "model")
+    plain = recipe(architecture_of(trained), last_step=2, warmup_steps=1)
+    pretrain(TEXT, plain, model="tiny", destination=tmp_path / "plain")
+    for name in ("model.safetensors", "checkpoint.json"):
+        first, second = (tmp_path / folder / "step2" / name for folder in ("model", "plain"))
+        assert first.read_bytes() == second.read_bytes()
+    assert "regularis" not in (tmp_path / "model" / "step2" / "checkpoint.json").read_text()
+
+
+@pytest.mark.parametrize("regulariser", ["cosine", "mse"])
+def test_a_twin_starts_alike_and_its_layers_stay_alike(trained, tmp_path, regulariser):
+    folder = tmp_path / "twin"
+    plan = recipe(architecture_of(trained), regulariser=regulariser, strength=0.5, twin_of="tiny")
+    pretrain(TEXT, plan, model="twin", destination=folder)
+    weights = [each / "step0" / "model.safetensors" for each in (trained, folder)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert record(folder, 0)["loss"] == record(trained, 0)["loss"]
+    assert record(folder, 24)["loss"] < record(folder, 0)["loss"]
+    assert term(folder / "step24", regulariser) < 0.5 * term(trained / "step24", regulariser)
+
+
+def term(folder: Path, regulariser: str) -> float:
+    """The term of a saved model on a sentence, of all blocks but the last, which may be normed."""
+    model = transformers.AutoModel.from_pretrained(folder)
+    words = transformers.AutoTokenizer.from_pretrained(folder)(
+        "The cat saw it.", return_tensors="pt"
+    )
+    with torch.no_grad():
+        states = model(**words, output_hidden_states=True).hidden_states[:-1]
+    pairs = list(pairwise(states))
+    if regulariser == "mse":
+        return sum(float((b - a).square().sum(-1).mean()) for a, b in pairs)
+    return sum(float((1 - torch.cosine_similarity(a, b, dim=-1)).mean()) for a, b in pairs)
+
+
+def test_the_terms_are_those_of_the_formula():
+    """Two tokens at three states: angles of 90 and 0, then 180 and 60 degrees; squared distances by hand."""
+    states = [
+        torch.tensor([[[1.0, 0.0], [2.0, 0.0]]]),
+        torch.tensor([[[0.0, 3.0], [4.0, 0.0]]]),
+        torch.tensor([[[0.0, -1.0], [0.5, np.sqrt(0.75)]]]),
+    ]
+    assert TERMS["cosine"](states).item() == pytest.approx((1 + 0) / 2 + (2 + 0.5) / 2)
+    first, second = (10 + 4) / 2, (16 + 3.5**2 + 0.75) / 2
+    assert TERMS["mse"](states).item() == pytest.approx(first + second)
+
+
+def test_states_are_recorded_before_the_final_norm():
+    size = {"vocab_size": 300, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2}
+    network = transformers.GPTNeoXForCausalLM(
+        transformers.GPTNeoXConfig(**size, intermediate_size=64)
+    )
+    ids = torch.arange(8)[None]
+    with torch.no_grad(), recorded_states(network) as states:
+        returned = network(ids, output_hidden_states=True).hidden_states
+        normed = network.base_model.final_layer_norm(states[-1])
+    assert len(states) == len(returned) == 4
+    assert all(map(torch.equal, states[:-1], returned))
+    assert torch.equal(normed, returned[-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"regulariser": "cosin", "strength": 1.0}, "`cosin`; did you mean `cosine`"),
+        ({"regulariser": "cosine"}, "`pretraining.strength` is 0 .*above 0"),
+        ({"strength": 0.5}, "`pretraining.strength` is 0.5 .*remove it"),
+    ],
+)
+def test_an_unknown_regulariser_and_one_without_a_strength_are_refused(change, said):
+    with pytest.raises(InputError, match=said):
+        recipe("gpt_neox", **change)

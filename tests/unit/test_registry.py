@@ -1,4 +1,5 @@
 import math
+import re
 import sys
 import textwrap
 
@@ -22,12 +23,26 @@ LABELS = {
     "mom": "MOM",
     "mle": "MLE",
     **{f"gride_{n1}": f"Gride (n1 = {n1})" for n1 in (1, 2, 4, 8, 16, 32, 64)},
+    "log_partition_isotropy": "Partition isotropy",
+    "log_partition_isotropy_centered": "Partition isotropy, centred",
+    "log_partition_isotropy_both_signs": "Partition isotropy, both signs",
+    "intra_window_cosine": "Cosine within windows",
+    "inter_window_cosine": "Cosine between windows",
+    "participation_ratio": "Participation ratio",
+    "participation_ratio_corrected": "Participation ratio, corrected",
+    "isoscore": "IsoScore",
+    "top_1_share": "Variance share of the top 1",
+    "top_10_share": "Variance share of the top 10",
+    "effective_rank": "Effective rank (exponent 2)",
+    "rankme": "RankMe (exponent 1)",
+    "alpha_req": "Alpha-ReQ",
+    "directions_for_90": "Directions for 90 %",
 }
 
 
 def chosen(*names, neighbours=128, **parameters):
     return chosen_measures(
-        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names
+        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names, "both"
     )
 
 
@@ -40,9 +55,11 @@ def refusal(*names, **options):
 
 def test_our_measures_have_functions_and_the_labels_of_the_paper():
     measures = chosen(*MEASURES)
-    assert {name: measure.label for name, measure in measures.items()} == LABELS
+    labels = {name: measure.label for name, measure in measures.items()}
+    assert {name: labels[name] for name in LABELS} == LABELS
     for measure in measures.values():
         assert callable(measure.load())
+        assert not measure.leaving_out or callable(measure.load_leaving_out())
         assert ChosenMeasure.from_json(measure.to_json()) == measure
 
 
@@ -53,6 +70,46 @@ def test_settings_reach_function_and_words():
     assert measures["mada"].neighbours == 4
     # r_4 = 2 r_2: dimension 1.
     assert measures["mada"].load()([[1.0, 1.5, 2.0, 3.0]] * 9) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"of": "labelled"}, "`groups` must be one of windows, token_ids, but is ''"),
+        ({"of": "labelled", "groups": "lines"}, "`groups` must be one of windows, token_ids"),
+        ({"of": "pair", "groups": "windows"}, "`groups` is for labelled measures, but"),
+        (
+            {"of": "neighbours", "rows": {"first_token": "drop"}},
+            "`rows` is for vectors, pair, labelled",
+        ),
+        ({"of": "weights", "rows": {"first_token": "drop"}}, "but this measure is of weights"),
+        ({"of": "pair", "rows": {"first_token": "lose"}}, "but has first_token: 'lose'"),
+        ({"of": "pair", "rows": {"seed": "1"}}, "`rows` can have special_tokens: keep or drop, "),
+        (
+            {"of": "spectrum", "leaving_out": "without"},
+            "`leaving_out` is for vectors, pair, labelled",
+        ),
+        (
+            {"of": "pairs"},
+            "`of` must be one of vectors, spectrum, neighbours, pair, labelled, weights",
+        ),
+    ],
+)
+def test_an_entry_that_means_nothing_is_refused(changes, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Measure(**{"function": "numpy:sum", "label": "x", "axis": "x"} | changes)
+
+
+def test_a_state_that_is_not_kept_is_refused_with_the_key():
+    entry = Measure("numpy:sum", "vectors", "x", "x", rows={"last_layer": "before_final_norm"})
+    measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": {}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(MEASURES, "before", entry)
+        chosen_measures(measurement, ["before"], "both")
+        with pytest.raises(
+            InputError, match=r"`before`, .*`forward\.last_layer` is .*; set it to `both`"
+        ):
+            chosen_measures(measurement, ["before"], "before_final_norm")
 
 
 def test_words_are_no_reason_to_measure_again():

@@ -68,6 +68,11 @@ def test_each_token_of_a_type_is_as_likely_as_the_others():
 
 def test_tables_call_a_selection_by_what_it_leaves_out():
     assert Selection(seed=3).name == "all"
+    own = Selection(special_tokens="drop").with_rows(
+        {"first_token": "drop", "last_layer": "before_final_norm"}
+    )
+    assert own.name == "without_first_token+without_special_tokens+before_final_norm"
+    assert Selection(first_token="drop").with_rows({"first_token": "keep"}).name == "all"
     assert Selection(special_tokens="drop").name == "without_special_tokens"
     everything = Selection("drop", "drop", "one")
     assert everything.name == "without_first_token+without_special_tokens+one_per_token_type"

@@ -5,7 +5,10 @@ A case is a row of one of the tables below. `CONFIGURATIONS` and `MODELS` are re
 within its job.
 """
 
+import hashlib
+import io
 import json
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -73,6 +76,41 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "truth as a key": ("on: x", NO_TEXT),
     "date as a key": ("2024-01-01: x", NO_TEXT),
     "number as a key of a section": ("training_steps: {1: log}", NO_TEXT),
+    # tasks
+    "unknown built-in task": (
+        "tasks: {topic: {builtin: topics}}",
+        "`tasks.topic.builtin` is 'topics', but must be one of `topic`",
+    ),
+    "task without a source": ("tasks: {x: {}}", "exactly one of `builtin` or `urls` or `hub`"),
+    "archive without a hash": (
+        "tasks: {x: {urls: [a], member: b, format: json, text: t, label: l}}",
+        "`urls` needs `sha256` in the same entry",
+    ),
+    "data set at a branch": (
+        "tasks: {sst2: {hub: {revision: main}}}",
+        "`tasks.sst2.hub.revision` must be a commit",
+    ),
+    "unknown metric": (
+        "tasks: {sst2: {metric: f1}}",
+        "`tasks.sst2.metric` is 'f1', but must be one of `accuracy`, `matthews`, `spearman`",
+    ),
+    "key that a built-in task does not read": (
+        "tasks: {topic: {metric: spearman}}",
+        "unknown key `metric` in `tasks.topic`; allowed: builtin, most",
+    ),
+    "column that a task does not have": (
+        f"tasks: {{x: {{urls: [a], sha256: {'a' * 64}, member: b, format: csv, "
+        "columns: [words, rating], text: word, label: rating}}",
+        "`tasks.x.text`: unknown column `word`; did you mean `words`?",
+    ),
+    "one published split for both": (
+        "tasks: {sst2: {hub: {split: {held_out: train}}}}",
+        "`tasks.sst2.hub.split` names `train` twice",
+    ),
+    "more windows of an update than there are": (
+        "block_editing: {distillation_windows: 65}",
+        "`block_editing.distillation_windows` is 65, but there are 64 windows",
+    ),
     "very long key": (f"{'k' * 500}: 1", "unknown key `kkk"),
     # types and ranges
     "text for a number": ("sampling: {windows: many}", "'many' is not of type 'integer'"),
@@ -127,7 +165,7 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "blank after a model": ('models: ["gpt2 "]', f"`models.0` {NAME}"),
     "model with right-to-left signs": ('models: ["a\\u202eb"]', f"`models.0` {NAME}"),
     "very long model": (f"models: [{'m' * 10_000}]", f"`models.0` {NAME}"),
-    "gated models alone": ("models: [llama-2-7b]", "names only gated models"),
+    "gated models alone": ("models: [llama-2-7b]", "names only models that are left out"),
     "gated model that must be there": (
         "models: [demo-decoder, llama-2-7b]\ngated_models: fail",
         "model `llama-2-7b` is gated and no Hugging Face token is set",
@@ -151,6 +189,10 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "run with the name of a folder": (
         "run: figures",
         "results/figures is there for something else",
+    ),
+    "run with the name of a folder of weights": (
+        "run: finetuned",
+        "results/finetuned is there for something else",
     ),
     "run that is empty": ('run: ""', RUN),
     "run as an option": ("run: -a", RUN),
@@ -181,6 +223,34 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
     "four models in a figure of three": (
         "{models: [bloom-560m, bloom-1b1, bloom-3b, bloom-7b1], figures: {figure_2: all}}",
         "`figures.figure_2` names 4 models, but has room for 3",
+    ),
+    "two models in a figure of one": (
+        "figures: {inherent_figure_5: all}",
+        "`figures.inherent_figure_5` names 2 models, but has room for 1",
+    ),
+    "fine-tuning figure of what is none": (
+        "figures: {finetuning_figure_2: [demo-encoder]}",
+        "`figures.finetuning_figure_2` names `demo-encoder`, which has no `finetuning`",
+    ),
+    "fine-tuning table of what is none": (
+        "figures: {finetuning_table_1: [demo-decoder]}",
+        "`figures.finetuning_table_1` names `demo-decoder`, which has no `finetuning`",
+    ),
+    "fine-tuning that is not measured at its start": (
+        "training_steps: {demo-encoder-topic: [64]}",
+        "names `demo-encoder-topic`, of which steps 0 and 64, the first and the last one, are drawn",
+    ),
+    "unknown paper": (
+        "papers: [linar]",
+        "key `papers`: unknown paper `linar`; did you mean `linear`",
+    ),
+    "unknown model for figures only": (
+        "measurement: {for_figures_only: [demo-twn]}",
+        "`measurement.for_figures_only`: unknown model `demo-twn`; did you mean `demo-twin`?",
+    ),
+    "state before the final norm that is not kept": (
+        "forward: {last_layer: after_final_norm}",
+        "but configuration key `forward.last_layer` is `after_final_norm`; set it to `both`",
     ),
     "unknown average": (
         "figures: {average_over: rows}",
@@ -241,6 +311,11 @@ RECIPE = (
     "attention_heads: 2, vocabulary: 300, context: 16, batch_size: 2, learning_rate: 0.001, "
     "warmup_steps: 0, last_step: 1, threads: 1"
 )
+
+
+def _tuned(**changes: object) -> str:
+    recipe = {"of": "demo-encoder", "task": "topic", "learning_rate": 0.1, "batch_size": 4}
+    return f"mine: {json.dumps({'finetuning': {**recipe, 'epochs': 1, 'seed': 0, 'threads': 1, **changes}})}"
 
 
 def _reported(entries: str) -> str:
@@ -442,6 +517,48 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
         RECIPE.replace("warmup_steps: 0", "warmup_steps: 1") + "}}",
         "`pretraining.warmup_steps` is 1, but there are only 1 steps",
     ),
+    "unknown regulariser": (
+        RECIPE + ", regulariser: cosin, strength: 1}}",
+        "unknown regulariser `cosin`; did you mean `cosine`?",
+    ),
+    "regulariser of no strength": (
+        RECIPE + ", regulariser: mse}}",
+        "`pretraining.strength` is 0 with `regulariser: mse`",
+    ),
+    "twin of an unknown model": (
+        RECIPE + ", regulariser: mse, strength: 1, twin_of: demo-decodr}}",
+        "`pretraining.twin_of`: unknown model `demo-decodr`; did you mean `demo-decoder`?",
+    ),
+    "twin of a twin": (
+        RECIPE + ", regulariser: mse, strength: 1, twin_of: demo-twin}}",
+        "is `demo-twin`, which is no pretraining with random numbers of its own",
+    ),
+    "twin of another recipe": (
+        RECIPE + ", regulariser: mse, strength: 1, twin_of: demo-decoder}}",
+        "`pretraining.twin_of` is `demo-decoder`, but `attention_heads` is 2 here and 4 there",
+    ),
+    # fine-tunings
+    "fine-tuning of an unknown model": (
+        _tuned(of="demo-encodr"),
+        "`finetuning.of`: unknown model `demo-encodr`; did you mean `demo-encoder`?",
+    ),
+    "fine-tuning of an unknown step": (
+        _tuned(of="demo-encoder@step3000"),
+        "unknown revision of model `demo-encoder` `step3000`",
+    ),
+    "fine-tuning of itself": (_tuned(of="mine"), "leads in a circle, `mine` -> `mine`"),
+    "fine-tunings of each other": (
+        f"{_tuned(of='other')}\n{_tuned(of='mine').replace('mine', 'other', 1)}",
+        "`finetuning.of` leads in a circle, `mine` -> `other` -> `mine`",
+    ),
+    "fine-tuning on an unknown task": (
+        _tuned(task="topics"),
+        "`finetuning.task`: unknown task `topics`; did you mean `topic`?",
+    ),
+    "decoder that is to tell two texts apart": (
+        _tuned(of="demo-decoder", task="same_article"),
+        "but the tokenizer of the decoder `demo-decoder` has no separator",
+    ),
     "recipe without its width": (
         RECIPE.replace("hidden_size: 8, ", "") + "}}",
         "key `hidden_size` is missing; add it",
@@ -552,6 +669,31 @@ PLANS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         {"case.yaml": {"figures": {"table_1": []}}},
         ("table_1",),
         "key `figures.table_1` is an empty list; correct key `models` or",
+    ),
+    "more blocks to change than there are": (
+        {"case.yaml": {"block_editing": {"most_blocks": 5}}},
+        ("linear_figure_6",),
+        "`block_editing.most_blocks` is 5, but model `demo-decoder` has 4 blocks; lower it",
+    ),
+    "an encoder whose blocks are to change": (
+        {"case.yaml": {"figures": {"linear_figure_9": ["demo-encoder"]}}},
+        ("linear_figure_9",),
+        "`figures.linear_figure_9` names `demo-encoder`, but decoders alone can be drawn there",
+    ),
+    "twins without their twin": (
+        {"case.yaml": {"figures": {"linear_figure_4": ["demo-decoder"]}}},
+        ("linear_figure_4",),
+        "(`demo-decoder` together with a twin, both at the last step); correct key `models` or",
+    ),
+    "fine-tuning figure where there is none": (
+        {"case.yaml": {"models": ["demo-decoder"], "figures": {"finetuning_figure_1": "all"}}},
+        ("finetuning_figure_1",),
+        "with `finetuning`, measured at the first and the last step); correct key `models` or",
+    ),
+    "figure of a paper that is not chosen": (
+        {"case.yaml": {"papers": ["linear"]}},
+        ("finetuning_figure_1",),
+        "finetuning_figure_1 belongs to the paper `finetuning`, which this configuration does not choose",
     ),
     "figure without its models": (
         {"case.yaml": {"figures": {"figure_2": ["gpt2"]}}},
@@ -670,6 +812,17 @@ def _dump(**changes: object) -> tuple[str, ...]:
     return ("dump_embeddings.py", *(f"--{name.replace('_', '-')}={v}" for name, v in given.items()))
 
 
+def _edit(**changes: object) -> tuple[str, ...]:
+    editing = {"fitting_windows": 8, "evaluation_windows": 1, "most_blocks": 1, "orders": ["alone"]}
+    editing |= {"kinds": ["dropped"], "distillation_steps": 1, "distillation_windows": 1}
+    given = ("checkpoint", "model", "protocol", "revision", "shape", "text", "threads")
+    (_, *dumped) = _dump()
+    kept = [each for each in dumped if each[2:].split("=")[0] in given]
+    editing |= {"learning_rate": 0.001, **changes}
+    output = ("--output", "made/edits.csv", "made/errors.csv")
+    return ("edit_blocks.py", *kept, f"--editing={json.dumps(editing)}", *output)
+
+
 def _pretrain(**changes: object) -> tuple[str, ...]:
     given = {
         **{
@@ -747,6 +900,45 @@ def _estimates(*rows: str) -> Mapping[str, bytes]:
     return {"tables/estimates.csv": content, "tables/estimates.csv.sha256": ADD_DIGEST}
 
 
+def _archive(*records: Mapping[str, object]) -> bytes:
+    """A tar archive of a list of records."""
+    content, file = json.dumps(records).encode(), io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        member = tarfile.TarInfo("all.json")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+def _labelled(*labels: object) -> Mapping[str, bytes]:
+    """The archive of a task with texts of these labels."""
+    return {
+        "x.archive": _archive(*({"t": f"text {n}", "l": label} for n, label in enumerate(labels)))
+    }
+
+
+def _task(files: Mapping[str, bytes], **changes: object) -> tuple[str, ...]:
+    entry = {"urls": ["x.tar"], "sha256": hashlib.sha256(files["x.archive"]).hexdigest()}
+    entry |= {"member": "all.json", "format": "json", "text": "t", "label": "l", **changes}
+    made = ("--archive=x.archive", "--output=made/x.csv", "--seed=0")
+    return ("make_task.py", "--task=x", f"--entry={json.dumps(entry)}", *made)
+
+
+TUNE = (
+    *(
+        "finetune_model.py",
+        "--checkpoint=weights",
+        "--role=decoder",
+        "--task=task.csv",
+        "--epochs=1",
+    ),
+    *("--steps", "0", "1", "--learning-rate=0.1", "--batch-size=2", "--seed=0", "--names={}"),
+    *("--outputs", "made/steps", "made/steps.json"),
+)
+CLASSES = _labelled(*[0, 1] * 20)
+PAIRS = "".join(f"{split},{n},{n},a,b\n" for split in ("train", "held_out") for n in (0, 1))
+
+
 # Of a folder `weights` with a model that runs, and of `text.txt`: name -> the changes (a mapping changes keys
 # of JSON, bytes replace a file, None removes it), the script and its arguments, and the sentence.
 JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
@@ -754,6 +946,61 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         {"weights": {"vocab_size": 200}},
         _dump(),
         "but the model there has embeddings for 200 tokens",
+    ),
+    "a text without a held-out window": (
+        {"text.txt": b"words of a text " * 40},
+        _edit(),
+        "the held-out end of text.txt has 0 characters, hence 0 windows of 40, where 1 are asked for: lower "
+        "block_editing.evaluation_windows",
+    ),
+    "tokens too few for a map": (
+        {},
+        _edit(fitting_windows=1),
+        "are too few to fit a map in",
+    ),
+    "more changed blocks than a checkpoint has": (
+        {},
+        _edit(most_blocks=4),
+        "`block_editing.most_blocks` is 4, but the model in weights has 3 blocks; lower it",
+    ),
+    "an archive of another hash": (
+        {"x.tar": CLASSES["x.archive"]},
+        _task(CLASSES, sha256="0" * 64),
+        "sha256",
+    ),
+    "an archive without the member": (
+        CLASSES,
+        _task(CLASSES, member="one.json"),
+        "the archive holds all.json, not 'one.json'; correct `member`",
+    ),
+    "a label column that is absent": (
+        CLASSES,
+        _task(CLASSES, label="label"),
+        "there is no column `label`, which its entry gives as `label`",
+    ),
+    "labels that are constant": (
+        _labelled(*[1] * 40),
+        _task(_labelled(*[1] * 40)),
+        "the labels of the split `train` are constant, all 1",
+    ),
+    "a grade that is no number": (
+        _labelled(0.5, "good"),
+        _task(_labelled(0.5, "good"), metric="spearman"),
+        "the label of record 2 is 'good', which is no number; correct `label`",
+    ),
+    "a split without examples": (
+        _labelled(0, 1),
+        _task(_labelled(0, 1)),
+        "the split `held_out` has no examples",
+    ),
+    "pairs for a decoder without a separator": (
+        {
+            "task.csv": f"split,label,group,text,text_2\n{PAIRS}".encode(),
+            "task.csv.sha256": ADD_DIGEST,
+            "task.json": json.dumps({"metric": "accuracy"}).encode(),
+        },
+        TUNE,
+        "but the decoder's tokenizer puts no separator between two texts",
     ),
     "quantised weights in a job": (
         {"weights/config.json": {"quantization_config": {"quant_method": "bitsandbytes"}}},

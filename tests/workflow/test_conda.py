@@ -32,12 +32,27 @@ PRETRAINED = {
     "hidden_size": 32,
     "pretraining": {**RECIPE, "context": 512},
 }
+TUNED = {
+    "finetuning": {
+        **{"of": "pretrained", "task": "topic", "learning_rate": 0.001, "batch_size": 256},
+        **{"epochs": 1, "seed": 0, "threads": 1},
+    },
+    "training": {"steps": {"linear": 2}},
+}
+ENTRIES = {"fetched": FETCHED, "pretrained": PRETRAINED, "tuned": TUNED}
 # As small as every rule allows: each figure shows two steps.
 CHANGES = {
-    "models": ["fetched", "pretrained"],
+    "models": list(ENTRIES),
     "sampling": {"windows": 8, "window_characters": 512},
-    "measurement": {"batch_vectors": 1024},
-    "figures": {"figure_2": ["fetched"], "figure_3": ["pretrained"]},
+    "measurement": {"batch_vectors": 1024, "for_figures_only": ["tuned"]},
+    "block_editing": {"most_blocks": 1, "kinds": ["dropped"]},
+    "figures": {
+        "figure_2": ["fetched"],
+        "figure_3": ["pretrained"],
+        "linear_table_1": ["tuned"],
+        "linear_figure_6": ["pretrained"],
+        "finetuning_figure_1": ["tuned"],
+    },
 }
 TEXT = "results/corpus/python_topics/text.txt"
 PROTOCOL = "results/tables/protocol.yaml"
@@ -70,7 +85,7 @@ def run(
     changes: dict = CHANGES,
     **variables: str,
 ) -> str:
-    checkout.write("config/models/mine.yaml", {"fetched": FETCHED, "pretrained": PRETRAINED})
+    checkout.write("config/models/mine.yaml", ENTRIES)
     checkout.write("changes.yaml", changes)
     return checkout.snakemake(
         *("--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
@@ -88,7 +103,7 @@ def test_every_rule_runs_with_the_packages_of_its_environment_alone(checkout, co
     said = run(
         checkout,
         conda,
-        # No measure of ours is taken of spectra.
+        # No figure asks for a measure of spectra.
         *("all", "results/corpus/mine/source.json", "results/spectra/pretrained/step0/layer_0.h5"),
         changes=CHANGES | {"corpus": corpus},
         HF_ENDPOINT=endpoint,
@@ -102,7 +117,7 @@ def test_every_rule_runs_with_the_packages_of_its_environment_alone(checkout, co
     rules, planned = workflow_rules(), re.findall(r"^(\w+) +\d+$", said, re.MULTILINE)
     assert {rule.name for rule in rules} <= set(planned)
     assert len(list((conda.parent / "environments").glob("*.env_setup_done"))) == len(
-        {rule.environment for rule in rules}
+        {Path(rule.environment).name for rule in rules}
     )
     drawn = {path.stem for path in (checkout.folder / "results/figures").glob("*.pdf")}
     assert {f"figure_{number}" for number in range(1, 6)} <= drawn

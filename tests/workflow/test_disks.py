@@ -117,7 +117,7 @@ def test_a_disk_that_is_full_at_the_last_moment_ends_before_hdf5_writes(tmp_path
 
 @pytest.mark.parametrize(("tokens", "width"), [(1, 8), (7, 3), (999, 64), (4000, 4096)])
 def test_no_file_is_larger_than_what_was_reserved_for_it(tmp_path, tokens, width, monkeypatch):
-    monkeypatch.setattr("shape_of_learning.embeddings.hidden_state_files.CHUNK_BYTES", 4 * width)
+    monkeypatch.setattr("shape_of_learning.storage.chunked_rows.CHUNK_BYTES", 4 * width)
     writer = HiddenStateWriter(tmp_path, [width], rows_of(tokens), {})
     for row in np.random.default_rng(0).permutation(tokens):  # each in a chunk of its own
         writer.write(0, slice(row, row + 1), np.zeros((1, width), np.float32))

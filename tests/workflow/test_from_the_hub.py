@@ -1,5 +1,6 @@
 """The chain on checkpoints that a real Hub server on loopback serves."""
 
+import csv
 import json
 import os
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tiny_runs
 from checkouts import Checkout
 from hub_fetching import save_model
 from hub_server import HubRepository, Proxy, proxied, served
@@ -250,3 +252,33 @@ def test_each_step_may_have_a_repository_of_its_own(checkout, tmp_path, hub_prog
     for row in (*encoders, *decoders):
         assert float(row[4]) > 0, "no loss"
         assert row[7:] == ["ok", "yes"]
+
+
+def test_what_is_fetched_regularised_and_fine_tuned_goes_through_one_run(checkout, endpoint):
+    twin = {"regulariser": "cosine", "strength": 0.5, "twin_of": "plain"}
+    tuning = {"of": "plain", "task": "topic", "learning_rate": 0.001, "batch_size": 64}
+    tuning |= {"epochs": 1, "seed": 0, "threads": 1}
+    pretrained = {**tiny_runs.MODEL, "pretraining": {**tiny_runs.RECIPE, "context": 512}}
+    twins = {**pretrained, "pretraining": {**pretrained["pretraining"], **twin}}
+    entries = {"mine": ENTRY, "plain": pretrained, "twin": twins}
+    entries["tuned"] = {"label": "tuned", "finetuning": tuning}
+    checkout.write("config/models/mine.yaml", entries)
+    changes = {
+        "models": ["mine", "twin", "tuned"],
+        "sampling": {"windows": 16, "window_characters": 512},
+        "measurement": {"batch_vectors": 1400},
+        "figures": {"linear_figure_1": "all"},
+    }
+    checkout.write("changes.yaml", changes)
+    checkout.snakemake(
+        *("linear_figure_1", "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+    )
+    with (checkout.folder / "results/figures/linear_figure_1.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["estimator"] == "linearity"]
+    assert {row["model"]: row["revision"] for row in rows} == {
+        "mine": "step1000",
+        "twin": "step1",
+        "tuned": "step16",
+    }
+    assert all(0 < float(row["value"]) <= 1 for row in rows)

@@ -6,6 +6,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 import tiny_runs
@@ -26,6 +28,12 @@ py-modules = ["more_shapes", "gap_of_shapes", "more_shapes_entries"]
 largest_norm = "more_shapes_entries:LARGEST_NORM"
 participation = "more_shapes_entries:PARTICIPATION"
 gap = "more_shapes_entries:GAP"
+moved = "more_shapes_entries:MOVED"
+moved_fast = "more_shapes_entries:MOVED_FAST"
+moved_later = "more_shapes_entries:MOVED_LATER"
+apart = "more_shapes_entries:APART"
+apart_types = "more_shapes_entries:APART_TYPES"
+norm_before = "more_shapes_entries:NORM_BEFORE"
 """,
     "more_shapes.py": """
 import numpy as np
@@ -37,6 +45,22 @@ def largest_norm(X):
 
 def participation(spectrum):
     return spectrum.sum() ** 2 / (spectrum**2).sum()
+
+
+def moved(X, Y):
+    return np.linalg.norm(Y.mean(axis=0, dtype=float) - X.mean(axis=0, dtype=float))
+
+
+def moved_without(pair, parts):
+    assert len(pair.windows) == len(pair.x) == len(pair.y)
+    left = [np.delete(np.arange(len(pair.x)), part) for part in parts]
+    return moved(pair.x, pair.y), np.array([moved(pair.x[rows], pair.y[rows]) for rows in left])
+
+
+def apart(X, groups):
+    X = X - X.mean(axis=0, dtype=float)
+    means = np.array([X[groups == group].mean(axis=0) for group in groups])
+    return (means**2).sum() / (X**2).sum()
 """,
     "gap_of_shapes.py": """
 def gap(distances, k):
@@ -46,6 +70,14 @@ def gap(distances, k):
 from shape_of_learning.metrics.registry import Interval, Measure
 
 LARGEST_NORM = Measure("more_shapes:largest_norm", "vectors", "Largest norm", "Norm")
+NORM_BEFORE = Measure(
+    "more_shapes:largest_norm", "vectors", "Largest norm", "Norm", rows={"last_layer": "before_final_norm"}
+)
+MOVED = Measure("more_shapes:moved", "pair", "Moved", "Distance")
+MOVED_FAST = Measure("more_shapes:moved", "pair", "Moved", "Distance", leaving_out="moved_without")
+MOVED_LATER = Measure("more_shapes:moved", "pair", "Moved", "Distance", rows={"first_token": "drop"})
+APART = Measure("more_shapes:apart", "labelled", "Apart", "Share", groups="windows")
+APART_TYPES = Measure("more_shapes:apart", "labelled", "Apart", "Share", groups="token_ids")
 PARTICIPATION = Measure("more_shapes:participation", "spectrum", "Participation", "Directions")
 GAP = Measure(
     "gap_of_shapes:gap", "neighbours", "Gap {k}", "Distance", {"k": 10}, {"k": Interval(least=2)},
@@ -55,6 +87,8 @@ GAP = Measure(
 }
 RUN = ("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2")
 MEASURES = ("largest_norm", "participation", "gap")
+LINEARITY = ["linearity", "linearity_held_out", "linearity_without_first_token"]
+OF_ALL = ("moved", "moved_fast", "moved_later", "apart", "apart_types")
 
 
 @pytest.fixture
@@ -119,11 +153,83 @@ def test_measures_of_a_package_are_in_the_table(checkout: Checkout):
     assert checkout.planned(*RUN) == small
 
 
-def test_without_a_dump_they_are_measured_in_memory(checkout: Checkout):
+def table(checkout: Checkout, name: str, folder: str = "results") -> list[dict[str, str]]:
+    with (checkout.folder / folder / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_measures_of_pairs_and_groups_have_all_vectors_with_and_without_a_dump(checkout: Checkout):
     settings = tiny_runs.set_up(checkout)
-    settings["embeddings"] = {"dump": False}
-    settings["measurement"]["estimators"] = ["anisotropy", *MEASURES]
+    settings["forward"] = {"last_layer": "both"}
+    settings["embeddings"] = {"keep": True}
+    settings["measurement"]["estimators"] = ["anisotropy", *MEASURES, *OF_ALL, "norm_before"]
+    settings["measurement"]["estimators"] += LINEARITY
     checkout.write("tiny.yaml", settings)
-    checkout.snakemake(*RUN)
-    for name in MEASURES:
-        assert values(checkout, name).keys() == values(checkout, "anisotropy").keys()
+    run = ("results/tables/estimates.csv", "results/tables/changes.csv", *RUN)
+    checkout.snakemake(*run)
+    for revision in ("step0", "step1"):
+        states = []
+        for name in ("layer_0", "layer_1", "layer_1_before_final_norm"):
+            path = checkout.folder / f"results/embeddings/tiny/{revision}/{name}.h5"
+            with h5py.File(path) as file:
+                states.append(file["embeddings"][()].astype(float))
+                windows, types, positions = (
+                    file[each][()] for each in ("windows", "token_ids", "positions")
+                )
+        later = positions > 0
+        moved = {name: values(checkout, name) for name in OF_ALL}
+        distance = np.linalg.norm((states[1] - states[0]).mean(axis=0))
+        assert moved["moved"][revision, 1, 0] == pytest.approx(distance, rel=1e-6)
+        assert moved["moved_fast"] == moved["moved"]
+        distance = np.linalg.norm((states[1] - states[0])[later].mean(axis=0))
+        assert moved["moved_later"][revision, 1, 0] == pytest.approx(distance, rel=1e-6)
+        for name, groups in (("apart", windows), ("apart_types", types)):
+            X = states[1] - states[1].mean(axis=0)
+            sums = sum(X[groups == g].sum(axis=0) @ X[groups == g].mean(axis=0) for g in {*groups})
+            assert moved[name][revision, 1, 0] == pytest.approx(sums / (X**2).sum(), rel=1e-6)
+        for layer, state in ((0, states[0]), (1, states[2])):
+            norms = values(checkout, "norm_before")
+            largest = max(norms[key] for key in norms if key[:2] == (revision, layer))
+            assert largest == pytest.approx(np.linalg.norm(state, axis=1).max(), rel=1e-6)
+    assert {row["layer"] for row in table(checkout, "measurements/tiny/step0/moved.csv")} == {"1"}
+    left_out = [
+        (checkout.folder / f"results/left_out/tiny/step1/{name}.csv").read_bytes()
+        for name in ("moved", "moved_fast")
+    ]
+    assert left_out[0] == left_out[1]
+    # One layer and the average over it; the same interval, since the windows are the same.
+    estimates = table(checkout, "tables/estimates.csv")
+    of_pairs = [row for row in estimates if row["estimator"] == "moved"]
+    assert [row["layer"] for row in of_pairs] == ["1", "", "1", ""]
+    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_pairs)
+    chosen = {row["estimator"]: row["selection"] for row in estimates}
+    assert (chosen["moved"], chosen["moved_later"]) == ("all", "without_first_token")
+    assert chosen["norm_before"] == "before_final_norm"
+
+    # Pairs are measured together, and nothing else with them.
+    (module,) = checkout.python.parents[1].rglob("more_shapes_entries.py")
+    entries = module.read_text()
+    module.write_text(entries.replace('{"first_token": "drop"}', '{"token_types": "one"}'))
+    chosen_otherwise = checkout.planned(*run)
+    module.write_text(entries)
+    formula = checkout.folder / "workflow/shape_of_learning/estimators/linearity.py"
+    before = formula.read_text()
+    formula.write_text(before + "\nADDED_BY_A_TEST = 1\n")
+    for planned in (chosen_otherwise, checkout.planned(*run)):
+        assert planned["measure_pairs"] == 2
+        assert planned.keys() == {"measure_pairs", "gather_checkpoints", "gather_tables", "total"}
+    formula.write_text(before)
+
+    # In memory the same bytes.
+    settings |= {"embeddings": {"dump": False}, "run": "memory"}
+    checkout.write("memory.yaml", settings)
+    tables = [f"results/memory/tables/{name}.csv" for name in ("estimates", "measurements")]
+    checkout.snakemake(*tables, "--configfile", "memory.yaml", "--cores", "2")
+    for folder in ("left_out", "measurements"):
+        files = sorted((checkout.folder / "results" / folder / "tiny").glob("*/*.csv"))
+        assert len(files) == 2 * len(settings["measurement"]["estimators"])
+        for file in files:
+            other = (
+                checkout.folder / "results/memory" / file.relative_to(checkout.folder / "results")
+            )
+            assert other.read_bytes() == file.read_bytes(), file

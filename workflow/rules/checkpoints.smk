@@ -1,6 +1,7 @@
-"""Weights, from the Hub or from a local pretraining.
+"""Weights, from the Hub, from a local pretraining or from a fine-tuning.
 
-REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cleaned text.
+REQUIRED INPUTS: the model list, config/models/*.yaml; for a pretraining the cleaned text; for a
+fine-tuning another checkpoint and the examples of a task.
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
@@ -9,8 +10,11 @@ OUTPUTS:
     <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/pretrained/{model}.json             digests of them, which stand for them
+    <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
+    <results>/finetuned/{model}.json
+    <results>/tables/training/{model}.csv         held-out losses and scores of its steps, where a figure reads them
 STEPS: what no lock says is asked while the run is planned, and the bad revisions left out; locks are written as it
-starts. fetch_checkpoint for each good revision, or pretrain_model once per model; judge_checkpoints when they have
+starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model; judge_checkpoints when they have
 been measured.
 """
 
@@ -30,7 +34,7 @@ rule check_checkpoints:
     benchmark:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
-        model=any_of(MODELS_BY_SOURCE["hub"]),
+        model=any_of(models_from(HubSource)),
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
@@ -59,7 +63,7 @@ rule fetch_checkpoint:
     benchmark:
         "<benchmarks>/checkpoints/{model}/{revision}.tsv"
     wildcard_constraints:
-        model=any_of(MODELS_BY_SOURCE["hub"]),
+        model=any_of(models_from(HubSource)),
     localrule: runs_beside_snakemake("fetch_checkpoint")
     conda:
         "../../envs/checkpoints.yaml"
@@ -73,7 +77,7 @@ rule fetch_checkpoint:
         lock=lock_of,
         pinned=pinned_bytes,
         shape=model_shape,
-        folder=downloaded_folder,
+        folder=checkpoint_folder,
         receipt=receipt_option,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
@@ -97,22 +101,89 @@ rule pretrain_model:
     benchmark:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
-        model=any_of(MODELS_BY_SOURCE["pretraining"]),
+        model=any_of(models_from(PretrainingSource)),
     conda:
         "../../envs/models.yaml"
-    threads: pretraining_threads
+    threads: training_threads
     resources:
         mem_mb=pretraining_memory,
         runtime=pretraining_minutes,
     params:
         science=science("pretrain_model"),
-        recipe=pretraining_arguments,
+        recipe=training_arguments,
         seed=CONFIGURATION.settings["seed"],
     message:
         "Pretraining {wildcards.model}"
     shell:
         'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model:q} {params.recipe:q}'
         " --seed {params.seed:q} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
+
+
+rule finetune_model:
+    """Train a checkpoint further on a task and save it at log-spaced steps.
+
+    Its threads are part of the recipe, since they decide how sums are rounded.
+    """
+    input:
+        checkpoint=origin_inputs,
+        task=task_table,
+        description=task_description,
+    output:
+        steps=directory("<results>/finetuned/{model}"),
+        receipt="<results>/finetuned/{model}.json",
+    log:
+        "<logs>/finetuned/{model}.log",
+    benchmark:
+        "<benchmarks>/finetuned/{model}.tsv"
+    wildcard_constraints:
+        model=any_of(models_from(FinetuningSource)),
+    conda:
+        "../../envs/models.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=finetuning_memory,
+        runtime=finetuning_minutes,
+    params:
+        science=science("finetune_model"),
+        checkpoint=origin_folder,
+        receipt=origin_receipt,
+        weights=origin_weights,
+        recipe=training_arguments,
+        saved=finetuning_steps,
+        names=finetuning_names,
+        role=model_role,
+    message:
+        "Fine-tuning {wildcards.model}"
+    shell:
+        'python "$SCRIPTS/finetune_model.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --role {params.role:q}'
+        " --task {input.task:q} --names {params.names:q} {params.recipe:q} --steps {params.saved:q}"
+        " --outputs {output.steps:q} {output.receipt:q} --log {log:q}"
+
+
+rule tabulate_training:
+    """List held-out losses and scores of all steps that a training of one's own saved."""
+    input:
+        receipt=weight_receipts_of_training,
+        steps=trained_steps,
+    output:
+        "<results>/tables/training/{model}.csv",
+    log:
+        "<logs>/tables/training/{model}.log",
+    benchmark:
+        "<benchmarks>/tables/training/{model}.tsv"
+    wildcard_constraints:
+        model=any_of(models_from(TrainedSource)),
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        science=science("tabulate_training"),
+        revisions=trained_names,
+    message:
+        "Listing the training of {wildcards.model}"
+    shell:
+        'python "$SCRIPTS/tabulate_training.py" --checkpoints {input.steps:q} --revisions {params.revisions:q}'
+        " --output {output:q} --log {log:q}"
 
 
 rule judge_checkpoints:

@@ -3,6 +3,7 @@
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
+    <results>/embeddings/{model}/{revision}/weights.h5         the model's own matrices: embeddings and final norm
     <results>/losses/{model}/{revision}.csv   loss (nats per predicted token), predicted_tokens, vocabulary
     <results>/checkpoints/{model}/{revision}.tensors.csv      type, shape and digest of each tensor of the weights
 STEPS: dump_embeddings, one forward pass per checkpoint.
@@ -38,7 +39,7 @@ rule dump_embeddings:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
-        science=science("dump_embeddings"),
+        science=science("dump_embeddings", "embeddings.model_weights"),
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
     shell:

@@ -15,6 +15,7 @@ rule draw_figure:
         estimates=figure_tables,
         changes=figure_changes,
         verdicts=figure_verdicts,
+        reads=figure_reads,
     output:
         pdf="<results>/figures/{figure}.pdf",
         png=report(
@@ -43,16 +44,19 @@ rule draw_figure:
         function=figure_function,
         figure=figure_inputs,
         caption=figure_caption,
+        reads=figure_reads_named,
     message:
         "Drawing {output.pdf}"
     shell:
         'python "$SCRIPTS/draw_figure.py" --function {params.function:q} --figure {params.figure:q}'
         " --caption={params.caption:q} --estimates {input.estimates:q} --changes {input.changes:q}"
-        " --verdicts {input.verdicts:q} --output {output.pdf:q} {output.png:q} {output.csv:q} --log {log:q}"
+        " --verdicts {input.verdicts:q} --tables {params.reads:q} --output {output.pdf:q} {output.png:q} {output.csv:q} --log {log:q}"
 
 
 rule write_table:
-    """Write one table on the models, from their entries."""
+    """Write one table on the models, from their entries or from tables of measured numbers."""
+    input:
+        reads=table_reads,
     output:
         csv=report(
             "<results>/tables/{table}.csv",
@@ -75,11 +79,12 @@ rule write_table:
         function=table_function,
         entries=table_entries,
         caption=table_caption,
+        reads=table_reads_named,
     message:
         "Writing {output.markdown}"
     shell:
         'python "$SCRIPTS/write_table.py" --function {params.function:q} --entries {params.entries:q}'
-        " --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
+        " --tables {params.reads:q} --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
 
 
 for target in (*FIGURES, *TABLES):

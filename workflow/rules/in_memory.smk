@@ -4,6 +4,8 @@ REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/measurements/{model}/{revision}/{estimator}.csv   the tables of a dump
     <results>/left_out/{model}/{revision}/{estimator}.csv       likewise
+    <results>/weights/{model}/{revision}.csv                    likewise, where figures read them
+    <results>/weight_points/{model}/{revision}.csv              likewise
     <results>/losses/{model}/{revision}.csv
     <results>/checkpoints/{model}/{revision}.tensors.csv
 STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It keeps the hidden
@@ -17,6 +19,7 @@ rule measure_checkpoint:
         **CLEAN_CORPUS,
         checkpoint=checkpoint_inputs,
     output:
+        **WEIGHTS_BESIDE,
         measurements=expand(
             "<results>/measurements/{{model}}/{{revision}}/{estimator}.csv",
             estimator=CHOSEN_MEASURES,
@@ -44,8 +47,9 @@ rule measure_checkpoint:
         nodes=1,
     params:
         **SAMPLE_PARAMETERS,
-        science=[science("measure_checkpoint"), *map(science_of, CHOSEN_MEASURES)],
+        science=[science("measure_checkpoint"), *map(science_of, CHOSEN_MEASURES), *WEIGHT_SCIENCE],
         measurement=measurement_at_once,
+        weights_beside=weights_beside,
     message:
         "Measuring {wildcards.model} at {wildcards.revision}"
     shell:
@@ -55,4 +59,4 @@ rule measure_checkpoint:
         " --model {wildcards.model:q} --revision {wildcards.revision:q}"
         " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
         " --measurement {params.measurement:q} --output {output.measurements:q}"
-        " --left-out {output.left_out:q} --loss {output.loss:q} --tensors {output.tensors:q} --log {log:q}"
+        " --left-out {output.left_out:q} --loss {output.loss:q} --tensors {output.tensors:q} {params.weights_beside:q} --log {log:q}"

@@ -7,8 +7,9 @@ OUTPUTS:
     <results>/measurements/{model}/{revision}/{estimator}.csv  per batch
     <results>/left_out/{model}/{revision}/{estimator}.csv      per layer, with values without each group of windows
 STEPS: find_neighbours and find_spectra read the hidden states once for all estimators; measure reads what its
-estimator is taken of: the hidden states, nearest distances or spectra. On a cluster, whatever of this is wanted of
-one checkpoint travels as one group.
+estimator is taken of: the hidden states, nearest distances or spectra. measure_pairs takes all estimators of pairs
+of hidden states, since they share sums. On a cluster, whatever of this is wanted of one checkpoint travels as one
+group.
 """
 
 
@@ -78,6 +79,8 @@ rule measure:
         "<logs>/measurements/{model}/{revision}/{estimator}.log",
     benchmark:
         "<benchmarks>/measurements/{model}/{revision}/{estimator}.tsv"
+    wildcard_constraints:
+        estimator=any_of(set(CHOSEN_MEASURES) - set(PAIRS)),
     group:
         checkpoint_group
     conda:
@@ -94,3 +97,42 @@ rule measure:
         'python "$SCRIPTS/measure.py" --folder {params.folder:q} --layers {params.layers:q}'
         " --measure {params.measure:q} --selection {params.selection:q} --batch-vectors {params.batch_vectors:q}"
         " --protocol {params.sample:q} --output {output.values:q} --left-out {output.left_out:q} --log {log:q}"
+
+
+if PAIRS:
+
+    rule measure_pairs:
+        """Measure all blocks of a checkpoint with all estimators of pairs."""
+        input:
+            **DUMP,
+        output:
+            values=expand(
+                "<results>/measurements/{{model}}/{{revision}}/{estimator}.csv",
+                estimator=PAIRS,
+            ),
+            left_out=expand(
+                "<results>/left_out/{{model}}/{{revision}}/{estimator}.csv",
+                estimator=PAIRS,
+            ),
+        log:
+            "<logs>/measurements/{model}/{revision}/pairs.log",
+        benchmark:
+            "<benchmarks>/measurements/{model}/{revision}/pairs.tsv"
+        group:
+            checkpoint_group
+        conda:
+            "../../envs/metrics.yaml"
+        resources:
+            **if_counted(mem_mb=pairs_memory, runtime=pairs_minutes),
+        params:
+            weights=weights,
+            sample=sampling_protocol,
+            forward=science("dump_embeddings"),
+            selection=ROWS["selection"],
+            science=[science_of(name) for name in PAIRS],
+            measures=pair_settings,
+            layers=model_layers,
+        shell:
+            'python "$SCRIPTS/measure_pairs.py" --folder {input.embeddings:q} --layers {params.layers:q}'
+            " --measures {params.measures:q} --selection {params.selection:q} --protocol {params.sample:q}"
+            " --output {output.values:q} --left-out {output.left_out:q} --log {log:q}"

@@ -6,6 +6,9 @@ OUTPUTS:
                                                                last_checkpoint
     <results>/tables/{table}.csv     everything: measurements (one row per batch), estimates (one row per value,
                                      with its interval) and changes (between checkpoints)
+    <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
+                                          matrices, at every checkpoint or the last one
+    <results>/tables/weights.csv     the former of all models, one row per matrix, checkpoint and estimator
     <results>/tables/protocol.yaml   the configuration that it was measured with
 STEPS: gather_checkpoints, gather_tables and write_protocol.
 """
@@ -27,7 +30,7 @@ rule gather_checkpoints:
     wildcard_constraints:
         which="every_checkpoint|last_checkpoint",
         model=any_of(MODELS),
-        estimator=any_of(CONFIGURATION.measures),
+        estimator=any_of(MEASURES),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
@@ -41,6 +44,31 @@ rule gather_checkpoints:
         " --output {output:q} --log {log:q}"
 
 
+rule gather_weights:
+    """Gather what was measured of the matrices of one model over its checkpoints."""
+    input:
+        gathered_weights,
+    output:
+        "<results>/tables/{kind}/{model}.csv",
+    log:
+        "<logs>/tables/{kind}/{model}.log",
+    benchmark:
+        "<benchmarks>/tables/{kind}/{model}.tsv"
+    wildcard_constraints:
+        kind=any_of(WEIGHT_TABLES),
+        model=any_of(MODELS),
+    localrule: True
+    conda:
+        "../../envs/metrics.yaml"
+    params:
+        science=science("gather_weights"),
+        folder=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
+        checkpoints=gathered_checkpoints,
+    shell:
+        'python "$SCRIPTS/gather_weights.py" --kind {params.folder:q} --checkpoints {params.checkpoints:q}'
+        " --tables {input:q} --output {output:q} --log {log:q}"
+
+
 rule gather_tables:
     """Gather the tables of all models and estimators into one tidy table."""
     input:
@@ -52,7 +80,7 @@ rule gather_tables:
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=any_of(GATHERED),
+        table=any_of((*GATHERED, "weights")),
     localrule: True
     conda:
         "../../envs/metrics.yaml"

@@ -7,7 +7,14 @@ from pathlib import Path
 from shape_of_learning.figures.inputs import figure_inputs
 from shape_of_learning.figures.output import paper_function, save
 from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
+from shape_of_learning.figures.table_reader import (
+    CHANGES,
+    ESTIMATES,
+    VERDICTS,
+    named_path,
+    read_further_tables,
+    read_table,
+)
 from shape_of_learning.script_arguments.running import run
 
 logger = logging.getLogger("shape_of_learning")
@@ -20,6 +27,7 @@ def main(
     estimates: list[Path],
     changes: list[Path],
     verdicts: list[Path],
+    tables: list[tuple[str, Path]],
     output: list[Path],
 ) -> None:
     """Read the tables, draw and save."""
@@ -29,6 +37,7 @@ def main(
         estimates=read_table(estimates, ESTIMATES) if estimates else None,
         changes=read_table(changes, CHANGES) if changes else None,
         verdicts=read_table(verdicts, VERDICTS) if verdicts else None,
+        tables=read_further_tables(tables),
     )
     with theme():
         drawing = paper_function(function)(inputs, **options)
@@ -43,6 +52,7 @@ if __name__ == "__main__":
     parser.add_argument("--caption", required=True, help="what is known before the tables are read")
     for tables in ("estimates", "changes", "verdicts"):
         parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
+    parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
     parser.add_argument(
         "--output", type=Path, nargs=3, required=True, metavar=("PDF", "PNG", "CSV")
     )

@@ -13,6 +13,7 @@ from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
 from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
@@ -50,7 +51,7 @@ def main(
             {"torch": torch.__version__, "transformers": transformers.__version__}
         ),
     }
-    cross_entropy = dump_embeddings(sample, output, attributes)
+    cross_entropy = dump_embeddings(sample, model_matrices(sample.forward), output, attributes)
     write_tensor_digests(tensors, digests)
     # Last: who finds a loss finds whole embeddings.
     write_loss(loss, cross_entropy)

@@ -14,13 +14,16 @@ from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
 from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
+from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
 from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.measure_entry import ChosenMeasure, by_rows
 from shape_of_learning.metrics.measurements import Measured, write_left_out, write_measurements
-from shape_of_learning.metrics.registry import ChosenMeasure
+from shape_of_learning.metrics.pairs import measure_pair
 from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.metrics.weights_table import WeightMeasurement, write_weight_tables
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import add_sample_arguments
@@ -36,7 +39,7 @@ logger = logging.getLogger("shape_of_learning")
 class Measurement:
     """What is measured, and of which rows; keys of the configuration."""
 
-    measures: dict[str, ChosenMeasure]
+    measures: list[ChosenMeasure]
     selection: Selection
     batch_vectors: int
     neighbours: int
@@ -47,7 +50,36 @@ class Measurement:
         fields = json.loads(text)
         measures = [ChosenMeasure.from_json(entry) for entry in fields.pop("measures")]
         selection = Selection.from_json(fields.pop("selection"))
-        return cls({measure.name: measure for measure in measures}, selection, **fields)
+        return cls(measures, selection, **fields)
+
+
+class SelectedMeasures:
+    """Measures of the same rows."""
+
+    def __init__(
+        self,
+        measures: dict[str, ChosenMeasure],
+        selection: Selection,
+        rows: "dict[str, np.ndarray]",
+        batch_vectors: int,
+    ):
+        self.pairs = {name: each for name, each in measures.items() if each.of == "pair"}
+        self.of_layers = {name: each for name, each in measures.items() if each.of != "pair"}
+        self.before_final_norm = selection.before_final_norm
+        self.kept = selection.rows(rows["special"], rows["positions"], rows["token_ids"])
+        self.all_are_kept = len(self.kept) == len(rows["windows"])
+        self.windows, self.token_ids = (rows[name][self.kept] for name in ("windows", "token_ids"))
+        if any(each.of != "labelled" for each in self.of_layers.values()):
+            require_one_batch(len(self.kept), batch_vectors)
+
+    def states(self, layer: int, layers: int) -> list[int]:
+        """Numbers of the hidden states that are needed to measure a layer: its own, and that before it."""
+        last = layer == layers and self.before_final_norm
+        return [layer + last, *([layer - 1] if self.pairs and layer else [])]
+
+    def of(self, state: "np.ndarray | torch.Tensor") -> "np.ndarray | torch.Tensor":
+        """Keep the rows that are measured."""
+        return state if self.all_are_kept else state[self.kept]
 
 
 def main(
@@ -64,38 +96,66 @@ def main(
     """Write two tables per measure, into the files of its name, the loss and the tensors' digests."""
     windows = draw_windows(text, protocol)
     tensors, receipt = loaded.pop("tensors"), loaded.pop("receipt", None)
+    of_weights = loaded.pop("weights", [])
     digests = checked_tensors(loaded["checkpoint"], receipt, loaded.get("threads", 1))
     sample = SampleRun.load(windows=windows, protocol=protocol, in_memory=True, **loaded)
-    of_rows = (sample.rows[name] for name in ("special", "positions", "token_ids"))
-    kept = measurement.selection.rows(*of_rows)
-    require_one_batch(len(kept), measurement.batch_vectors)
-    all_are_kept = len(kept) == sample.tokens
-    window_of = sample.rows["windows"][kept]
+    parts = [
+        SelectedMeasures(
+            chosen,
+            measurement.selection.with_rows(rows),
+            sample.rows,
+            measurement.batch_vectors,
+        )
+        for rows, chosen in by_rows(measurement.measures)
+    ]
     groups = window_groups(protocol.windows, protocol.seed)
+    last = len(sample.widths) - 1 - sample.before_final_norm
+    needed = [
+        sorted({state for part in parts for state in part.states(layer, last)})
+        for layer in range(last + 1)
+    ]
     states = HiddenStatesInMemory(sample)
     cross_entropy = sample.into(states)
+    if of_weights:
+        measure_weights(sample, *of_weights)
     del sample  # which leaves the memory of its weights to the measuring
 
-    def measure(layer: int, rows: "np.ndarray | torch.Tensor") -> dict[str, Measured]:
-        return measure_layer(
-            rows if all_are_kept else rows[kept],
-            window_of,
-            measurement.measures,
-            measurement.batch_vectors,
-            measurement.neighbours,
-            shuffle_of(protocol.seed, model),
-            groups,
-        )
+    def measure(layer: int, *rows: "np.ndarray | torch.Tensor") -> dict[str, Measured]:
+        state = dict(zip(needed[layer], rows, strict=True))
+        values: dict[str, Measured] = {}
+        for part in parts:
+            after, *before = (part.of(state[number]) for number in part.states(layer, last))
+            values |= measure_layer(
+                after,
+                part.windows,
+                part.of_layers,
+                measurement.batch_vectors,
+                measurement.neighbours,
+                shuffle_of(protocol.seed, model),
+                groups,
+                part.token_ids,
+            )
+            if before:
+                values |= measure_pair(*before, after, part.windows, part.pairs, groups)
+        return values
 
     layers = []
-    for values in states.measured(measure, loaded["threads"]):
+    for values in states.measured(measure, loaded["threads"], needed):
         layers.append(values)
         logger.info("%s at %s: layer %d is measured", model, revision, len(layers) - 1)
     for write, paths in ((write_measurements, output), (write_left_out, left_out)):
         for path in paths:
-            write(path, {layer: values[path.stem] for layer, values in enumerate(layers)})
+            name = path.stem  # of a pair, there is none at the embedding output
+            write(path, {n: values[name] for n, values in enumerate(layers) if name in values})
     write_tensor_digests(tensors, digests)
     write_loss(loss, cross_entropy)
+
+
+def measure_weights(sample: SampleRun, asked: str, values: str, points: str) -> None:
+    """Write what is asked of the matrices of the model, into two tables."""
+    matrices = [(each.name, each.read()) for each in model_matrices(sample.forward)]
+    measurement = WeightMeasurement.from_json(asked)
+    write_weight_tables(matrices, measurement, Path(values), Path(points))
 
 
 if __name__ == "__main__":
@@ -105,4 +165,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, nargs="+", required=True)
     parser.add_argument("--left-out", type=Path, nargs="+", required=True)
     parser.add_argument("--loss", type=Path, required=True)
+    parser.add_argument("--weights", nargs=3, default=[], metavar=("JSON", "VALUES", "POINTS"))
     run(main, parser)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.checkpoint_record import RECORD, file_entry
 from shape_of_learning.corpus.windows import read_text
-from shape_of_learning.pretraining.recipe import ARCHITECTURES, Recipe
+from shape_of_learning.pretraining.recipe import ARCHITECTURES, REGULARISERS, Recipe
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.files import atomic_write
 
@@ -48,4 +48,9 @@ if __name__ == "__main__":
     parser.add_argument("--last-step", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--regulariser", choices=REGULARISERS, default="none")
+    parser.add_argument("--strength", type=float, default=0.0)
+    parser.add_argument(
+        "--twin-of", default="", metavar="MODEL", help="whose random numbers it has"
+    )
     run(main, parser, console=logging.INFO)

@@ -5,13 +5,17 @@ import json
 from pathlib import Path
 
 from shape_of_learning.figures.output import paper_function
+from shape_of_learning.figures.table_reader import named_path, read_further_tables
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.files import atomic_write
 
 
-def main(function: str, entries: str, csv: Path, markdown: Path) -> None:
-    """Write both files from a JSON list of entries."""
-    table, text = paper_function(function)(json.loads(entries))
+def main(
+    function: str, entries: str, tables: list[tuple[str, Path]], csv: Path, markdown: Path
+) -> None:
+    """Write both files from a JSON list of entries, and from tables if there are any."""
+    further = [read_further_tables(tables)] if tables else []
+    table, text = paper_function(function)(json.loads(entries), *further)
     with atomic_write(csv) as partial:
         table.to_csv(partial, index=False, lineterminator="\n")
     with atomic_write(markdown) as partial:
@@ -24,6 +28,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--entries", required=True, metavar="JSON", help="one object for each model"
     )
+    parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
     parser.add_argument("--csv", type=Path, required=True, metavar="OUT")
     parser.add_argument("--markdown", type=Path, required=True, metavar="OUT")
     run(main, parser)

@@ -9,6 +9,10 @@ The estimators are functions on arrays ``X`` of shape ``(n, d)``, or on the neig
     distances = sol.nearest_distances(X, 100)
     sol.two_nn(distances), sol.mada(distances), sol.mom(distances), sol.mle(distances)
     sol.gride(distances, n1=8)
+
+Of vectors before and after a block, both ``(n, d)``::
+
+    sol.linearity(X, Y), sol.linearity_increment(X, Y), sol.block_norm_ratio(X, Y)
 """
 
 from importlib import import_module
@@ -19,13 +23,31 @@ _HOME = {
     "anisotropy": "estimators.anisotropy",
     "average_cosine": "estimators.average_cosine",
     "distinct_rows": "estimators.arrays",
+    "effective_rank": "estimators.effective_rank",
     "gride": "estimators.gride",
+    "isoscore": "estimators.isoscore",
+    "log_partition_isotropy": "estimators.log_partition_isotropy",
     "mada": "estimators.mada",
     "mle": "estimators.mle",
     "mom": "estimators.mom",
     "nearest_distances": "estimators.neighbours",
     "nearest_neighbours": "estimators.neighbours",
+    "participation_ratio": "estimators.participation_ratio",
     "two_nn": "estimators.two_nn",
+    "block_cosine": "estimators.block_norms",
+    "block_norm_ratio": "estimators.block_norms",
+    **dict.fromkeys(
+        (
+            "linear_map",
+            "linearity",
+            "linearity_adjusted",
+            "linearity_held_out",
+            "linearity_increment",
+            "linearity_increment_adjusted",
+            "linearity_increment_held_out",
+        ),
+        "estimators.linearity",
+    ),
 }
 __all__ = list(_HOME)
 

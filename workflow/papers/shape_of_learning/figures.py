@@ -12,11 +12,10 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.figures.averages import (
     AVERAGED_LAYERS_IN_WORDS,
     by_layer,
-    over_layers,
-    uneven_averages,
     with_labels,
 )
 from shape_of_learning.figures.by_scale import draw_by_scale
+from shape_of_learning.figures.by_step import NOT_IN_CSV, draw_by_step
 from shape_of_learning.figures.captions import (
     caption,
     enumerated,
@@ -26,24 +25,26 @@ from shape_of_learning.figures.captions import (
 )
 from shape_of_learning.figures.drawn_rows import (
     drawn_estimates,
-    require_one_checkpoint,
     require_progress,
     with_verdicts,
 )
 from shape_of_learning.figures.footnotes import add_footnote
-from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
-from shape_of_learning.figures.lines import draw_crosses, draw_curve, draw_line
+from shape_of_learning.figures.lines import draw_crosses, draw_curve
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
 from shape_of_learning.figures.scales import (
     open_frame,
     set_measure_axes,
     set_progress_axis,
+    set_whole_ticks,
 )
 from shape_of_learning.figures.step_lines import draw_steps
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
+    LOW_PANEL_HEIGHT,
     PANEL_HEIGHT,
     TEXT_WIDTH,
     LineStyle,
@@ -54,7 +55,6 @@ from shape_of_learning.figures.visible_changes import smallest_visible_changes
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
-LOW_PANEL = 1.5  # inches, where panels stand above each other
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
     "anisotropy_uncentered": "Not centred",
@@ -62,8 +62,6 @@ PANELS = {
     "anisotropy": "Centred",
     "average_cosine_centered": "Centred",
 }
-NOT_IN_CSV = ["hollow", "suspect"]  # for drawing
-PROGRESS_LABELS = {"step": "Training step", "tokens": "Training tokens"}
 PREDICTED = {"decoder": "next token", "encoder": "masked tokens"}
 LOSS_COLUMNS = [
     *("model", "label", "revision", "step", "tokens", "verdict"),
@@ -74,15 +72,15 @@ REACH = 0.5  # of the lines' range: as far above them the axis grows for a cross
 
 def profiles_by_role(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure over relative depth, decoders beside encoders, one checkpoint of each model."""
-    table = _profiles(inputs)
+    table = profiles(inputs)
     by_role = {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = max(PANEL_HEIGHT, height_for_labels(most)) + FRAME
+    height = height_for_labels(most) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, suspects(table, inputs.measures))
     panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
     drawn = [
-        _draw_profiles(axes, rows, inputs.models)
+        draw_profiles(axes, rows, inputs.models)
         for axes, rows in zip(panels, by_role.values(), strict=True)
     ]
     for axes, role in zip(panels, by_role, strict=True):
@@ -91,19 +89,19 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     set_measure_axes(panels, inputs.measures)
     for axes, lines in zip(panels, drawn, strict=True):
         label_line_ends(axes, lines)
-    return _profiles_drawing(figure, table, inputs)
+    return profiles_drawing(figure, table, inputs)
 
 
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
-    table = _profiles(inputs)
-    height = max(LOW_PANEL, height_for_labels(len(inputs.models))) + 0.7 * FRAME
+    table = profiles(inputs)
+    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     add_footnote(figure, suspects(table, inputs.measures))
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
-        lines = _draw_profiles(axes, table[table["estimator"] == estimator], inputs.models)
+        lines = draw_profiles(axes, table[table["estimator"] == estimator], inputs.models)
         axes.set(title=title, ylabel=quantities[estimator])
         if axes is grid[0, 1]:
             labelled = lines
@@ -111,32 +109,7 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
         axes.set_xlabel("Relative depth")
     set_measure_axes(grid.flat, inputs.measures)
     label_line_ends(grid[0, 1], labelled)
-    return _profiles_drawing(figure, table, inputs)
-
-
-def _profiles(inputs: FigureInputs) -> pd.DataFrame:
-    estimates = drawn_estimates(inputs)
-    require_one_checkpoint(estimates)
-    return with_labels(by_layer(estimates, inputs.measures), inputs.models)
-
-
-def _profiles_drawing(figure: Figure, table: pd.DataFrame, inputs: FigureInputs) -> Drawing:
-    words = caption(
-        inputs.caption,
-        lines_and_bands(table, inputs.measures),
-        *suspects(table, inputs.measures),
-    )
-    return Drawing(figure, table.drop(columns="suspect"), words)
-
-
-def _draw_profiles(
-    axes: Axes, table: pd.DataFrame, models: Sequence[DrawnModel]
-) -> list[LabelledLine]:
-    styles = line_styles(models)
-    return [
-        LabelledLine(draw_line(axes, rows, "depth", styles[name], name=name), rows["label"].iloc[0])
-        for name, rows in table.groupby("model", sort=False)
-    ]
+    return profiles_drawing(figure, table, inputs)
 
 
 def training_profile(inputs: FigureInputs) -> Drawing:
@@ -160,7 +133,7 @@ def training_profile(inputs: FigureInputs) -> Drawing:
     for axes, (label, rows) in zip(panels, by_label.items(), strict=True):
         draw_steps(axes, rows)
         axes.set(title=label, xlabel="Layer (0 is the embedding output)")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        set_whole_ticks(axes)
     panels[0].set_ylabel(inputs.measures[0].label)
     set_measure_axes(panels, inputs.measures)
     words = caption(
@@ -191,39 +164,13 @@ def dimension_by_step(
     InputError
         If a checkpoint does not say its step or its tokens.
     """
-    models, measures, verdicts = inputs.models, inputs.measures, inputs.verdicts
-    chosen = drawn_estimates(inputs)
-    require_progress(chosen, progress)
-    rows = over_layers(chosen, measures, average_over)
-    table = with_labels(with_verdicts(rows, verdicts), models)
-    height = max(PANEL_HEIGHT, height_for_labels(len(models)))
-    width = COLUMN_WIDTH if len(measures) == 1 else TEXT_WIDTH
-    figure = Figure(figsize=(width, height + 0.4))
-    marked = [*uneven_averages(table, measures), *suspects(table, measures)]
-    add_footnote(figure, [*omissions(verdicts, models, sources=False), *marked])
-    panels = figure.subplots(1, len(measures), squeeze=False)[0]
-    styles = line_styles(models)
-    for axes, measure in zip(panels, measures, strict=True):
-        lines = []
-        for name, rows in table[table["estimator"] == measure.name].groupby("model", sort=False):
-            rows = rows.sort_values(progress)
-            line = draw_line(axes, rows, progress, styles[name], name=name, markers=True)
-            lines.append(LabelledLine(line, rows["label"].iloc[0]))
-        set_progress_axis(axes, [int(value) for value in table[progress]])
-        axes.set(title=measure.label, xlabel=PROGRESS_LABELS[progress])
-    panels[0].set_ylabel(f"{measures[0].axis},\nmean over layers")
-    set_measure_axes(panels, measures)
-    label_line_ends(panels[-1], lines)
-    words = caption(
-        inputs.caption,
+    return draw_by_step(
+        inputs,
+        f"{inputs.measures[0].axis},\nmean over layers",
         AVERAGED_LAYERS_IN_WORDS[average_over],
-        lines_and_bands(table, measures, of="layers and batches"),
-        smallest_visible_changes(inputs, table),
-        *omissions(verdicts, models),
-        *marked,
-        "Left of the axis break: before training." if 0 in set(table[progress]) else "",
+        average_over,
+        progress,
     )
-    return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
 
 
 def dimension_by_scale(inputs: FigureInputs) -> Drawing:
@@ -248,7 +195,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     by_role = {role: points[points["role"] == role] for role in PREDICTED}
     by_role = {role: rows for role, rows in by_role.items() if not rows.empty}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = max(PANEL_HEIGHT, height_for_labels(most)) + 0.4
+    height = height_for_labels(most) + 0.4
     figure = Figure(figsize=(COLUMN_WIDTH if len(by_role) == 1 else TEXT_WIDTH, height))
     panels = figure.subplots(1, len(by_role), squeeze=False)[0]
     drawn, on_edge = [], False

@@ -1,9 +1,19 @@
 """What the rules of the checkpoints ask of a model."""
 
-MODELS_BY_SOURCE = {
-    source: [name for name, model in MODELS.items() if model.source == source]
-    for source in ("hub", "path", "pretraining")
-}
+from types import SimpleNamespace
+
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
+from shape_of_learning.plan.sources.hub_source import HubSource
+from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
+from shape_of_learning.plan.sources.source import Places
+from shape_of_learning.plan.sources.trained_source import TrainedSource
+
+
+def models_from(kind):
+    """Names of the models that have one source."""
+    return [name for name, model in MODELS.items() if isinstance(model.source, kind)]
+
+
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
 # Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all
@@ -48,14 +58,21 @@ def write_new_locks():
 
 def all_pins(wildcards):
     """Resolve all models of the configuration; nothing has to be made for it."""
-    for name in MODELS_BY_SOURCE["hub"]:
+    for name in models_from(HubSource):
         if curve(name).unresolved:
             fail(curve(name).unresolved)
     return []
 
 
-# What an entry does not say of its model, its lock does, or the Hub.
-MODELS.update({n: curve(n).model for n, model in MODELS.items() if not model.shape.is_whole()})
+def with_whole_shape(name):
+    """A model with what its entry does not say of it: its lock does, the Hub, or the model that it begins with."""
+    origin = MODELS[name].source.origin
+    if origin is None:
+        return curve(name).model
+    return at_the_door(MODELS[name].with_shape, with_whole_shape(origin.name).shape)
+
+
+MODELS.update({n: with_whole_shape(n) for n, model in MODELS.items() if not model.shape.is_whole()})
 
 
 @cache
@@ -160,7 +177,7 @@ def model_shape(wildcards):
     return json.dumps(vars(MODELS[wildcards.model].shape))
 
 
-all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=MODELS_BY_SOURCE["hub"])
+all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=models_from(HubSource))
 
 
 def downloads():
@@ -171,16 +188,19 @@ def downloads():
     return f"<resources>/unkept_checkpoints@{run}" if run else "<resources>/unkept_checkpoints"
 
 
-def downloaded_folder(wildcards):
-    """Where a checkpoint of the Hub is."""
-    return own_path(f"{downloads()}/{wildcards.model}/{wildcards.revision}")
+PLACES = Places(downloads(), CONFIGURATION.settings["keep_checkpoints"], own_path)
+
+
+def checkpoint_folder(wildcards):
+    """The checkpoint's folder itself; that of a local one is no part of what is computed from it."""
+    return MODELS[wildcards.model].source.folder(wildcards.revision, PLACES)
 
 
 def download(receipt):
     """What stands for a download: the folder, which is removed after use, or a receipt where it is kept."""
     if CONFIGURATION.settings["keep_checkpoints"]:
         return receipt
-    return temp(directory(f"{downloads()}/{{model}}/{{revision}}"))
+    return temp(directory(f"{PLACES.downloads}/{{model}}/{{revision}}"))
 
 
 def receipt_option(wildcards, output):
@@ -195,13 +215,74 @@ def forward_threads(wildcards):
     return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
 
 
-def pretraining_arguments(wildcards):
-    """The recipe that pretrain_model.py follows."""
-    model = MODELS[wildcards.model]
-    size = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
-    recipe = {**size, **model.pretraining}
-    return [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
+def origin(wildcards):
+    """The model and the revision that a fine-tuning begins with, as wildcards of its checkpoint."""
+    source = MODELS[wildcards.model].source
+    revision = source.revision or last_checkpoint(source.origin.name).name
+    return SimpleNamespace(model=source.origin.name, revision=revision)
 
 
-def pretraining_threads(wildcards):
-    return MODELS[wildcards.model].pretraining["threads"]
+def origin_inputs(wildcards):
+    return checkpoint_inputs(origin(wildcards))
+
+
+def origin_folder(wildcards):
+    return checkpoint_folder(origin(wildcards))
+
+
+def origin_receipt(wildcards):
+    return receipt_options(origin(wildcards))
+
+
+def origin_weights(wildcards):
+    return weights(origin(wildcards))
+
+
+def task_of(wildcards):
+    """Where the examples of a fine-tuning's task are."""
+    return f"<results>/tasks/{MODELS[wildcards.model].source.recipe['task']}"
+
+
+def task_table(wildcards):
+    """The examples, ever old, since the description has their digest."""
+    return ancient(f"{task_of(wildcards)}.csv")
+
+
+def task_description(wildcards):
+    return f"{task_of(wildcards)}.json"
+
+
+def training_arguments(wildcards):
+    """The recipe that pretrain_model.py or finetune_model.py follows."""
+    return MODELS[wildcards.model].source.arguments
+
+
+def finetuning_steps(wildcards):
+    return MODELS[wildcards.model].source.saved_steps
+
+
+def finetuning_names(wildcards):
+    """Who is trained, and from where, as JSON."""
+    return json.dumps({"model": wildcards.model, "origin": vars(origin(wildcards))})
+
+
+def model_role(wildcards):
+    return MODELS[wildcards.model].shape.role
+
+
+def weight_receipts_of_training(wildcards):
+    return MODELS[wildcards.model].source.receipts
+
+
+def trained_steps(wildcards):
+    """The folder of all steps of a training, ever old, since the receipt says what is in it."""
+    return [ancient(folder) for folder in MODELS[wildcards.model].source.ever_old]
+
+
+def trained_names(wildcards):
+    return MODELS[wildcards.model].source.names
+
+
+def training_threads(wildcards):
+    """Cores of a training, which are part of its recipe."""
+    return MODELS[wildcards.model].source.recipe["threads"]

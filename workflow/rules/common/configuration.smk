@@ -64,7 +64,8 @@ CONFIGURATION = at_the_door(
     has_hub_token=has_hub_token(),
     is_closed=is_closed,
 )
-MODELS = CONFIGURATION.models
+# Those that are measured, and before them those from which they are trained further.
+MODELS = {**CONFIGURATION.origins, **CONFIGURATION.models}
 if is_main_process():
     os.environ[CLOSED_MODELS] = " ".join(CONFIGURATION.closed)
 
@@ -108,10 +109,9 @@ CLEAN_CORPUS = {"text": ancient(f"{_CORPUS}/text.txt"), "alphabet": f"{_CORPUS}/
 export_plumbing_settings(
     CONFIGURATION.settings,
     {
-        f"{name}/{c.name}": c.path
+        f"{name}/{revision}": folder
         for name, model in MODELS.items()
-        for c in model.checkpoints
-        if c.path
+        for revision, folder in model.source.local_folders.items()
     },
 )
 at_the_door(

@@ -1,9 +1,11 @@
 """Which tables and files belong to a figure, and what its function is told."""
 
-from shape_of_learning.plan.papers import figures_of, tables_of
+from shape_of_learning.plan.papers import CAPTION_SECTIONS, figures_of, tables_of
 
 FIGURES = figures_of(PAPERS)
 TABLES = tables_of(PAPERS)
+SETTINGS_OF_CAPTIONS = {key: CONFIGURATION.settings[key] for key in CAPTION_SECTIONS}
+PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 
 
@@ -22,13 +24,18 @@ def checkpoints_of_figure(figure):
     return "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
 
 
+def estimated(figure):
+    """The estimators of a figure that tables of estimates hold."""
+    return [name for name in figure.estimators if name in MEASURES]
+
+
 def figure_tables(wildcards, table="estimates"):
     """The tables of estimates, or of another kind, that a figure reads."""
     figure, models = drawn_by(wildcards)
     return expand(
         f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
         model=models,
-        estimator=figure.estimators,
+        estimator=estimated(figure),
     )
 
 
@@ -43,6 +50,18 @@ def figure_verdicts(wildcards):
     figure, models = drawn_by(wildcards)
     named = models if figure.needs_training_steps else ()
     return expand("<results>/tables/verdicts/{model}.csv", model=named)
+
+
+def figure_reads(wildcards):
+    """The tables that a figure reads besides, one of each kind and model."""
+    figure, models = drawn_by(wildcards)
+    return expand("<results>/tables/{read}/{model}.csv", read=figure.reads, model=models)
+
+
+def figure_reads_named(wildcards, input):
+    """The same, each with the name by which the figure's function knows its kind."""
+    kinds = [kind for kind in drawn_by(wildcards)[0].reads for _ in drawn_by(wildcards)[1]]
+    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
 
 
 def figure_science(wildcards):
@@ -66,7 +85,12 @@ def figure_inputs(wildcards):
                 {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
                 for m in (MODELS[name] for name in models)
             ],
-            "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+            "measures": [
+                # Other batches are as large as the sample makes them; the caption says how large.
+                {key: getattr(measure, key) for key in keys}
+                | {"depends_on_n": measure.depends_on_n and measure.of == "neighbours"}
+                for measure in measures
+            ],
             "options": {**figure.options, **settings},
         }
     )
@@ -76,10 +100,17 @@ def figure_caption(wildcards):
     """What a caption says before the tables are read: what is drawn, by what measures, how it was measured."""
     figure, models = drawn_by(wildcards)
     measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    words = figure.caption.format(
-        measures=", ".join(measure.label for measure in measures),
-        models=", ".join(MODELS[name].label for name in models),
-    )
+    labels = {
+        "measures": ", ".join(measure.label for measure in measures),
+        "models": ", ".join(MODELS[name].label for name in models),
+    }
+    try:
+        words = figure.caption.format(**labels, **SETTINGS_OF_CAPTIONS)
+    except KeyError as error:
+        fail(
+            f"{figure.folder / 'paper.yaml'}: the caption of `{wildcards.figure}` names the key {error}, which "
+            "the configuration does not have; correct it"
+        )
     details = "; ".join(measure.description for measure in measures if measure.description)
     details = f"{details[:1].upper()}{details[1:]}." if details else ""
     if figure.needs_training_steps:
@@ -91,7 +122,10 @@ def figure_caption(wildcards):
 
 def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
-    norm = setting("forward", "last_layer").replace("_", " ").replace("final", "the model's final")
+    if figure.reads and not figure.estimators:
+        return ""  # of whatever samples its tables are
+    last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
+    norm = last_layer.replace("_", " ").replace("final", "the model's final")
     sentences = [
         f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
         f"characters of {setting('corpus', 'source')}.",
@@ -136,8 +170,23 @@ def table_entries(wildcards):
     for name in CONFIGURATION.tables[wildcards.table]:
         model = MODELS[name]
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
-        entries.append({"model": model.label, **shape, **model.table_1})
+        named = {"name": name, "family": model.family} if TABLES[wildcards.table].reads else {}
+        entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
     return json.dumps(entries)
+
+
+def table_reads(wildcards):
+    """The tables of measured numbers that a table is made of, one of each kind and model."""
+    models = CONFIGURATION.tables[wildcards.table]
+    reads = TABLES[wildcards.table].reads
+    return expand("<results>/tables/{read}/{model}.csv", read=reads, model=models)
+
+
+def table_reads_named(wildcards, input):
+    """The same, each with the name of its kind."""
+    models = CONFIGURATION.tables[wildcards.table]
+    kinds = [kind for kind in TABLES[wildcards.table].reads for _ in models]
+    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
 
 
 def table_caption(wildcards):
@@ -157,7 +206,13 @@ def files_of_target(target):
 
     def files(wildcards):
         if target not in CONFIGURATION.figures and target not in CONFIGURATION.tables:
-            reason = next(n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
+            known = (n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
+            reason = next(known, None)
+            if reason is None:
+                fail(
+                    f"{target} belongs to the paper `{PAPER_OF[target]}`, which this configuration does not "
+                    f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
+                )
             fail(f"{reason}; correct key `models` or `figures.{target}`")
         return target_files(target)
 

@@ -1,5 +1,6 @@
 """What the rules that measure ask of the configuration."""
 
+from shape_of_learning.metrics.measure_entry import by_rows
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import science_of_measure
 
@@ -15,6 +16,12 @@ MEASURED_FOLDERS = {
     "neighbours": "<results>/neighbours/{model}/{revision}",
     "spectrum": "<results>/spectra/{model}/{revision}",
 }
+# What is written of each model, not of each layer, is in no table of estimates.
+MEASURES = {name: each for name, each in CONFIGURATION.measures.items() if each.of != "weights"}
+# In an order that is not that of the configuration, where another one is no other measurement.
+CHOSEN_MEASURES = sorted(MEASURES)
+PAIRS = [name for name in CHOSEN_MEASURES if MEASURES[name].of == "pair"]
+PAIR_SELECTIONS = len(by_rows(MEASURES[name] for name in PAIRS))
 TOKEN_SWITCHES = ("special_tokens", "first_token", "token_types")
 ROWS = {
     "selection": Selection(
@@ -34,8 +41,8 @@ MEASUREMENT = {
 
 def what_is_measured(wildcards):
     """The folder or the files that an estimator reads."""
-    kind = CONFIGURATION.measures[wildcards.estimator].of
-    if kind == "vectors":
+    kind = MEASURES[wildcards.estimator].of
+    if kind not in MEASURED_FOLDERS:
         return DUMP["embeddings"]
     folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
     layers = range(MODELS[wildcards.model].shape.layers + 1)
@@ -52,18 +59,23 @@ def receipts_of_what_is_measured(wildcards):
 
 def measured_folder(wildcards, input):
     """The folder of what an estimator reads."""
-    is_dump = CONFIGURATION.measures[wildcards.estimator].of == "vectors"
+    is_dump = MEASURES[wildcards.estimator].of not in MEASURED_FOLDERS
     return input.measured if is_dump else str(Path(input.measured[0]).parent)
 
 
 def measure_settings(wildcards):
     """All that an estimator's values depend on, as JSON; what figures call it is no reason to measure again."""
-    return CONFIGURATION.measures[wildcards.estimator].without_words().to_json()
+    return MEASURES[wildcards.estimator].without_words().to_json()
+
+
+def pair_settings(wildcards):
+    """The same of all measures of pairs, which one job takes."""
+    return json.dumps([MEASURES[name].without_words().to_json() for name in PAIRS])
 
 
 @cache
 def science_of(estimator):
-    return science_of_measure(CONFIGURATION.measures[estimator])
+    return science_of_measure(MEASURES[estimator])
 
 
 def science_of_estimator(wildcards):

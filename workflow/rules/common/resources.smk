@@ -45,14 +45,25 @@ def download_minutes(wildcards, attempt):
 
 
 def pretraining_memory(wildcards, attempt):
-    recipe = MODELS[wildcards.model].pretraining
+    recipe = MODELS[wildcards.model].source.recipe
     tokens = recipe["batch_size"] * recipe["context"]
     return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
 
 
 def pretraining_minutes(wildcards, threads, attempt):
-    recipe = MODELS[wildcards.model].pretraining
+    recipe = MODELS[wildcards.model].source.recipe
     tokens = recipe["batch_size"] * recipe["context"] * recipe["last_step"]
+    minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
+    return needs.asked_minutes(minutes, attempt)
+
+
+def finetuning_memory(wildcards, attempt):
+    tokens = MODELS[wildcards.model].source.recipe["batch_size"] * needs.EXAMPLE_TOKENS
+    return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
+
+
+def finetuning_minutes(wildcards, threads, attempt):
+    tokens = MODELS[wildcards.model].source.recipe["epochs"] * needs.EXAMPLES * needs.EXAMPLE_TOKENS
     minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
     return needs.asked_minutes(minutes, attempt)
 
@@ -81,13 +92,15 @@ def forward_minutes(wildcards, threads, attempt):
 
 def checkpoint_memory(wildcards, threads, attempt):
     on_gpu = is_on_gpu("measure_checkpoint")
-    needed = needs.checkpoint_memory_mb(work_of(wildcards.model), threads, on_gpu=on_gpu)
+    work = work_of(wildcards.model)
+    needed = needs.checkpoint_memory_mb(work, threads, on_gpu=on_gpu, pairs=PAIR_SELECTIONS)
     return needs.asked_mb(needed, attempt)
 
 
 def checkpoint_minutes(wildcards, threads, attempt):
     on_gpu = is_on_gpu("measure_checkpoint")
-    minutes = needs.checkpoint_minutes(work_of(wildcards.model), threads=threads, on_gpu=on_gpu)
+    work = work_of(wildcards.model)
+    minutes = needs.checkpoint_minutes(work, threads=threads, on_gpu=on_gpu, pairs=PAIR_SELECTIONS)
     return needs.asked_minutes(minutes, attempt)
 
 
@@ -112,12 +125,32 @@ def neighbours_minutes(wildcards, attempt):
     return minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), wildcards, attempt)
 
 
+def pairs_memory(wildcards, attempt):
+    return needs.asked_mb(needs.pairs_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def pairs_minutes(wildcards, attempt):
+    minutes = needs.pairs_minutes(work_of(wildcards.model), PAIR_SELECTIONS)
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
+
+
 def measure_memory(wildcards, attempt):
-    kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
-    return needs.asked_mb(needs.measure_memory_mb(work, kind), attempt)
+    measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
+    anew = not measure.leaving_out
+    return needs.asked_mb(needs.measure_memory_mb(work, measure.of, anew), attempt)
 
 
 def measure_minutes(wildcards, attempt):
     """Minutes of all layers; each counts the group's start, since it may be all that is new."""
-    kind, work = CONFIGURATION.measures[wildcards.estimator].of, work_of(wildcards.model)
-    return needs.asked_minutes_in_group(needs.measure_minutes(work, kind), attempt, starts=True)
+    measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
+    minutes = needs.measure_minutes(work, measure.of, anew=not measure.leaving_out)
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
+
+
+def weights_memory(wildcards, attempt):
+    return needs.asked_mb(needs.weights_memory_mb(work_of(wildcards.model)), attempt)
+
+
+def weights_minutes(wildcards, attempt):
+    minutes = needs.weights_minutes(work_of(wildcards.model))
+    return needs.asked_minutes_in_group(minutes, attempt, starts=True)

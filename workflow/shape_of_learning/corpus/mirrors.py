@@ -6,7 +6,7 @@ import tempfile
 import time
 import urllib.parse
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -57,7 +57,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class CorpusSource:
-    """An entry of ``corpus.sources``.
+    """A file to download: an entry of ``corpus.sources``, or an archive of ``tasks``.
 
     Attributes
     ----------
@@ -69,12 +69,18 @@ class CorpusSource:
         File inside, where a URL leads to a zip archive.
     expected : Expected
         What the unpacked file is checked against.
+    section : str
+        Section of the configuration that has the entry.
+    unpack : bool
+        Whether the file inside of a compressed one or an archive is what is meant.
     """
 
     name: str
     urls: Sequence[str]
     member: str | None = None
     expected: Expected = field(default_factory=Expected)
+    section: str = "corpus.sources"
+    unpack: bool = True
 
 
 def fetch(source: CorpusSource, output: Path, *, pause: float = 1.0) -> Found:
@@ -205,7 +211,9 @@ def _innermost(error: BaseException) -> str:
 
 
 def _unpack(packed: BinaryIO, source: CorpusSource, output: Path) -> Found:
-    with atomic_write(output) as copy, unpacked(packed, source.member) as stream:
+    packed.seek(0)
+    inside = unpacked(packed, source.member) if source.unpack else nullcontext(packed)
+    with atomic_write(output) as copy, inside as stream:
         return copy_verified(stream, copy, source.expected)
 
 
@@ -223,14 +231,18 @@ def _unpack_as_before(packed: BinaryIO, source: CorpusSource, output: Path) -> F
 
 
 def _failure(source: CorpusSource, failures: dict[str, Unavailable | Unusable]) -> str:
-    key = f"corpus.sources.{source.name}"
+    key = f"{source.section}.{source.name}"
     reasons = "; ".join(f"{url}: {error}" for url, error in failures.items())
     entries = {error.entry for error in failures.values() if isinstance(error, Unusable)} - {"urls"}
     remedy = f"give a mirror that works, or the path of a file, in {key}.urls"
     if entries:
         named = " and ".join(f"{key}.{entry}" for entry in sorted(entries))
         remedy += f", or correct {named} if this is the file you mean"
-    return without_secrets(f"corpus {source.name!r} could not be had ({reasons}): {remedy}")
+    return without_secrets(f"{_named(source)} could not be had ({reasons}): {remedy}")
+
+
+def _named(source: CorpusSource) -> str:
+    return f"{'corpus' if source.section.startswith('corpus') else 'task'} {source.name!r}"
 
 
 def _report(source: CorpusSource, url: str, found: Found) -> None:

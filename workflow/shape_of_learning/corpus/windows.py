@@ -9,6 +9,8 @@ import numpy as np
 from shape_of_learning.errors import InputError
 
 ALPHABET = "alphabet.json"  # of a text, in the same folder
+# The end of a text, on which nothing is trained and nothing is fitted.
+HELD_OUT_SHARE = 0.05
 
 
 def read_text(path: Path) -> str:
@@ -40,7 +42,13 @@ def read_text(path: Path) -> str:
 
 
 def sample_windows(
-    text: str, count: int, length: int, rng: np.random.Generator, *, corpus: str | Path = "corpus"
+    text: str,
+    count: int,
+    length: int,
+    rng: np.random.Generator,
+    *,
+    corpus: str | Path = "corpus",
+    key: str = "sampling.windows",
 ) -> list[str]:
     """Draw windows that do not overlap, without replacement.
 
@@ -59,6 +67,8 @@ def sample_windows(
         With the same state, the windows of a smaller `count` are the first ones of a larger.
     corpus : str or Path
         What to call the corpus in a message.
+    key : str
+        Of the configuration, by which there could be fewer.
 
     Returns
     -------
@@ -79,9 +89,36 @@ def sample_windows(
     if available < count:
         raise InputError(
             f"{corpus} has {len(text):,} characters, hence {available} windows of {length}, where "
-            f"{count} are asked for: lower sampling.windows or sampling.window_characters, or give "
+            f"{count} are asked for: lower {key} or sampling.window_characters, or give "
             "a larger corpus in corpus.sources"
         )
     # A permutation, not `choice`, whose first numbers depend on how many are drawn.
     starts = rng.permutation(available)[:count] * length
     return [text[start : start + length] for start in starts.tolist()]
+
+
+def training_part(text: str) -> str:
+    """Return the text without its held-out end."""
+    return text[: _held_out_start(text)]
+
+
+def held_out_part(text: str, length: int, trained_on: int = 0) -> str:
+    """Return the held-out end of a text in whole windows, counted from the end.
+
+    Parameters
+    ----------
+    text : str
+        Whole corpus.
+    length : int
+        Characters of a window, at least 1.
+    trained_on : int
+        Characters at the beginning of the text that a model has been trained on. A pretraining counts its
+        share in tokens, so this may be a little more than :func:`training_part`; windows that reach into it
+        are left out, and those that remain are the same for all models.
+    """
+    start = max(_held_out_start(text), trained_on)
+    return text[start + (len(text) - start) % length :]
+
+
+def _held_out_start(text: str) -> int:
+    return len(text) - round(HELD_OUT_SHARE * len(text))

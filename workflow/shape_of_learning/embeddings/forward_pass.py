@@ -38,7 +38,7 @@ class ComputedWindowBatch:
     windows : list of TokenisedWindow
         In the order of the first rows of what follows; further rows fill up.
     states : list of Copy of float32, shape (rows, length, width)
-        By layer, embedding output first.
+        By layer, embedding output first; at the end that before the final norm, if both are asked for.
     sums : Copy of float64, shape (windows,), or None
         Negative log-likelihood of each window's predicted tokens, in nats.
     """
@@ -67,7 +67,8 @@ class ForwardPass:
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
         decoders is after the final normalisation. ``"before_final_norm"``: the output of the last
-        block; the same where there is no such normalisation. The head gets the former either way.
+        block; the same where there is no such normalisation. ``"both"``: the former as the last layer, and
+        the latter after it. The head gets the former either way.
     """
 
     def __init__(
@@ -90,10 +91,13 @@ class ForwardPass:
         self.config.output_hidden_states = self.config.output_attentions = False
         self._copies = Copies()
         self._block_output = threading.local()
+        self._last_layer = last_layer
         # Without a final norm the last hidden state is before it already.
-        self._before_final_norm = last_layer == "before_final_norm" and self._has_final_norm()
-        if self._before_final_norm:
-            self._last_block().register_forward_hook(self._keep_block_output)
+        self.has_final_norm = self.final_norm() is not None
+        self._keeps_block_output = self.has_final_norm and last_layer != "after_final_norm"
+        if self._keeps_block_output:
+            blocks = self.blocks("set `forward.last_layer` to `after_final_norm` for it")
+            blocks[-1].register_forward_hook(self._keep_block_output)
 
     @classmethod
     def load(
@@ -190,32 +194,39 @@ class ForwardPass:
         copy = partial(self._copies.start, destination=torch.device(destination))
         with torch.inference_mode():
             texts = [window.ids for window in windows]
-            output = self._run(texts, padding, shape, output_hidden_states=True)
+            segments = self._segments(windows)
+            output = self.run(texts, padding, shape, segments=segments, output_hidden_states=True)
             kind, last = type(output), output.last_hidden_state
             states = list(output.hidden_states)
-            if self._before_final_norm:
-                states[-1] = self._block_output.value
+            before_final_norm = states[-1]
+            if self._keeps_block_output:
+                before_final_norm = self._block_output.value
                 self._block_output.value = None
-            del output
+            if self._last_layer == "before_final_norm":
+                states[-1] = before_final_norm
+            elif self._last_layer == "both":
+                states.append(before_final_norm)
+            del output, before_final_norm
             # Each leaves the model and is forgotten here, so that the next ones get its memory.
             copies = [copy(states.pop(0), torch.float32) for _ in range(len(states))]
             if predicted is None:
                 return ComputedWindowBatch(windows, copies, None)
             if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
                 shown = [tokens.shown for tokens in predicted]
-                last = self._run(shown, padding, shape).last_hidden_state
+                last = self.run(shown, padding, shape).last_hidden_state
             likelihoods = self._likelihoods(last, kind, predicted)
             likelihoods = self._copies.start(likelihoods, torch.float64, torch.device("cpu"))
             return ComputedWindowBatch(windows, copies, likelihoods)
 
-    def _run(
+    def run(
         self,
         texts: list[np.ndarray],
         padding: int,
         shape: tuple[int, int] | None = None,
+        segments: list[np.ndarray] | None = None,
         **options: Any,
     ) -> "ModelOutput":
-        """Run the base model on texts, each an array of tokens."""
+        """Run the base model on texts, each an array of tokens; of pairs of them with their segments."""
         import torch
 
         rows, length = shape or (len(texts), max(map(len, texts)))
@@ -225,6 +236,12 @@ class ForwardPass:
             text = texts[min(row, len(texts) - 1)]
             ids[row, : len(text)] = text
             mask[row, : len(text)] = 1
+        if segments is not None:
+            kinds = np.zeros((rows, length), dtype=np.int64)
+            for row in range(rows):
+                own = segments[min(row, len(segments) - 1)]
+                kinds[row, : len(own)] = own
+            options["token_type_ids"] = torch.from_numpy(kinds).to(self.device, non_blocking=True)
         try:
             return self.model(
                 input_ids=torch.from_numpy(ids).to(self.device, non_blocking=True),
@@ -239,6 +256,11 @@ class ForwardPass:
                 f"the model does not run ({reason}); correct its config.json, which does not describe a "
                 "model of this architecture, or remove it from key `models`"
             ) from error
+
+    def _segments(self, windows: list[TokenisedWindow]) -> list[np.ndarray] | None:
+        """Segments of pairs of texts; None for single texts, and where the model has but one segment."""
+        segments = [window.segments for window in windows if window.segments is not None]
+        return segments if segments and getattr(self.config, "type_vocab_size", 0) > 1 else None
 
     def _likelihoods(
         self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]
@@ -260,22 +282,30 @@ class ForwardPass:
             ]
         )
 
-    def _has_final_norm(self) -> bool:
-        """Whether a normalisation follows the blocks: its name has no number of a block in it."""
-        paths = [name.split(".") for name, _ in self.model.named_modules()]
-        return any(path[-1] in FINAL_NORMS and not any(map(str.isdigit, path)) for path in paths)
+    def final_norm(self) -> "torch.nn.Module | None":
+        """Find the normalisation that follows the blocks: its name has no number of a block in it."""
+        for name, module in self.model.named_modules():
+            path = name.split(".")
+            if path[-1] in FINAL_NORMS and not any(map(str.isdigit, path)):
+                return module
+        return None
 
-    def _last_block(self) -> "torch.nn.Module":
-        """Find the last transformer block: the end of the list that has one module per layer."""
+    def blocks(self, remedy: str) -> "torch.nn.ModuleList":
+        """Find the transformer blocks: the list that has one module per layer.
+
+        Raises
+        ------
+        InputError
+            That ends with `remedy`, if there is none, as in ALBERT, whose layers share one block.
+        """
         import torch
 
         layers = self.config.num_hidden_layers
         for module in self.model.modules():
             if isinstance(module, torch.nn.ModuleList) and len(module) == layers:
-                return module[-1]
+                return module
         raise InputError(
-            f"no list of {layers} blocks was found in a `{self.config.model_type}` model; set "
-            "`forward.last_layer` to `after_final_norm` for it"
+            f"no list of {layers} blocks was found in a `{self.config.model_type}` model; {remedy}"
         )
 
     def _keep_block_output(self, module: Any, inputs: Any, output: Any) -> None:

@@ -1,63 +1,51 @@
-"""Hidden states of all layers of one checkpoint as HDF5 files, ``layer_{layer}.h5``."""
+"""Hidden states of all layers of one checkpoint as HDF5 files, ``layer_{layer}.h5``.
 
-import os
-from collections.abc import Mapping
+With them may be that of the last block before the final norm, ``layer_{layer}_before_final_norm.h5``.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from shape_of_learning.checkpoints.losses import CrossEntropy
+from shape_of_learning.embeddings.weight_files import weights_bytes, weights_file, write_weights
+from shape_of_learning.storage.chunked_rows import (
+    DESCRIPTION_BYTES,
+    dataset_bytes,
+    reserve,
+    rows_of_a_chunk,
+)
 from shape_of_learning.storage.digests import add_digest
 from shape_of_learning.storage.files import atomic_write, require_space
 
 if TYPE_CHECKING:
+    from shape_of_learning.checkpoints.losses import CrossEntropy
+    from shape_of_learning.embeddings.model_weights import ModelMatrix
     from shape_of_learning.embeddings.sample_run import SampleRun
 
-# A chunk is the unit of reading: 256 kB are large against a seek, and smaller than the rows of a
-# window. Else most chunks are written in parts, of which HDF5 reads and writes each chunk as a whole.
-CHUNK_BYTES = 1 << 18
-VALUE_BYTES = 4
 # What is stored of each row besides, by the names of SampleRun.rows.
 ROW_TYPES = {"token_ids": np.int64, "positions": np.int64, "windows": np.int64, "special": bool}
 ROW_BYTES = 3 * 8 + 1
-# Per chunk, its entry in an index that may be half empty; and what is described later.
-INDEX_BYTES = 256
-DESCRIPTION_BYTES = 1 << 16
 
 
-def layer_file(folder: Path, layer: int) -> Path:
+def layer_file(folder: Path, layer: int, *, before_final_norm: bool = False) -> Path:
     """Return the path of one layer's file."""
-    return folder / f"layer_{layer}.h5"
+    return folder / f"layer_{layer}{'_before_final_norm' if before_final_norm else ''}.h5"
 
 
-def rows_of_a_chunk(tokens: int, width: int) -> int:
-    """Return how many rows are stored together."""
-    return min(tokens, max(1, CHUNK_BYTES // (VALUE_BYTES * width)))
+def state_files(folder: Path, states: int, *, before_final_norm: bool) -> list[Path]:
+    """Return the paths of so many hidden states, the last of which may be that before the final norm."""
+    files = [layer_file(folder, layer) for layer in range(states - before_final_norm)]
+    if before_final_norm:
+        files.append(layer_file(folder, len(files) - 1, before_final_norm=True))
+    return files
 
 
 def file_bytes(tokens: int, width: int) -> int:
     """Return the disk space, in bytes, that a layer's file takes at most."""
-    rows = rows_of_a_chunk(tokens, width)
-    chunks = -(-tokens // rows)
-    numbers = chunks * rows * width * VALUE_BYTES + tokens * ROW_BYTES
-    return numbers + chunks * INDEX_BYTES + DESCRIPTION_BYTES
-
-
-def _reserve(path: Path, outline: bytes, size: int) -> None:
-    """Write an HDF5 file's beginning, and get blocks of the disk for the `size` bytes that may follow.
-
-    HDF5 gives back what it has not needed when the file is closed.
-    """
-    try:
-        with path.open("wb") as file:
-            file.write(outline)
-            file.flush()
-            if hasattr(os, "posix_fallocate"):  # macOS has none
-                os.posix_fallocate(file.fileno(), 0, len(outline) + size)
-    except OSError as error:  # which names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    return dataset_bytes(tokens, width) + tokens * ROW_BYTES + DESCRIPTION_BYTES
 
 
 def _outline(tokens: int, width: int, attributes: Mapping[str, Any]) -> bytes:
@@ -85,6 +73,8 @@ class HiddenStateWriter:
         What each row is, as :attr:`SampleRun.rows` says it; datasets of these names.
     attributes : mapping
         Where the data come from; stored as attributes of each file, beside ``layer``.
+    before_final_norm : bool
+        Whether the last of them is that before the final norm, beside the one after it.
 
     Notes
     -----
@@ -108,21 +98,24 @@ class HiddenStateWriter:
         widths: list[int],
         rows: Mapping[str, np.ndarray],
         attributes: Mapping[str, Any],
+        *,
+        before_final_norm: bool = False,
     ):
         self._files: list[h5py.File] = []
-        tokens = len(rows["token_ids"])
-        for layer, width in enumerate(widths):
-            outline = _outline(tokens, width, {"layer": layer, **attributes})
-            _reserve(layer_file(folder, layer), outline, file_bytes(tokens, width))
-        for layer in range(len(widths)):
-            file = h5py.File(layer_file(folder, layer), "r+")
+        tokens, last = len(rows["token_ids"]), len(widths) - 1 - before_final_norm
+        paths = state_files(folder, len(widths), before_final_norm=before_final_norm)
+        for state, (path, width) in enumerate(zip(paths, widths, strict=True)):
+            outline = _outline(tokens, width, {"layer": min(state, last), **attributes})
+            reserve(path, outline, file_bytes(tokens, width))
+        for path in paths:
+            file = h5py.File(path, "r+")
             self._files.append(file)
             for name in ROW_TYPES:
                 file[name][...] = rows[name]
 
-    def write(self, layer: int, rows: slice, values: np.ndarray) -> None:
+    def write(self, state: int, rows: slice, values: np.ndarray) -> None:
         """Write `values`, float32 of shape (rows, width)."""
-        self._files[layer]["embeddings"][rows] = values
+        self._files[state]["embeddings"][rows] = values
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Add attributes to each file, such as are known only once all is computed."""
@@ -137,16 +130,22 @@ class HiddenStateWriter:
 
 
 def dump_embeddings(
-    sample: "SampleRun", destination: Path, attributes: Mapping[str, Any]
-) -> CrossEntropy:
-    """Run the windows through the checkpoint and write one file per layer.
+    sample: "SampleRun",
+    matrices: "Sequence[ModelMatrix]",
+    destination: Path,
+    attributes: Mapping[str, Any],
+) -> "CrossEntropy":
+    """Run the windows through the checkpoint and write a file per layer, and one of the model's own matrices.
 
     Parameters
     ----------
     sample : SampleRun
         Both.
+    matrices : sequence of ModelMatrix
+        Of the model.
     destination : Path
-        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5``, and the digest of each.
+        Folder that receives ``layer_0.h5`` (embedding output) to ``layer_L.h5`` and ``weights.h5``, and the
+        digest of each; with ``last_layer: both``, ``layer_L_before_final_norm.h5`` besides.
     attributes : mapping
         Where the data come from, stored in every file beside the `loss`.
 
@@ -160,14 +159,20 @@ def dump_embeddings(
     InputError
         If the disk is too small, and as :meth:`SampleRun.into`.
     """
-    require_space(destination, sum(file_bytes(sample.tokens, width) for width in sample.widths))
+    of_layers = sum(file_bytes(sample.tokens, width) for width in sample.widths)
+    require_space(destination, of_layers + weights_bytes(matrices))
     with atomic_write(destination) as folder:
         folder.mkdir()
-        writer = HiddenStateWriter(folder, sample.widths, sample.rows, attributes)
+        write_weights(weights_file(folder), matrices, attributes)
+        both = sample.before_final_norm
+        writer = HiddenStateWriter(
+            folder, sample.widths, sample.rows, attributes, before_final_norm=both
+        )
         try:
             cross_entropy = sample.into(writer)
         finally:
             writer.close()
-        for layer in range(len(sample.widths)):
-            add_digest(layer_file(folder, layer), layer_file(destination, layer))
+        states = state_files(folder, len(sample.widths), before_final_norm=both)
+        for file in (*states, weights_file(folder)):
+            add_digest(file, destination / file.name)
     return cross_entropy

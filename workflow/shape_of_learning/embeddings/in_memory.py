@@ -1,7 +1,9 @@
 """Hidden states of all layers of one checkpoint, kept in memory until they are measured."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,32 +50,37 @@ class HiddenStatesInMemory:
             self.device = device
         self._measured_on = device
         shapes = [(tokens, width) for width in sample.widths]
-        self._layers = {
-            layer: torch.empty(shape, device=self.device) for layer, shape in enumerate(shapes)
+        self._states = {
+            state: torch.empty(shape, device=self.device) for state, shape in enumerate(shapes)
         }
 
-    def write(self, layer: int, rows: slice, values: "np.ndarray | torch.Tensor") -> None:
+    def write(self, state: int, rows: slice, values: "np.ndarray | torch.Tensor") -> None:
         """Keep `values`, float32 of shape (rows, width)."""
         import torch
 
-        self._layers[layer][rows] = torch.as_tensor(values)
+        self._states[state][rows] = torch.as_tensor(values)
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Say it in the log."""
         logger.info("all hidden states are in memory: %s", dict(attributes))
 
     def measured(
-        self, measure: Callable[[int, "np.ndarray | torch.Tensor"], Measured], threads: int
+        self,
+        measure: Callable[..., Measured],
+        threads: int,
+        needed: Sequence[Sequence[int]] | None = None,
     ) -> Iterator[Measured]:
-        """Measure each layer, and forget it.
+        """Measure each layer, and forget what no other one needs.
 
         Parameters
         ----------
         measure : callable
-            Takes the number of a layer and its rows, float32 of shape (tokens, width): an array, or a tensor
-            on the GPU that has run the model.
+            Takes the number of a layer and the rows of what is `needed` for it, float32 of shape (tokens,
+            width): arrays, or tensors on the GPU that has run the model.
         threads : int
             Layers that are measured at the same time on a CPU; a GPU measures one after another.
+        needed : sequence of sequence of int, optional
+            For each layer the numbers of hidden states. By default its own.
 
         Yields
         ------
@@ -86,11 +93,21 @@ class HiddenStatesInMemory:
             If a measurement exhausts memory.
         """
         workers = threads if self._measured_on.type == "cpu" else 1
+        of_layers = needed or [[state] for state in self._states]
+        waiting, lock = Counter(state for states in of_layers for state in states), threading.Lock()
+        for state in self._states.keys() - waiting.keys():
+            del self._states[state]
+
+        def rows_of(state: int) -> "np.ndarray | torch.Tensor":
+            with lock:  # layers begin in any order
+                waiting[state] -= 1
+                rows = self._states[state] if waiting[state] else self._states.pop(state)
+            rows = rows.to(self._measured_on)
+            return rows.numpy() if rows.device.type == "cpu" else rows
 
         def measure_one(layer: int) -> Measured:
-            rows = self._layers.pop(layer).to(self._measured_on)
             try:
-                return measure(layer, rows.numpy() if rows.device.type == "cpu" else rows)
+                return measure(layer, *map(rows_of, of_layers[layer]))
             except Exception as error:
                 if memory_is_exhausted(error):
                     raise InputError(
@@ -100,4 +117,4 @@ class HiddenStatesInMemory:
                 raise
 
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(measure_one, range(len(self._layers)))
+            yield from pool.map(measure_one, range(len(of_layers)))

@@ -17,6 +17,8 @@ class LanguageModelHead:
 
     Attributes
     ----------
+    model : transformers.PreTrainedModel
+        As given.
     vocabulary : int
         Width of the logits.
 
@@ -28,8 +30,12 @@ class LanguageModelHead:
     """
 
     def __init__(self, model: Any):
-        self._model = model
+        self.model = model
         self.vocabulary: int = model.config.get_text_config().vocab_size
+
+    def output_embeddings(self) -> "torch.nn.Module | None":
+        """Return the linear map onto the vocabulary, whose `weight` has a row for each entry of it."""
+        return self.model.get_output_embeddings()
 
     def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
         """Apply the head.
@@ -46,7 +52,7 @@ class LanguageModelHead:
         tensor, shape (n, vocabulary)
         """
         sequence = rows.unsqueeze(0)
-        head = copy.copy(self._model)  # shares its weights; other threads have copies of their own
+        head = copy.copy(self.model)  # shares its weights; other threads have copies of their own
         # Where weights are spread over devices, `accelerate` has given the instance a `forward` that
         # is bound to the original, with its base model. What it does is done for the parts as well.
         vars(head).pop("forward", None)

@@ -7,6 +7,7 @@ from shape_of_learning.errors import InputError
 
 # What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
 PHRASES = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
+LESS_SAMPLE = "lower `sampling.windows`, or set `embeddings.dump: true`"
 
 
 def memory_is_exhausted(error: BaseException) -> bool:
@@ -16,7 +17,7 @@ def memory_is_exhausted(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in PHRASES)
 
 
-def require_memory(needed: int, what: str) -> None:
+def require_memory(needed: int, what: str, remedy: str = LESS_SAMPLE) -> None:
     """Refuse to start what would fill the memory of the host.
 
     Parameters
@@ -25,6 +26,8 @@ def require_memory(needed: int, what: str) -> None:
         Bytes.
     what : str
         Subject of the message.
+    remedy : str
+        Its end.
 
     Raises
     ------
@@ -35,7 +38,7 @@ def require_memory(needed: int, what: str) -> None:
     if available is not None and needed > available:
         raise InputError(
             f"{what} take {needed / 1e6:,.0f} MB of memory, but {available / 1e6:,.0f} MB are "
-            "available; lower `sampling.windows`, or set `embeddings.dump: true`"
+            f"available; {remedy}"
         )
 
 

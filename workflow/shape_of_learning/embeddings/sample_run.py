@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -61,7 +61,7 @@ class HiddenStateStore(Protocol):
     def device(self) -> "str | torch.device":
         """As above."""
 
-    def write(self, layer: int, rows: slice, values: Any) -> None:
+    def write(self, state: int, rows: slice, values: Any) -> None:
         """Store `values`, float32 of shape (rows, width); where memory was exhausted, once more."""
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class SampleRun:
         What the head has to predict in each.
     padding : int
         Token that fills up short windows.
-    widths : list of int, length L + 1
+    widths : list of int, length L + 1 or L + 2
         Width that each hidden state must have.
     threads : int
         Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
@@ -93,8 +93,10 @@ class SampleRun:
         Windows that go through the model together at first; None to choose by free memory. Where memory is
         exhausted, all are run again with half as many, so that on a GPU window batches are still of equal
         work.
+    before_final_norm : bool
+        Whether the last of the hidden states is that before the final norm, beside the one after it.
     overflowed : set of int
-        Layers whose hidden states, as far as they are computed, hold NaN or infinity.
+        Those whose hidden states, as far as they are computed, hold NaN or infinity.
     """
 
     forward: ForwardPass
@@ -105,12 +107,13 @@ class SampleRun:
     widths: list[int]
     threads: int = 1
     window_batch_size: int | None = None
+    before_final_norm: bool = False
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
     def load(
         checkpoint: Path,
-        windows: list[str],
+        windows: Sequence[str | tuple[str, str]],
         protocol: SamplingProtocol,
         shape: Mapping[str, Any],
         *,
@@ -125,8 +128,8 @@ class SampleRun:
         ----------
         checkpoint : Path
             Folder in Hugging Face format, with its tokenizer.
-        windows : list of str
-            Texts, each tokenised and run alone.
+        windows : sequence of str, or of pairs of them
+            Texts, each or each pair tokenised and run alone.
         protocol : SamplingProtocol
             How they are run.
         shape : mapping
@@ -147,6 +150,7 @@ class SampleRun:
         name, entry = str(checkpoint), Shape(**shape)
         refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
+        both = protocol.last_layer == "both"
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
         tokenised = tokenise(tokenizer, windows)
@@ -157,13 +161,15 @@ class SampleRun:
             precision=protocol.precision,
             last_layer=protocol.last_layer,
             device=device,
-            beside=4 * tokens * sum(widths) if in_memory else 0,
+            beside=4 * tokens * sum(widths + both * widths[:1]) if in_memory else 0,
         )
+        if both:
+            widths.append(entry.hidden_size if forward.has_final_norm else entry.last_hidden_size)
         longest, context = max(len(window.ids) for window in tokenised), forward.context()
         if context is not None and longest > context:
             raise InputError(
                 f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
-                "lower `sampling.window_characters`"
+                "lower `sampling.window_characters`, or of a task leave out texts that are longer"
             )
         highest, known = (
             max(window.ids.max(initial=0) for window in tokenised),
@@ -184,6 +190,7 @@ class SampleRun:
             widths,
             threads,
             window_batch_size,
+            both,
         )
 
     @cached_property

@@ -44,11 +44,29 @@ def read_selected(path: Path, selection: Selection) -> SelectedRows:
     InputError
         If the file is missing, or is not what was written under this name.
     """
+    return read_labelled(path, selection, "windows")[0]
+
+
+def read_labelled(path: Path, selection: Selection, label: str) -> tuple[SelectedRows, np.ndarray]:
+    """Read the selected hidden states of one layer, and what labels them.
+
+    Parameters
+    ----------
+    path, selection
+        As in :func:`read_selected`, errors likewise.
+    label : {"windows", "token_ids"}
+        Number of the window of text, or entry of the vocabulary.
+
+    Returns
+    -------
+    SelectedRows
+    ndarray of int64, shape (tokens,)
+    """
     require_unchanged(path, f"delete {path.parent} and run again to dump it anew")
     with h5py.File(path, "r") as file:
         of_rows = (file[name][()] for name in ("special", "positions", "token_ids"))
         rows = selection.rows(*of_rows)
-        vectors, windows = file["embeddings"][()], file["windows"][()]
-    if len(rows) == len(vectors):
-        return SelectedRows(vectors, windows)
-    return SelectedRows(vectors[rows], windows[rows])
+        vectors, windows, labels = (file[n][()] for n in ("embeddings", "windows", label))
+    if len(rows) < len(vectors):
+        vectors, windows, labels = vectors[rows], windows[rows], labels[rows]
+    return SelectedRows(vectors, windows), labels

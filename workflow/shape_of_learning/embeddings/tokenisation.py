@@ -1,5 +1,6 @@
 """Windows of text as a model sees them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,16 @@ class TokenisedWindow:
         What the model sees, special tokens included.
     special : ndarray of bool, shape (length,)
         The positions of special tokens, which no text asks for.
+    segments : ndarray of int64, shape (length,), or None
+        Of a pair of texts: the segment that each token is in, for models that tell segments apart.
+    second : ndarray of bool, shape (length,), or None
+        Of a pair of texts: which tokens are of the second one.
     """
 
     ids: np.ndarray
     special: np.ndarray
+    segments: np.ndarray | None = None
+    second: np.ndarray | None = None
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -50,20 +57,43 @@ def load_tokenizer(folder: Path) -> Any:
         ) from error
 
 
-def tokenise(tokenizer: Any, windows: list[str]) -> list[TokenisedWindow]:
+def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[TokenisedWindow]:
     """Tokenise each window alone, with the tokenizer's special tokens (the authors' protocol).
 
     Parameters
     ----------
     tokenizer : transformers.PreTrainedTokenizerBase
         The checkpoint's own.
-    windows : list of str
-        Text.
+    windows : sequence of str, or of pairs of them
+        Text. A pair goes through a model together, joined as its tokenizer joins two texts.
     """
+    if windows and not isinstance(windows[0], str):
+        return _tokenise_pairs(tokenizer, windows)
     encoded = tokenizer(
         windows, add_special_tokens=True, return_special_tokens_mask=True, verbose=False
     )
     return [
         TokenisedWindow(np.asarray(ids, dtype=np.int64), np.asarray(special, dtype=bool))
         for ids, special in zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
+    ]
+
+
+def _tokenise_pairs(tokenizer: Any, pairs: Sequence[Any]) -> list[TokenisedWindow]:
+    firsts, seconds = map(list, zip(*pairs, strict=True))
+    encoded = tokenizer(
+        firsts,
+        seconds,
+        add_special_tokens=True,
+        return_special_tokens_mask=True,
+        return_token_type_ids=True,
+        verbose=False,
+    )
+    return [
+        TokenisedWindow(
+            np.asarray(encoded["input_ids"][row], dtype=np.int64),
+            np.asarray(encoded["special_tokens_mask"][row], dtype=bool),
+            np.asarray(encoded["token_type_ids"][row], dtype=np.int64),
+            np.array([text == 1 for text in encoded.sequence_ids(row)]),
+        )
+        for row in range(len(pairs))
     ]

@@ -76,10 +76,39 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
             array = array.astype(np.float64, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
-    if finite and not is_finite(array):
-        row = int(np.argmin(as_numpy(namespace(array).isfinite(array).all(axis=1))))
-        raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
+    if finite:
+        _require_finite(array, name)
     return array
+
+
+def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
+    """Read a matrix as :func:`as_matrix`, `stay` included, so many rows at a time.
+
+    Parameters
+    ----------
+    X : ndarray, torch.Tensor, h5py.Dataset or whatever else has a shape (n, d) and gives rows by slices
+        No more of it than one block is in memory at once, beyond what is there already.
+    rows : int
+        Of a block; the last may have fewer.
+    name : str
+        As in :func:`as_matrix`; errors likewise.
+
+    Yields
+    ------
+    ndarray or torch.Tensor of float64, shape (at most `rows`, d)
+    """
+    _require_matrix(X, name)
+    for start in range(0, len(X), rows):
+        block = as_matrix(X[start : start + rows], name, finite=False, stay=True)
+        _require_finite(block, name, start)
+        yield block
+
+
+def _require_finite(array: Any, name: str, first: int = 0) -> None:
+    """Raise NotFiniteError if rows, which are counted from `first`, hold NaN or infinity."""
+    if not is_finite(array):
+        row = first + int(np.argmin(as_numpy(namespace(array).isfinite(array).all(axis=1))))
+        raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
 
 
 def _require_matrix(X: Any, name: str) -> None:

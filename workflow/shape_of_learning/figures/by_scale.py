@@ -15,7 +15,7 @@ from shape_of_learning.figures.line_labels import LabelledLine, height_for_label
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import set_measure_axes
-from shape_of_learning.figures.style import PANEL_HEIGHT, TEXT_WIDTH, line_styles
+from shape_of_learning.figures.style import TEXT_WIDTH, line_styles
 from shape_of_learning.figures.suspects import suspects
 
 # Which of L blocks a panel shows: one panel each.
@@ -53,7 +53,7 @@ def draw_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     table = table.sort_values(["block", "model", parameter], key=_in_order, kind="stable")
     table = table.reset_index(drop=True)
 
-    height = max(PANEL_HEIGHT, height_for_labels(len(inputs.models)))
+    height = height_for_labels(len(inputs.models))
     figure = Figure(figsize=(TEXT_WIDTH, height + 0.4))
     marked = suspects(table, inputs.measures)
     add_footnote(figure, marked)

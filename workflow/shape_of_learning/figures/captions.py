@@ -17,7 +17,7 @@ def short_number(number: float) -> str:
 
 
 def lines_and_bands(
-    table: pd.DataFrame, measures: Sequence[DrawnMeasure], *, of: str = "batches"
+    table: pd.DataFrame, measures: Sequence[DrawnMeasure], *, of: str | None = "batches"
 ) -> str:
     """Say what lines and bands show, on how many vectors, windows and groups of windows.
 
@@ -27,8 +27,8 @@ def lines_and_bands(
         From :mod:`shape_of_learning.figures.averages`.
     measures : sequence of DrawnMeasure
         Those of the table.
-    of : str
-        What the mean is taken over.
+    of : str or None
+        What the mean is taken over; None where all vectors are measured together, without batches.
     """
     defined = table[table["value"].notna()]
     if defined.empty:
@@ -39,16 +39,17 @@ def lines_and_bands(
     bare = {each.name: each.label for each in measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
-    lines = f"Lines: mean over {of} of {sizes} vectors"
+    lines = f"Lines: mean over {of} of {sizes} vectors" if of else f"All {sizes} vectors together"
+    bands = ""
     if defined["low"].notna().any():
-        bands = (
-            f"; bands: 95 % intervals from leaving out each of {GROUPS} groups of the {windows} windows; the "
-            "standard deviation over batches, which the paper draws, is the column batch_sd of the numbers."
-        )
-    else:
-        bands = "."
+        bands = f"; bands: 95 % intervals from leaving out each of {GROUPS} groups of the {windows} windows"
+        if of:
+            bands += (
+                "; the standard deviation over batches, which the paper draws, is the column batch_sd of the "
+                "numbers"
+            )
     return caption(
-        lines + bands,
+        f"{lines}{bands}.",
         f"Fewer than {GROUPS} windows give no intervals." if (covered & few).any() else "",
         "No band where a value is undefined without some group."
         if (covered & ~few & defined["low"].isna()).any()

@@ -3,6 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.table_reader import Table
@@ -67,6 +70,10 @@ class FigureInputs:
     verdicts : Table, optional
         Columns :data:`~shape_of_learning.figures.table_reader.VERDICTS`; which checkpoints are shown, and why
         others are not. Without them every checkpoint is shown.
+    tables : mapping of str to pandas.DataFrame
+        What the figure `reads` besides, by the names in its paper.yaml: the tables of its models one after
+        another, with the column ``model``. They are read by
+        :func:`~shape_of_learning.figures.table_reader.read_further_tables`.
     """
 
     models: Sequence[DrawnModel]
@@ -75,6 +82,7 @@ class FigureInputs:
     estimates: Table | None = None
     changes: Table | None = None
     verdicts: Table | None = None
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         labels = [model.label for model in self.models]
@@ -85,7 +93,7 @@ class FigureInputs:
 
 
 def figure_inputs(
-    specification: str, caption: str, **tables: Table | None
+    specification: str, caption: str, **tables: Any
 ) -> tuple[FigureInputs, Mapping[str, object]]:
     """Put together what a figure's function is given, and the options that it takes besides.
 
@@ -94,7 +102,7 @@ def figure_inputs(
     specification : str
         JSON with the keys ``models`` and ``measures``, lists of what the classes above hold, and ``options``.
     caption : str
-    **tables : Table or None
+    **tables : Table, mapping or None
         As in :class:`FigureInputs`.
     """
     given = json.loads(specification)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from shape_of_learning.figures.style import INK
+from shape_of_learning.figures.style import INK, PANEL_HEIGHT
 
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
 MOST_MOVED = 3  # labels; beyond that, rules from ends to labels become a fan
@@ -23,9 +23,9 @@ class LabelledLine:
     without_points: str = "undefined"
 
 
-def height_for_labels(labels: int) -> float:
-    """Inches of panel height that so many labels need."""
-    return labels * LABEL_PITCH
+def height_for_labels(labels: int, least: float = PANEL_HEIGHT) -> float:
+    """Inches of panel height: at least so many, and what so many labels need."""
+    return max(least, labels * LABEL_PITCH)
 
 
 def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:

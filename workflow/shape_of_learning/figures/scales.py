@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
 from shape_of_learning.figures.captions import short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
@@ -55,6 +55,19 @@ def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -
         if not any(measure.depends_on_n for measure in measures):
             axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
         open_frame(axes)
+
+
+def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
+    """Make the y axis logarithmic, with plain numbers at powers of ten and some of their multiples."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=subdivisions))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def set_whole_ticks(axes: Axes) -> None:
+    """Tick x, such as layers, at whole numbers only."""
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def open_frame(axes: Axes) -> None:

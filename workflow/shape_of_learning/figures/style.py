@@ -14,6 +14,7 @@ from shape_of_learning.figures.inputs import DrawnModel
 COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
 TEXT_WIDTH = 6.9  # inches, both columns
 PANEL_HEIGHT = 2.1  # inches
+LOW_PANEL_HEIGHT = 1.5  # where panels stand above each other
 
 # seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper;
 # neighbours in the list also differ in lightness, for greyscale.

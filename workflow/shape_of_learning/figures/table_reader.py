@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -60,22 +61,61 @@ def read_table(paths: Sequence[Path], columns: Mapping[str, str]) -> Table:
     return Table(rows, f"{named} and {more} more" if more > 0 else named)
 
 
+def named_path(argument: str) -> tuple[str, Path]:
+    """Read ``NAME=PATH`` of a command line, for :func:`read_further_tables`."""
+    name, _, path = argument.partition("=")
+    return name, Path(path)
+
+
+def read_further_tables(paths: Sequence[tuple[str, Path]]) -> dict[str, pd.DataFrame]:
+    """Read what a figure `reads` besides estimates: tables of a paper's own, each of one model.
+
+    Parameters
+    ----------
+    paths : sequence of (str, Path)
+        The name of a kind of table, and a CSV file.
+
+    Returns
+    -------
+    dict of str to pandas.DataFrame
+        The rows of each kind. Columns whose names are in `TEXT` are text, others what pandas makes of them;
+        an empty cell is a missing value.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, is not what was written, has no column ``model``, or other columns than those of
+        its kind.
+    """
+    kinds: dict[str, list[pd.DataFrame]] = {}
+    for kind, path in paths:
+        rows = _parsed(path, dict.fromkeys(TEXT, "str"), [""])
+        columns = list(kinds[kind][0]) if kind in kinds else list(rows)
+        if "model" not in rows or list(rows) != columns:
+            raise InputError(
+                f"{path} has the columns {', '.join(rows)}, but `model` and those of the other tables of "
+                f"`{kind}` are needed; delete it and run again"
+            )
+        kinds.setdefault(kind, []).append(rows)
+    return {kind: pd.concat(rows, ignore_index=True) for kind, rows in kinds.items()}
+
+
 def _read_one(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    numbers = {name: [""] for name, kind in columns.items() if kind != "str"}
-    content = read_unchanged(path)
-    try:
-        rows = pd.read_csv(
-            BytesIO(content),
-            dtype=dict(columns),
-            keep_default_na=False,
-            na_values=numbers,
-        )
-    except ValueError as error:  # pandas' parser errors are ValueErrors
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path} cannot be read ({reason}); delete it and run again") from error
+    rows = _parsed(path, columns, {name: [""] for name, kind in columns.items() if kind != "str"})
     if list(rows) != list(columns) or (rows.empty and columns is not CHANGES):
         raise InputError(
             f"{path} has {len(rows)} rows of the columns {', '.join(rows)}, but some of "
             f"{', '.join(columns)} are needed; delete it and run again"
         )
     return rows
+
+
+def _parsed(path: Path, columns: Mapping[str, str], missing: Any) -> pd.DataFrame:
+    content = read_unchanged(path)
+    try:
+        return pd.read_csv(
+            BytesIO(content), dtype=dict(columns), keep_default_na=False, na_values=missing
+        )
+    except ValueError as error:  # pandas' parser errors are ValueErrors
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} cannot be read ({reason}); delete it and run again") from error

@@ -28,6 +28,19 @@ class Spectra(NamedTuple):
     without: np.ndarray
 
 
+class Labelled(NamedTuple):
+    """Vectors and the group of each.
+
+    Attributes
+    ----------
+    vectors : ndarray or tensor, shape (n, width)
+    groups : ndarray of int64, shape (n,)
+    """
+
+    vectors: Any
+    groups: np.ndarray
+
+
 @dataclass(frozen=True)
 class Batch:
     """A batch of vectors, and what measures are taken of.
@@ -38,9 +51,9 @@ class Batch:
         Distinct ones among its vectors.
     windows : ndarray of int64, shape (n,)
         The window of text of each vector.
-    content : ndarray, tensor, Spectra, NeighbourLists or None
-        The vectors themselves, their spectra or their nearest neighbours. None of a broken checkpoint,
-        whose hidden states are NaN or infinite.
+    content : ndarray, tensor, Labelled, Pair, Spectra, NeighbourLists or None
+        The vectors themselves, with what belongs to each, their spectra or their nearest neighbours. None of
+        a broken checkpoint, whose hidden states are NaN or infinite.
     """
 
     n_unique: int
@@ -79,6 +92,15 @@ def vector_batches(
         else Batch.not_finite(windows[rows])
         for rows in batches
     ]
+
+
+def labelled_batch(
+    vectors: "np.ndarray | torch.Tensor", windows: np.ndarray, labels: np.ndarray
+) -> Batch:
+    """Take all vectors of a layer, with the group of each; shapes (tokens, width), (tokens,), (tokens,)."""
+    if not is_finite(vectors):
+        return Batch.not_finite(windows)
+    return Batch(len(distinct_rows(vectors)), windows, Labelled(vectors, labels))
 
 
 def contiguous_batches(vectors: int, size: int) -> list[slice]:

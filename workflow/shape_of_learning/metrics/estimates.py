@@ -44,6 +44,8 @@ class MeasuredCurve:
         Layers 1 to L, or 0 to L.
     interval : bool
         Whether the intervals of single layers cover; if not, only averages over layers have some.
+    first_layer : int
+        The first that is measured: 1 where what is measured is blocks.
     """
 
     model: str
@@ -54,6 +56,7 @@ class MeasuredCurve:
     checkpoints: Sequence[tuple[str, int | None, int | None]]
     average_over: str
     interval: bool
+    first_layer: int = 0
 
     @classmethod
     def from_json(cls, text: str) -> "MeasuredCurve":
@@ -69,12 +72,12 @@ class MeasuredCheckpoint:
     ----------
     batches : list of list of str
         Rows of the table of measurements: layer, batch, n, n_unique, value.
-    layers : list of Estimate
-        Of each layer, from 0.
+    layers : dict of int to Estimate
+        Of each layer, ascending.
     """
 
     batches: list[list[str]]
-    layers: list[Estimate]
+    layers: dict[int, Estimate]
 
 
 def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) -> MeasuredCheckpoint:
@@ -91,8 +94,8 @@ def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) ->
         If a table is missing or damaged, or is not of all layers.
     """
     batches, rows = read_rows(measurements, LAYER_COLUMNS), read_rows(left_out, LEFT_OUT_COLUMNS)
-    expected = [str(layer) for layer in range(curve.layers + 1)]
-    numbered = [batch for layer, batch, *_ in batches if layer == "0"]
+    expected = [str(layer) for layer in range(curve.first_layer, curve.layers + 1)]
+    numbered = [batch for layer, batch, *_ in batches if layer == expected[0]]
     whole = [[layer, batch] for layer in expected for batch in numbered]
     for path, is_whole in (
         (measurements, whole and [row[:2] for row in batches] == whole),
@@ -100,13 +103,14 @@ def read_checkpoint(measurements: Path, left_out: Path, curve: MeasuredCurve) ->
     ):
         if not is_whole:
             raise InputError(
-                f"{path} does not hold all batches of the layers 0 to {curve.layers}; delete it and run again"
+                f"{path} does not hold all batches of the layers {expected[0]} to {curve.layers}; "
+                "delete it and run again"
             )
     require_some_value(
         measurements, (dict(zip(LAYER_COLUMNS, row, strict=True)) for row in batches)
     )
     try:
-        return MeasuredCheckpoint(batches, [_estimate_of(row) for row in rows])
+        return MeasuredCheckpoint(batches, {int(row[0]): _estimate_of(row) for row in rows})
     except ValueError as error:
         raise InputError(f"{left_out}: {error}; delete it and run again") from error
 
@@ -131,10 +135,10 @@ def average(checkpoint: MeasuredCheckpoint, first_layer: int) -> Estimate:
     """
     layers = {
         number: each
-        for number, each in enumerate(checkpoint.layers)
+        for number, each in checkpoint.layers.items()
         if number >= first_layer and not math.isnan(each.value)
     }
-    of_all = checkpoint.layers[first_layer]
+    of_all = checkpoint.layers[max(first_layer, min(checkpoint.layers))]
     if not layers:
         return replace(of_all, value=math.nan, batch_sd=math.nan, left_out=UNDEFINED)
     by_batch: dict[str, list[float]] = {}
@@ -172,7 +176,7 @@ def estimate_rows(
     for (revision, step, tokens), checkpoint in zip(curve.checkpoints, checkpoints, strict=True):
         identity = [curve.model, curve.role, revision, step, tokens]
         named = [curve.estimator, curve.selection]
-        for layer, estimate in enumerate(checkpoint.layers):
+        for layer, estimate in checkpoint.layers.items():
             place = [layer, relative_depth(layer, curve.layers)]
             shown = estimate if curve.interval else replace(estimate, left_out=UNDEFINED)
             yield [*identity, *place, *named, *_estimate(shown)]
@@ -194,14 +198,20 @@ def change_rows(
     first = AVERAGED_LAYERS[curve.average_over]
     for i, j in pairs:
         revisions = [curve.checkpoints[i][0], curve.checkpoints[j][0]]
-        both = zip(checkpoints[i].layers, checkpoints[j].layers, strict=True)
-        changes = [(b.value - a.value, np.subtract(b.left_out, a.left_out)) for a, b in both]
-        averaged = [change for change in changes[first:] if not math.isnan(change[0])]
+        changes = {}
+        for layer, a in checkpoints[i].layers.items():
+            b = checkpoints[j].layers[layer]
+            changes[layer] = (b.value - a.value, np.subtract(b.left_out, a.left_out))
+        averaged = [
+            change
+            for layer, change in changes.items()
+            if layer >= first and not math.isnan(change[0])
+        ]
         differences, left_out = (
             zip(*averaged, strict=True) if averaged else ([math.nan], [UNDEFINED])
         )
         mean = (_mean(differences), np.mean(left_out, axis=0))
-        for layer, (difference, left_out) in [*enumerate(changes), (None, mean)]:
+        for layer, (difference, left_out) in [*changes.items(), (None, mean)]:
             named = [curve.model, curve.estimator, curve.selection, layer]
             if layer is not None and not curve.interval:
                 left_out = UNDEFINED

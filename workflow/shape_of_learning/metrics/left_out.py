@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.estimators.neighbour_radii import CheckedDistances
-from shape_of_learning.metrics.batches import Batch, Spectra
+from shape_of_learning.metrics.batches import Batch, Labelled, Spectra
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
-from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import GROUPS
 
 Values = tuple[float, np.ndarray, np.ndarray]
@@ -41,7 +41,7 @@ def measure_batch(batch: Batch, measure: ChosenMeasure, group_of: np.ndarray) ->
     if isinstance(content, NeighbourLists):
         value, rows, anew = _of_neighbours(content, measure, group_of, groups)
     else:
-        of = _of_spectra if isinstance(content, Spectra) else _of_vectors
+        of = _of_spectra if isinstance(content, Spectra) else _of_hidden_states
         value, rows = of(content, measure, group_of, groups)
         anew = rows
     return value, _of_all_groups(value, rows, groups), _of_all_groups(value, anew, groups)
@@ -79,18 +79,23 @@ def _of_spectra(
     ]
 
 
-def _of_vectors(
-    vectors: Any, measure: ChosenMeasure, group_of: np.ndarray, groups: list[int]
+def _of_hidden_states(
+    content: Any, measure: ChosenMeasure, group_of: np.ndarray, groups: list[int]
 ) -> tuple[float, Any]:
+    taken = (content.x, content.y) if measure.of == "pair" else (content,)
+    if isinstance(content, Labelled):
+        taken = content
     leaving_out = measure.load_leaving_out()
     if leaving_out is not None:
-        return leaving_out(vectors, [np.flatnonzero(group_of == group) for group in groups])
+        parts = [np.flatnonzero(group_of == group) for group in groups]
+        # All measures of a pair share what one of them has found.
+        return leaving_out(*((content,) if measure.of == "pair" else taken), parts)
     function = measure.load()
     without = []
     for group in groups:
         rows = np.flatnonzero(group_of != group)
         try:
-            without.append(function(vectors[rows]) if len(rows) > 1 else math.nan)
+            without.append(function(*(each[rows] for each in taken)) if len(rows) > 1 else math.nan)
         except ValueError:  # which says that these are too few
             without.append(math.nan)
-    return function(vectors), without
+    return function(*taken), without

@@ -9,8 +9,8 @@ import numpy as np
 
 from shape_of_learning.metrics.batches import Batch
 from shape_of_learning.metrics.left_out import measure_batch
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
-from shape_of_learning.metrics.registry import ChosenMeasure
 from shape_of_learning.metrics.resampling import GROUPS, left_out_values
 from shape_of_learning.storage.csv_table import write_table
 

@@ -5,227 +5,18 @@ group ``shape_of_learning.measures``, whose name is the measure's and whose obje
 module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
-import json
 import re
-import string
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measure_entry import ChosenMeasure, Interval, Measure
+
+__all__ = ["ChosenMeasure", "Interval", "Measure", "find_measure", "measure_names", "registered"]
 
 GROUP = "shape_of_learning.measures"
-# What a measure can be taken of. A new kind is a name here, its batches in `metrics/layer.py`, and a job.
-KINDS = ("vectors", "spectrum", "neighbours")
-
-Value = bool | int | float | str
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Numbers above `above`, from `least` on, up to `most`."""
-
-    above: float | None = None
-    least: float | None = None
-    most: float | None = None
-
-    def __contains__(self, number: float) -> bool:
-        return (
-            (self.above is None or number > self.above)
-            and (self.least is None or number >= self.least)
-            and (self.most is None or number <= self.most)
-        )
-
-    def __str__(self) -> str:
-        bounds = (("above", self.above), ("at least", self.least), ("at most", self.most))
-        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
-
-
-@dataclass(frozen=True)
-class Measure:
-    """An entry: what a measure is taken of, its settings, and how figures call it.
-
-    Attributes
-    ----------
-    function : str
-        ``"module:function"``. It is given what `of` says and the parameters by name, and returns a float, NaN
-        where it is undefined.
-    of : {"vectors", "spectrum", "neighbours"}
-        Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
-        descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `neighbours`), float64 (see `collapse`).
-    label, axis, description : str
-        Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
-        ``{parameter:percent}`` by it as a percentage.
-    parameters : mapping of str to bool, int, float or str
-        The settings and their defaults, which ``measurement.parameters`` in the configuration overrides.
-    allowed : mapping of str to Interval or tuple of str
-        What a setting may be, beyond being of its default's type.
-    fixed : mapping
-        Further arguments of the function, which make the variant and are no settings.
-    depends_on_n : bool
-        Whether values of batches of different sizes cannot be compared.
-    neighbours : int or str
-        How many nearest distances it is given, or the name of the parameter that says it; 0 for
-        ``measurement.neighbours``.
-    leaving_out : str
-        Of a measure of vectors: a function in the same module that finds the values without each of some
-        sets of rows faster than by measuring again and again. It is given a list of their row numbers
-        besides, and returns the value and those without each set.
-    collapse : bool
-        Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
-        all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
-        :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
-    interval : bool
-        Whether the 95 % intervals of single layers are known to cover (docs/statistics.md); if not, tables
-        and figures have them of averages over layers only.
-    suspect_above : float, optional
-        The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
-        it, figures mark the point.
-
-    Examples
-    --------
-    >>> Measure("numpy:trace", "vectors", "Trace {k}", "Trace", {"k": 0}).chosen("trace", {"k": 1}).label
-    'Trace 1'
-    """
-
-    function: str
-    of: str
-    label: str
-    axis: str
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    allowed: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
-    fixed: Mapping[str, Value] = field(default_factory=dict)
-    depends_on_n: bool = False
-    neighbours: int | str = 0
-    description: str = ""
-    leaving_out: str = ""
-    collapse: bool = True
-    interval: bool = True
-    suspect_above: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.of not in KINDS:
-            raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
-        if not self.collapse and (self.of, self.neighbours) != ("neighbours", 2):
-            raise ValueError("`collapse` may be false for a measure of two neighbours only")
-        if ":" not in self.function:
-            raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
-        self.chosen(
-            "", {}
-        )  # which fails where words or `neighbours` name a parameter that there is not
-
-    def chosen(self, name: str, settings: Mapping[str, Value]) -> "ChosenMeasure":
-        """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
-        parameters = {**self.parameters, **settings}
-        words = {
-            key: _Template().vformat(getattr(self, key), (), parameters)
-            for key in ("label", "axis", "description")
-        }
-        needed = self.neighbours
-        return ChosenMeasure(
-            name=name,
-            function=self.function,
-            of=self.of,
-            parameters={**self.fixed, **parameters},
-            neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
-            depends_on_n=self.depends_on_n,
-            leaving_out=self.leaving_out,
-            collapse=self.collapse,
-            interval=self.interval,
-            suspect_above=self.suspect_above,
-            **words,
-        )
-
-
-@dataclass(frozen=True)
-class ChosenMeasure:
-    """A measure with its settings, as jobs and figures are told of it.
-
-    Attributes
-    ----------
-    name : str
-        Of tables and configuration.
-    parameters : mapping
-        All arguments of the function but the first.
-    neighbours : int
-        How many nearest distances it is given.
-    function, of, depends_on_n, leaving_out, collapse, interval, suspect_above
-        As in :class:`Measure`.
-    label, axis, description : str
-        In words, with the settings in use.
-    """
-
-    name: str
-    function: str
-    of: str
-    parameters: Mapping[str, Value]
-    neighbours: int = 0
-    depends_on_n: bool = False
-    label: str = ""
-    axis: str = ""
-    description: str = ""
-    leaving_out: str = ""
-    collapse: bool = True
-    interval: bool = True
-    suspect_above: float | None = None
-
-    @property
-    def module(self) -> str:
-        """Where the function lives."""
-        return self.function.partition(":")[0]
-
-    def load(self) -> Callable[[Any], float]:
-        """Import the function; what is returned takes what the measure is taken of.
-
-        Raises
-        ------
-        InputError
-            If there is no such function.
-        """
-        function = self._function(self.function.partition(":")[2])
-        return lambda taken: float(function(taken, **self.parameters))
-
-    def load_leaving_out(self) -> Callable[[Any, list[Any]], tuple[float, Any]] | None:
-        """Import the function that also measures without sets of rows, if there is one; errors likewise."""
-        if not self.leaving_out:
-            return None
-        function = self._function(self.leaving_out)
-        return lambda taken, parts: function(taken, parts, **self.parameters)
-
-    def _function(self, name: str) -> Callable[..., Any]:
-        try:
-            return getattr(import_module(self.module), name)
-        except (ImportError, AttributeError) as error:
-            raise InputError(
-                f"measure `{self.name}`: {self.module}:{name} cannot be imported ({error}); correct its "
-                "entry, or install its package where jobs run"
-            ) from error
-
-    def without_words(self) -> "ChosenMeasure":
-        """What its values depend on, and nothing else."""
-        return replace(self, label="", axis="", description="", interval=True, suspect_above=None)
-
-    def to_json(self) -> str:
-        """Write as one line that :meth:`from_json` reads."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "ChosenMeasure":
-        """Read what :meth:`to_json` wrote."""
-        return cls(**json.loads(text))
-
-
-class _Template(string.Formatter):
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec == "percent":
-            return f"{100 * value:.4g} %"
-        return super().format_field(value, format_spec)
-
-
 _KEPT = Interval(above=0, most=1)
 _K = Interval(least=2)
 _COMBINE = ("mean", "median", "harmonic")
@@ -260,6 +51,55 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
         neighbours="k",
         interval=interval,
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
+    )
+
+
+def _of_final_norm(function: str, label: str, axis: str) -> Measure:
+    where = f"shape_of_learning.estimators.final_norm:{function}"
+    return Measure(where, "weights", label, axis, matrix="final_norm")
+
+
+def _linearity(name: str, label: str, description: str, *, depends_on_n: bool = True) -> Measure:
+    where = f"shape_of_learning.estimators.linearity:{name}"
+    return Measure(
+        where,
+        "pair",
+        label,
+        "Linearity",
+        depends_on_n=depends_on_n,
+        description=description,
+        leaving_out=f"{name}_without",
+    )
+
+
+def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
+    """Of hidden states; no intervals of single layers, since their coverage was not measured."""
+    module, _, name = function.partition(":")
+    where = f"shape_of_learning.estimators.{module}:{name or module}"
+    return Measure(where, of, label, axis, interval=False, **others)
+
+
+def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
+    fixed = {"center": False, "signs": "one", **variant}
+    words = f"{label[0].lower()}{label[1:]} {description}"
+    return _spread(
+        "log_partition_isotropy",
+        label,
+        "ln I",
+        fixed=fixed,
+        description=words,
+        leaving_out="leaving_out",
+    )
+
+
+def _window_cosine(pairs: str, label: str) -> Measure:
+    return _spread(
+        f"window_cosine:{pairs}_window_cosine",
+        label,
+        "Average cosine",
+        of="labelled",
+        groups="windows",
+        leaving_out=f"{pairs}_leaving_out",
     )
 
 
@@ -311,6 +151,170 @@ MEASURES: dict[str, Measure] = {
         )
         for n1 in (1, 2, 4, 8, 16, 32, 64)
     },
+    "linearity": _linearity(
+        "linearity",
+        "Linearity",
+        "linearity is the share of the variance of a block's output that an affine map of its input explains",
+    ),
+    "linearity_increment": _linearity(
+        "linearity_increment",
+        "Linearity of the increment",
+        "linearity of the increment is that of what a block adds to its input",
+    ),
+    "linearity_adjusted": _linearity(
+        "linearity_adjusted",
+        "Linearity, adjusted",
+        "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the input's rank r",
+        depends_on_n=False,
+    ),
+    "linearity_increment_adjusted": _linearity(
+        "linearity_increment_adjusted",
+        "Linearity of the increment, adjusted",
+        "",
+        depends_on_n=False,
+    ),
+    "linearity_held_out": _linearity(
+        "linearity_held_out",
+        "Linearity, held out",
+        "held-out linearity is that on each half of the windows by the map of the other half",
+    ),
+    "linearity_increment_held_out": _linearity(
+        "linearity_increment_held_out", "Linearity of the increment, held out", ""
+    ),
+    "block_norm_ratio": Measure(
+        "shape_of_learning.estimators.block_norms:block_norm_ratio",
+        "pair",
+        "Norm ratio of a block",
+        "Norm of the increment / norm of the output",
+        description="the norm ratio is the median over tokens",
+        leaving_out="norm_ratio_without",
+    ),
+    "block_cosine": Measure(
+        "shape_of_learning.estimators.block_norms:block_cosine",
+        "pair",
+        "Cosine of a block's input and output",
+        "Cosine",
+        leaving_out="cosine_without",
+    ),
+    **{
+        f"{name}_without_first_token": Measure(
+            f"shape_of_learning.estimators.linearity:{name}",
+            "pair",
+            f"{label}, without first tokens",
+            "Linearity",
+            leaving_out=f"{name}_without",
+            rows={"first_token": "drop"},
+        )
+        for name, label in (
+            ("linearity", "Linearity"),
+            ("linearity_increment", "Linearity of the increment"),
+        )
+    },
+    "log_partition_isotropy": _partition_isotropy(
+        "Partition isotropy",
+        "is the logarithm of the smallest over the largest value of the partition function over the "
+        "eigenvectors of X'X, each turned to the mean",
+    ),
+    "log_partition_isotropy_centered": _partition_isotropy(
+        "Partition isotropy, centred", "is that of the vectors less their mean", center=True
+    ),
+    "log_partition_isotropy_both_signs": _partition_isotropy(
+        "Partition isotropy, both signs",
+        "counts each eigenvector in both directions, which makes the value about twice that of one",
+        signs="both",
+    ),
+    "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
+    "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
+    "participation_ratio": _spread(
+        "participation_ratio",
+        "Participation ratio",
+        "Directions",
+        leaving_out="leaving_out",
+        # Of n vectors from a Gaussian, its inverse is 1/n too large.
+        depends_on_n=True,
+    ),
+    "participation_ratio_corrected": _spread(
+        "participation_ratio:participation_ratio_corrected",
+        "Participation ratio, corrected",
+        "Directions",
+        leaving_out="corrected_leaving_out",
+        description="the corrected participation ratio is one of unbiased estimators for few vectors",
+    ),
+    "isoscore": _spread(
+        "isoscore", "IsoScore", "IsoScore", leaving_out="leaving_out", depends_on_n=True
+    ),
+    "top_1_share": _spread(
+        "anisotropy",
+        "Variance share of the top 1",
+        "Share of variance",
+        fixed={"center": True},
+        leaving_out="leaving_out",
+        description="the share of the top 1 is anisotropy",
+    ),
+    "top_10_share": _spread(
+        "top_share",
+        "Variance share of the top 10",
+        "Share of variance",
+        fixed={"directions": 10},
+    ),
+    "effective_rank": _spread(
+        "effective_rank:of_eigenvalues",
+        "Effective rank (exponent 2)",
+        "Directions",
+        of="spectrum",
+        fixed={"exponent": 2},
+        depends_on_n=True,
+        description="effective rank is the exponential of the entropy of the shares of variance",
+    ),
+    "rankme": _spread(
+        "effective_rank:of_eigenvalues",
+        "RankMe (exponent 1)",
+        "Directions",
+        of="spectrum",
+        fixed={"exponent": 1},
+        depends_on_n=True,
+        description="RankMe is the exponential of the entropy of the shares of singular values",
+    ),
+    "alpha_req": _spread(
+        "alpha_req",
+        "Alpha-ReQ",
+        "Decay of eigenvalues",
+        of="spectrum",
+        parameters={"first": 11, "last": 40},
+        allowed={"first": Interval(least=1), "last": Interval(least=2)},
+        depends_on_n=True,
+        description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
+    ),
+    "directions_for_90": _spread(
+        "directions_for",
+        "Directions for 90 %",
+        "Directions",
+        of="spectrum",
+        fixed={"share": 0.9},
+        depends_on_n=True,
+    ),
+}
+# Of the matrices of a model itself; the function is that of hidden states.
+MEASURES |= {
+    f"matrix_partition_isotropy{variant}": replace(
+        MEASURES[f"log_partition_isotropy{variant}"], of="weights", interval=True, leaving_out=""
+    )
+    for variant in ("", "_centered")
+}
+MEASURES |= {
+    "gain_length": _of_final_norm("gain_length", "Length of the gain", "|g|"),
+    "bias_length": _of_final_norm("bias_length", "Length of the bias", "|b|"),
+    "bias_to_gain": _of_final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
+}
+# The same with the last layer before the final norm.
+MEASURES |= {
+    f"{name}_before_norm": replace(
+        MEASURES[name],
+        label=f"{MEASURES[name].label}, before the final norm",
+        description="",
+        rows={"last_layer": "before_final_norm"},
+    )
+    for name in ("intra_window_cosine", "inter_window_cosine", "log_partition_isotropy")
 }
 
 

@@ -1,7 +1,9 @@
 """Which tokens are measured: dumps hold all of them, and a measurement chooses."""
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,8 @@ class Selection:
     token_types : {"all", "one"}
         All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other two
         leave.
+    before_final_norm : bool
+        Whether the last layer is the state before the final norm, though the run measures that after it.
     seed : int
         Decides which. It belongs to no model or layer: whoever has the same tokens measures the same ones.
     """
@@ -29,6 +33,12 @@ class Selection:
     first_token: str = "keep"
     token_types: str = "all"
     seed: int = 0
+    before_final_norm: bool = False
+
+    def with_rows(self, chosen: Mapping[str, str]) -> "Selection":
+        """Make the choices that a measure's entry makes for itself, `rows` of :class:`.Measure`."""
+        switches: Any = {key: value for key, value in chosen.items() if key != "last_layer"}
+        return replace(self, before_final_norm="last_layer" in chosen, **switches)
 
     @property
     def name(self) -> str:
@@ -37,6 +47,7 @@ class Selection:
             "without_first_token": self.first_token == "drop",
             "without_special_tokens": self.special_tokens == "drop",
             "one_per_token_type": self.token_types == "one",
+            "before_final_norm": self.before_final_norm,
         }
         return "+".join(part for part, applies in parts.items() if applies) or "all"
 

@@ -11,3 +11,6 @@ CHANGE_COLUMNS = (
     *("difference", "standard_error", "low", "high", "smallest_visible"),
 )
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
+# What is measured of a model itself; what the last of them holds is no embedding.
+FINAL_NORM = "final_norm"
+MATRICES = ("input", "output", "tied", FINAL_NORM)

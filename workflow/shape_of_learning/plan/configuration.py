@@ -8,15 +8,18 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import ChosenMeasure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.model_list import Entries, Model, read_entries, read_models
+from shape_of_learning.plan.model_list import Entries, Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,
+    chosen_papers,
     models_of_figures,
     models_of_tables,
 )
 from shape_of_learning.plan.papers import Paper, figures_of, tables_of
 from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
+from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Configuration:
     ----------
     models : dict of str to Model
         The models of this run, without those that were left out.
+    origins : dict of str to Model
+        Models from which these are trained further, measured themselves or not.
     estimators : tuple of str
         Those of ``measurements.csv``.
     measures : dict of str to ChosenMeasure
@@ -42,6 +47,7 @@ class Configuration:
     """
 
     models: dict[str, Model]
+    origins: dict[str, Model]
     estimators: tuple[str, ...]
     measures: dict[str, ChosenMeasure]
     figures: dict[str, tuple[str, ...]]
@@ -67,7 +73,7 @@ def read_configuration(
     *model_folders : Path
         Folders of the model list. Of two entries of one name that of the later folder is taken.
     papers : sequence of Paper
-        Their figures and tables are keys of ``figures``.
+        All that there are: their figures and tables are keys of ``figures``.
     has_hub_token : bool
         Whether gated repositories can be asked for at all.
     is_closed : callable
@@ -87,45 +93,90 @@ def read_configuration(
             "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "
             "is written that could be kept; set one of them"
         )
+    editing = settings["block_editing"]
+    if editing["distillation_windows"] > editing["fitting_windows"]:
+        raise InputError(
+            f"configuration key `block_editing.distillation_windows` is "
+            f"{editing['distillation_windows']}, but there are {editing['fitting_windows']} windows to draw "
+            "from (`block_editing.fitting_windows`); lower it"
+        )
+    _check_tasks(settings["tasks"])
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
     drawn, written = figures_of(papers), tables_of(papers)
     check_estimators(drawn, measure_names())
     check_targets(settings["figures"], (*drawn, *written), entries)
+    chosen = chosen_papers(settings["papers"], settings["figures"], papers)
+    drawn, written = figures_of(chosen), tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
-    notices, closed = [], []
+    apart = measurement["for_figures_only"]
+    for name in apart:
+        if name not in entries:
+            where = "configuration key `measurement.for_figures_only`"
+            raise unknown_name(name, entries, "model", where)
+    for each in [*models.values(), *origins_of(models.values()).values()]:
+        if isinstance(each.source, FinetuningSource):
+            each.source.check_task(settings["tasks"])
+    notices: list[str] = []
+    closed: list[str] = []
     for model in list(models.values()):
-        if model.gated and (not has_hub_token or is_closed(model)):
+        needed = [model, *origins_of([model]).values()]
+        if coded := [each.name for each in needed if each.needs_code]:
+            whose = "its" if coded[0] == model.name else f"it rests on `{coded[0]}`, whose"
+            reason = f"{whose} architecture is code from the Hub, which is never run"
+            notices.append(f"model `{model.name}` is left out: {reason}")
+            del models[model.name]
+            continue
+        shut = [m for m in needed if m.gated and (not has_hub_token or is_closed(m))]
+        if shut:
             token = "the Hub refuses it to the Hugging Face token"
             lacking = token if has_hub_token else "no Hugging Face token is set"
-            reason = f"model `{model.name}` is gated and {lacking}"
+            rests = "" if shut[0] is model else f" rests on `{shut[0].name}`, which"
+            reason = f"model `{model.name}`{rests} is gated and {lacking}"
             remedy = "accept its licence on the Hub and set HF_TOKEN to a token of that account"
             if settings["gated_models"] == "fail":
                 raise InputError(f"{reason}; {remedy}, or remove it from key `models`")
             notices.append(f"{reason}: it is left out; {remedy} to include it")
-            closed.append(model.name)
+            closed.extend(each.name for each in shut)
             del models[model.name]
     if not models:
         raise InputError(
-            "configuration key `models` names only gated models that the Hub does not show; accept their "
-            "licences there and set HF_TOKEN to a token of that account"
+            f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
-    figures = models_of_figures(settings["figures"], drawn, models, notices)
-    tables = models_of_tables(settings["figures"], written, models, notices)
+    figures = models_of_figures(settings["figures"], drawn, models, apart, notices)
+    tables = models_of_tables(settings["figures"], written, models, apart, notices)
     estimators = tuple(measurement["estimators"])
     asked = [*estimators, *(name for figure in figures for name in drawn[figure].estimators)]
     return Configuration(
         models=models,
+        origins=origins_of(models.values()),
         estimators=estimators,
-        measures=chosen_measures(measurement, dict.fromkeys(asked)),
+        measures=chosen_measures(
+            measurement, dict.fromkeys(asked), settings["forward"]["last_layer"]
+        ),
         figures=figures,
         tables=tables,
         notices=tuple(notices),
         settings=settings,
         closed=tuple(closed),
     )
+
+
+def _check_tasks(tasks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse columns that a task says it does not have, and a published split that would be both of ours."""
+    for name, task in tasks.items():
+        where = f"configuration key `tasks.{name}"
+        for key in ("text", "text_2", "label") if "columns" in task else ():
+            if key in task and task[key] not in task["columns"]:
+                raise unknown_name(task[key], task["columns"], "column", f"{where}.{key}`")
+        split = task.get("hub", {}).get("split", {"train": 0, "held_out": 1})
+        if split["train"] == split["held_out"]:
+            raise InputError(
+                f"{where}.hub.split` names `{split['train']}` twice, so that nothing would be held out; name "
+                "another published split"
+            )
 
 
 def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
@@ -135,7 +186,9 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
         if name not in entries:
             raise unknown_name(name, entries, "model", "configuration key `training_steps`")
         file, entry = entries[name]
-        training = entry.get("training") if isinstance(entry, dict) else None
+        entry = entry if isinstance(entry, dict) else {}
+        trained = any(source.key in entry for source in (FinetuningSource, PretrainingSource))
+        training = entry.get("training", {"steps": "all"} if trained else None)
         if not isinstance(training, dict) or "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "

@@ -86,7 +86,7 @@ def curve_of(
         If the lock is damaged, if the Hub refuses, or if it cannot be asked which steps there are or what
         the model is like.
     """
-    if model.source != "hub":
+    if not model.source.is_remote:
         return _as_listed(model)
     old = read_lock(lock_file) or Lock()
     lock = old
@@ -139,7 +139,7 @@ def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:
     if model.last_step is not None:
         return model.last_step
     takes_the_last = model.offered is not None and isinstance(model.offered.wanted, StepRule)
-    if model.source == "hub" and not takes_the_last:
+    if not takes_the_last:
         return None
     return max((each.step for each in checkpoints if each.step is not None), default=None)
 

@@ -7,14 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import (
-    ChosenMeasure,
-    Interval,
-    Measure,
-    Value,
-    find_measure,
-    measure_names,
-)
+from shape_of_learning.metrics.measure_entry import ChosenMeasure, Interval, Measure, Value
+from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.schema import unknown_name
 from shape_of_learning.plan.science import PACKAGE, digest_of_package, science
 
@@ -22,7 +16,7 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def chosen_measures(
-    measurement: Mapping[str, Any], names: Iterable[str]
+    measurement: Mapping[str, Any], names: Iterable[str], last_layer: str = "after_final_norm"
 ) -> dict[str, ChosenMeasure]:
     """Look up measures and give them their settings.
 
@@ -32,12 +26,15 @@ def chosen_measures(
         Section ``measurement`` of the configuration.
     names : iterable of str
         What `measurement.estimators` lists, and figures draw.
+    last_layer : str
+        ``forward.last_layer``.
 
     Raises
     ------
     InputError
         One sentence that names the key: a measure, a parameter or a value that there is not, more neighbours
-        than are searched or than a batch has, or as :func:`measure_names` and :func:`find_measure`.
+        than are searched or than a batch has, a state before the final norm that is not kept, or as
+        :func:`measure_names` and :func:`find_measure`.
     """
     vectors, searched = measurement["batch_vectors"], measurement["neighbours"]
     if vectors <= searched:
@@ -59,14 +56,22 @@ def chosen_measures(
         _require_neighbours(chosen[name], measure, searched)
         if not chosen[name].neighbours and measure.of == "neighbours":
             chosen[name] = replace(chosen[name], neighbours=searched)
+    for name in names:
+        if "last_layer" in chosen[name].rows and last_layer != "both":
+            raise InputError(
+                f"measure `{name}`, which `measurement.estimators` or a figure names, takes the last layer "
+                f"before the final norm, but configuration key `forward.last_layer` is `{last_layer}`; "
+                "set it to `both`"
+            )
     return {name: chosen[name] for name in names}
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:
     """Digest of what one measure is computed by; of another package's, of all modules there."""
+    script = "measure_pairs" if measure.of == "pair" else "measure"
     package, _, module = measure.module.partition(".")
     if package == PACKAGE.name:
-        return science("measure", module)
+        return science(script, module)
     try:
         source = find_spec(measure.module)
     except ImportError:
@@ -76,7 +81,7 @@ def science_of_measure(measure: ChosenMeasure) -> str:
         raise InputError(
             f"measure `{measure.name}`: there is no Python module {measure.module}; correct its entry"
         )
-    return f"{science('measure')}-{digest_of_package(Path(origin))}"
+    return f"{science(script)}-{digest_of_package(Path(origin))}"
 
 
 def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:

@@ -14,7 +14,8 @@ from shape_of_learning.storage.yaml_file import read_yaml, refuse_what_grows
 FOLDERS = (
     "readme.md",
     *("benchmarks", "checkpoints", "corpus", "embeddings", "figures", "logs", "losses"),
-    *("left_out", "measurements", "neighbours", "pretrained", "spectra", "tables"),
+    *("finetuned", "left_out", "measurements", "neighbours", "pretrained", "spectra", "tables"),
+    *("tasks", "weight_points", "weights"),
 )
 
 

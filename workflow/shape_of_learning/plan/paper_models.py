@@ -5,10 +5,17 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.model_list import Entries, Model
-from shape_of_learning.plan.papers import FigureSpecification, TableSpecification
+from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.schema import unknown_name
+from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
+from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 
 SETTINGS = ("average_over",)  # keys of `figures` that are no targets
+# What `draws` in a paper.yaml allows, in the words of a notice.
+KINDS = {
+    "fine_tunings": " with `finetuning`, measured at the first and the last step",
+    "twins": " together with a twin, both at the last step",
+}
 
 
 def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
@@ -29,6 +36,33 @@ def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: 
                 raise unknown_name(name, entries, "model", f"configuration key `figures.{target}`")
 
 
+def chosen_papers(
+    names: Sequence[str] | None, wanted: Mapping[str, Any], papers: Sequence[Paper]
+) -> list[Paper]:
+    """Choose the papers whose figures and tables a run has.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Key ``papers`` of the configuration; None for those of which `wanted` names a target.
+    wanted : mapping
+        Section ``figures`` of the configuration.
+    papers : sequence of Paper
+
+    Raises
+    ------
+    InputError
+        If there is no paper of a name.
+    """
+    if names is None:
+        return [each for each in papers if {*each.figures, *each.tables} & wanted.keys()]
+    known = {paper.name: paper for paper in papers}
+    for name in names:
+        if name not in known:
+            raise unknown_name(name, known, "paper", "configuration key `papers`")
+    return [known[name] for name in names]
+
+
 def check_estimators(figures: Mapping[str, FigureSpecification], known: Collection[str]) -> None:
     """Refuse figures of what cannot be measured; InputError as above."""
     for target, figure in figures.items():
@@ -42,6 +76,7 @@ def models_of_figures(
     wanted: Mapping[str, Any],
     figures: Mapping[str, FigureSpecification],
     models: Mapping[str, Model],
+    apart: Collection[str],
     notices: list[str],
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each figure, and note each figure that is left out for want of any.
@@ -53,20 +88,26 @@ def models_of_figures(
     figures : mapping of str to FigureSpecification
     models : mapping of str to Model
         Those of this run.
+    apart : collection of str
+        Which of them only those figures draw that name them; ``all`` does not mean these.
     notices : list of str
         Is added to.
 
     Raises
     ------
     InputError
-        If two models of a figure have the same label, or there are more than it has room for.
+        If two models of a figure have the same label, there are more than it has room for, or one of another
+        role than it draws is named.
     """
     drawn = {}
     for figure, specification in figures.items():
         listed = wanted.get(figure, "all")
-        names = _present(listed, models)
+        names = _of_role(
+            figure, listed, _present(listed, models, apart), specification.role, models
+        )
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
+        names = _drawable(figure, listed, names, specification.draws, models)
         if names:
             most = specification.most_models
             if most is not None and len(names) > most:
@@ -80,12 +121,67 @@ def models_of_figures(
         if listed == []:
             notices.append(f"{figure} is left out: key `figures.{figure}` is an empty list")
             continue
-        asked = "any model" if listed == "all" else " or ".join(f"`{n}`" for n in listed)
+        asked = _asked(listed, apart)
         kind = " with training steps" if specification.needs_training_steps else ""
+        kind = KINDS.get(specification.draws or "", kind)
         notices.append(
             f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
         )
     return drawn
+
+
+def _of_role(
+    figure: str, listed: Any, names: list[str], role: str | None, models: Mapping[str, Model]
+) -> list[str]:
+    """Leave out models of another role than a figure draws; one that the configuration names is refused."""
+    others = [name for name in names if role and models[name].shape.role not in ("", role)]
+    if others and listed != "all":
+        raise InputError(
+            f"configuration key `figures.{figure}` names `{others[0]}`, but {role}s alone can be drawn "
+            "there; remove it"
+        )
+    return [name for name in names if name not in others]
+
+
+def _drawable(
+    target: str, listed: Any, names: list[str], draws: str | None, models: Mapping[str, Model]
+) -> list[str]:
+    """Leave out models of another kind than a target draws; one that is named as a fine-tuning is refused."""
+    if draws == "twins":
+        return _twins(names, models)
+    if draws is None:
+        return names
+    lacking = {name: lacks for name in names if (lacks := _no_fine_tuning(models[name]))}
+    if lacking and listed != "all":
+        name, lacks = next(iter(lacking.items()))
+        raise InputError(f"configuration key `figures.{target}` names `{name}`, {lacks}")
+    return [name for name in names if name not in lacking]
+
+
+def _no_fine_tuning(model: Model) -> str:
+    """Say what a model lacks to be drawn before and after its fine-tuning; nothing if it is."""
+    if not isinstance(model.source, FinetuningSource):
+        return "which has no `finetuning` in its entry; name fine-tuned models, or `all` of these"
+    measured = {each.step for each in model.checkpoints}
+    if measured >= {0, model.last_step}:
+        return ""
+    return (
+        f"of which steps 0 and {model.last_step}, the first and the last one, are drawn; put both into its "
+        "`training.steps`, or remove it"
+    )
+
+
+def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
+    """Those of the models that stand for the same steps as a twin of theirs which is among them."""
+    recipes = {
+        name: source.recipe
+        for name in names
+        if isinstance(source := models[name].source, PretrainingSource)
+        and source.checkpoints[-1].step == source.last_step
+    }
+    pairs = [(name, recipe.get("twin_of")) for name, recipe in recipes.items()]
+    paired = {name for pair in pairs if pair[1] in recipes for name in pair}
+    return [name for name in names if name in paired]
 
 
 def _refuse_equal_labels(figure: str, models: Sequence[Model]) -> None:
@@ -103,17 +199,27 @@ def models_of_tables(
     wanted: Mapping[str, Any],
     tables: Mapping[str, TableSpecification],
     models: Mapping[str, Model],
+    apart: Collection[str],
     notices: list[str],
 ) -> dict[str, tuple[str, ...]]:
     """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
     written = {}
-    for table in tables:
+    for table, specification in tables.items():
         listed = wanted.get(table, "all")
-        names = _present(listed, models)
-        if names := [name for name in names if models[name].table_1 is not None]:
+        names = _present(listed, models, apart)
+        if not specification.reads:
+            names = [name for name in names if models[name].table_1 is not None]
+        names = _drawable(table, listed, names, specification.draws, models)
+        if names:
             written[table] = tuple(names)
         elif listed == []:
             notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
+        elif specification.reads:
+            asked = _asked(listed, apart)
+            asked += KINDS.get(specification.draws or "", "")
+            notices.append(
+                f"{table} is left out: key `models` names none of what it shows ({asked})"
+            )
         else:
             notices.append(
                 f"{table} is left out: no model of this configuration has a `table_1` entry"
@@ -121,5 +227,14 @@ def models_of_tables(
     return written
 
 
-def _present(listed: Any, models: Mapping[str, Model]) -> list[str]:
-    return [name for name in (models if listed == "all" else listed) if name in models]
+def _asked(listed: Any, apart: Collection[str]) -> str:
+    """Say which models a target asks for."""
+    if listed != "all":
+        return " or ".join(f"`{name}`" for name in listed)
+    return "any model outside of `measurement.for_figures_only`" if apart else "any model"
+
+
+def _present(listed: Any, models: Mapping[str, Model], apart: Collection[str]) -> list[str]:
+    if listed == "all":
+        return [name for name in models if name not in apart]
+    return [name for name in listed if name in models]

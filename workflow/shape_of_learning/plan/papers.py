@@ -13,6 +13,8 @@ from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
 CAPTION_FIELDS = ("measures", "models")
+# Of the configuration, whose keys a caption may name: {sampling[windows]}.
+CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,14 @@ class FigureSpecification:
     settings : tuple of str
         Further ones, by the keys of ``figures`` in the configuration that hold them.
     caption : str
-        May hold ``{measures}`` and ``{models}``, which stand for their labels.
+        May hold ``{measures}`` and ``{models}``, which stand for their labels, and settings such as
+        ``{sampling[windows]}``.
+    reads : tuple of str
+        Tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model.
+    role : str or None
+        Of the models that it can draw; None for both.
+    draws : {"fine_tunings", "twins"} or None
+        The only kind of models that it can draw.
     """
 
     folder: Path
@@ -48,15 +57,23 @@ class FigureSpecification:
     options: Mapping[str, Any]
     settings: tuple[str, ...]
     caption: str
+    reads: tuple[str, ...] = ()
+    role: str | None = None
+    draws: str | None = None
 
 
 @dataclass(frozen=True)
 class TableSpecification:
-    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``."""
+    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``.
+
+    One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
+    """
 
     folder: Path
     write: str
     caption: str
+    reads: tuple[str, ...] = ()
+    draws: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,13 +139,22 @@ def _read_paper(file: Path) -> Paper:
             options=entry.get("options", {}),
             settings=tuple(entry.get("settings", ())),
             caption=entry["caption"],
+            reads=tuple(entry.get("reads", ())),
+            role=entry.get("role"),
+            draws=entry.get("draws"),
         )
         _check_function(figure.draw, (*figure.options, *figure.settings), functions, where)
         _check_caption(figure.caption, where)
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
         _check_function(entry["write"], (), functions, f"{file}, key `tables.{name}`")
-        tables[content["prefix"] + name] = TableSpecification(file.parent, **entry)
+        tables[content["prefix"] + name] = TableSpecification(
+            file.parent,
+            entry["write"],
+            entry["caption"],
+            tuple(entry.get("reads", ())),
+            entry.get("draws"),
+        )
     return Paper(file.parent.name, content["title"], content["citation"], figures, tables)
 
 
@@ -167,5 +193,6 @@ def _check_caption(caption: str, where: str) -> None:
     except ValueError as error:
         raise InputError(f"{where}: the caption has {error}; write {{{{ for a brace") from error
     for name in fields:
-        if name not in CAPTION_FIELDS:
+        is_setting = re.fullmatch(rf"({'|'.join(CAPTION_SECTIONS)})\[\w+\]", name)
+        if name not in CAPTION_FIELDS and not is_setting:
             raise unknown_name(name, CAPTION_FIELDS, "field of the caption", where)

@@ -43,6 +43,8 @@ CLEANING_MINUTES = 30
 DIMENSION_MINUTES = 0.1
 # Spectra of a batch: with all windows, and without each of 16 groups of them.
 SPECTRA = 17
+# Of a pair, likewise; and its matrices of products.
+PARTS, PAIR_MATRICES = 17, 10
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Work:
         Entries of the vocabulary, or a bound on them.
     precision : str
         Of weights and activations in the forward pass.
+    before_final_norm : bool
+        Whether the state before the final norm is kept beside the one after it.
     """
 
     layers: int
@@ -74,11 +78,11 @@ class Work:
     neighbours: int = 128
     vocabulary: int = LARGEST_VOCABULARY
     precision: str = "float32"
+    before_final_norm: bool = False
 
     @classmethod
     def of(cls, model: Model, settings: Mapping[str, Any]) -> "Work":
         """A checkpoint of `model` under the settings of a configuration."""
-        known = model.pretraining or model.table_1 or {}
         batch_size = settings["forward"]["batch_size"]
         return cls(
             layers=model.shape.layers,
@@ -88,9 +92,16 @@ class Work:
             window_batch_size=cls.window_batch_size if batch_size == "auto" else batch_size,
             batch_vectors=settings["measurement"]["batch_vectors"],
             neighbours=settings["measurement"]["neighbours"],
-            vocabulary=known.get("vocabulary", LARGEST_VOCABULARY),
+            vocabulary=model.source.vocabulary
+            or (model.table_1 or {}).get("vocabulary", LARGEST_VOCABULARY),
             precision=model.precision or settings["forward"]["precision"],
+            before_final_norm=settings["forward"]["last_layer"] == "both",
         )
+
+    @property
+    def states(self) -> int:
+        """Number of hidden states that are kept."""
+        return self.layers + 1 + self.before_final_norm
 
     @property
     def weights(self) -> int:
@@ -117,7 +128,7 @@ class Work:
     def window_batch_mb(self) -> float:
         """Memory of the hidden states of one window batch, all layers."""
         tokens = min(self.window_batch_size, self.windows) * self.tokens / self.windows
-        return tokens * (self.layers + 1) * self.hidden_size * VALUE_BYTES[self.precision] / MB
+        return tokens * self.states * self.hidden_size * VALUE_BYTES[self.precision] / MB
 
     @property
     def layer_mb(self) -> float:
@@ -145,8 +156,8 @@ def download_mb(work: Work) -> float:
 
 
 def dump_mb(work: Work) -> float:
-    """Disk of the hidden states of one checkpoint: L + 1 layers, each row with what it is."""
-    return (work.layers + 1) * (work.layer_mb + work.tokens * 25 / MB)
+    """Disk of the hidden states of one checkpoint, each row with what it is, and of its matrices."""
+    return work.states * (work.layer_mb + work.tokens * 25 / MB) + matrices_mb(work)
 
 
 def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
@@ -158,7 +169,7 @@ def forward_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> floa
     within a block. Of a GPU's larger ones, all layers of two wait to be written and a third is copied.
     """
     if on_gpu:
-        waiting = 3 * TOKENS_ON_A_GPU * (work.layers + 1) * work.hidden_size * 4 / MB
+        waiting = 3 * TOKENS_ON_A_GPU * work.states * work.hidden_size * 4 / MB
         return TORCH_MB + CUDA_HOST_MB + 2 * work.weights_mb + waiting
     return TORCH_MB + 2 * work.weights_mb + (threads + 1) * 3 * work.window_batch_mb
 
@@ -169,7 +180,7 @@ def gpu_memory_mb(work: Work) -> float:
     Weights once, hidden states of one window batch and a copy as float32 on their way out, one block's inner
     activations (four times the width in one layer, twice) and one block of logits (64 MiB).
     """
-    inner = 8 * work.window_batch_mb / (work.layers + 1)
+    inner = 8 * work.window_batch_mb / work.states
     copies = 1 + 4 / VALUE_BYTES[work.precision]
     return CUDA_MB + work.weights_mb + copies * work.window_batch_mb + inner + 2**26 / MB
 
@@ -237,13 +248,18 @@ def spectra_minutes(work: Work) -> float:
     return operations / CORE_FLOPS / 60
 
 
-def measure_memory_mb(work: Work, kind: str) -> float:
+def measure_memory_mb(work: Work, kind: str, anew: bool = False) -> float:
     """Memory of a measure, one layer at a time: of vectors, or of what has been kept of them.
 
     Lists of neighbours are held three times: the file, what HDF5 makes of it, and what is read. Those of a
     batch are copied six times: without a group of windows, and to compute with.
+
+    A measure of vectors that is measured `anew` without each group of windows may take eigenvectors: three
+    matrices beside the Gram matrix.
     """
-    if kind == "vectors":
+    if kind == "vectors" and anew:
+        return isotropy_memory_mb(work) + 3 * 8 * work.hidden_size**2 / MB
+    if kind in ("vectors", "labelled"):
         return isotropy_memory_mb(work)
     if kind == "spectrum":
         return NUMPY_MB + 3 * SPECTRA * 8 * work.tokens / MB
@@ -251,27 +267,76 @@ def measure_memory_mb(work: Work, kind: str) -> float:
     return NUMPY_MB + lists * searched_neighbours(work.neighbours) / MB
 
 
-def measure_minutes(work: Work, kind: str) -> float:
-    """Time of a measure of all layers."""
-    layer = isotropy_minutes(work) if kind == "vectors" else DIMENSION_MINUTES
+def measure_minutes(work: Work, kind: str, anew: bool = False) -> float:
+    """Time of a measure of all layers; of eigenvectors, as it may be if `anew`, twice that of eigenvalues."""
+    if kind == "vectors" and anew:
+        return (work.layers + 1) * 2 * spectra_minutes(work)
+    layer = isotropy_minutes(work) if kind in ("vectors", "labelled") else DIMENSION_MINUTES
     return (work.layers + 1) * layer
 
 
-def checkpoint_memory_mb(work: Work, threads: int, *, on_gpu: bool = False) -> float:
+def matrices_mb(work: Work) -> float:
+    """Size of the input and the output embeddings as float32."""
+    return 2 * work.vocabulary * work.hidden_size * 4 / MB
+
+
+def weights_memory_mb(work: Work) -> float:
+    """Memory of a measure of one matrix of embeddings, read by rows: blocks of them, and matrices d x d.
+
+    These are the products, their eigenvectors and what LAPACK takes besides. Several values of each row are
+    kept.
+    """
+    squares = 5 * 8 * work.hidden_size**2 / MB
+    return NUMPY_MB + PRODUCTS_BYTES / MB + squares + 4 * 8 * work.vocabulary / MB
+
+
+def weights_minutes(work: Work) -> float:
+    """Time of all that is measured of two matrices: products, ten times the cube of the width, projections.
+
+    Each is raw and centred: isotropy and points.
+    """
+    n, d = work.vocabulary, work.hidden_size
+    return 8 * (4 * n * d**2 + 10 * d**3) / CORE_FLOPS / 60
+
+
+def pairs_memory_mb(work: Work) -> float:
+    """Memory of all measures of a block: what it takes and gives, their selected rows, and sums of products.
+
+    Of the latter there are a few matrices as wide as the model: of all rows, of a part, and factors.
+    """
+    return NUMPY_MB + 4 * work.layer_mb + PAIR_MATRICES * 8 * work.hidden_size**2 / MB
+
+
+def pairs_minutes(work: Work, selections: int) -> float:
+    """Time of all measures of all blocks, of so many selections of rows.
+
+    Each takes two sums of products, and factors without each group of windows.
+    """
+    sums = 2 * 2 * work.tokens * work.hidden_size**2
+    factors = PARTS * 2 * work.hidden_size**3
+    return selections * work.layers * (sums + factors) / CORE_FLOPS / 60
+
+
+def checkpoint_memory_mb(
+    work: Work, threads: int, *, on_gpu: bool = False, pairs: int = 0
+) -> float:
     """Memory of a forward pass whose hidden states are all kept, and then measured.
 
     They are kept beside the weights; when these are gone, `threads` layers are measured at a time. Where a
-    GPU has no room for them, the host keeps them.
+    GPU has no room for them, the host keeps them. `pairs` is the number of selections of rows of which pairs
+    are measured.
     """
-    states = (work.layers + 1) * work.layer_mb
+    states = work.states * work.layer_mb
     running = forward_memory_mb(work, threads, on_gpu=on_gpu)
-    measuring = threads * max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    largest = max(neighbours_memory_mb(work), isotropy_memory_mb(work))
+    measuring = threads * max(largest, pairs_memory_mb(work) if pairs else 0)
     return states + (running if on_gpu else max(running, TORCH_MB + measuring))
 
 
-def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool) -> float:
-    """Time of a forward pass and of all measurements, `threads` layers at a time."""
+def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool, pairs: int = 0) -> float:
+    """Time of a forward pass and of all measurements, `threads` layers at a time; `pairs` as above."""
     layer = 2 * isotropy_minutes(work) + neighbours_minutes(work) + DIMENSION_MINUTES
+    layer += pairs_minutes(work, pairs) / work.layers
     rounds = math.ceil((work.layers + 1) / threads)
     return forward_minutes(work, threads=threads, on_gpu=on_gpu) + rounds * layer
 
@@ -286,6 +351,11 @@ def pretraining_memory_mb(work: Work, batch_tokens: int) -> float:
     """
     values = 34 * work.layers * work.hidden_size + 3 * work.vocabulary
     return TORCH_MB + 5 * work.weights_mb + batch_tokens * values * 4 / MB
+
+
+# Of a task: its examples in training, and tokens of one with those that fill up its batch.
+EXAMPLES = 10_000
+EXAMPLE_TOKENS = 128
 
 
 def pretraining_minutes(work: Work, tokens: int, threads: int) -> float:

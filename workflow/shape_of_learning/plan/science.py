@@ -15,8 +15,9 @@ SCRIPTS = PACKAGE.parent / "scripts"
 # Modules and packages that no number depends on. What only they import does not count either. The registry
 # is among them since each of its entries is a parameter of the jobs that it decides.
 PLUMBING = (
-    *("errors", "storage", "script_arguments", "hub", "metrics.registry"),
-    *("embeddings.hidden_state_files", "metrics.batch_files"),
+    *("errors", "storage", "script_arguments", "hub"),
+    *("metrics.registry", "metrics.measure_entry"),
+    *("embeddings.hidden_state_files", "embeddings.weight_files", "metrics.batch_files"),
     *(f"checkpoints.{name}" for name in ("checkpoint_record", "tensor_digests", "tensor_hashing")),
 )
 

@@ -1,11 +1,14 @@
 """The choices that a local pretraining leaves to the configuration."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import Any
 
 from shape_of_learning.errors import InputError
 
 ARCHITECTURES = ("gpt_neox", "bert")
+REGULARISERS = ("none", "cosine", "mse")
 FINAL_RATE = 0.1  # of the peak, as Pythia's schedule ends (Biderman et al. 2023)
 
 
@@ -33,6 +36,12 @@ class Recipe:
         Seed of the run.
     threads : int
         Of torch. The order of floating-point sums depends on it, so it belongs to the recipe.
+    regulariser : {"none", "cosine", "mse"}
+        What is added to the loss: a term of consecutive hidden states (Razzhigaev et al. 2024).
+    strength : float
+        Its factor.
+    twin_of : str
+        Another model, whose initial weights and batches this one has; empty if it has its own.
     """
 
     architecture: str
@@ -47,6 +56,9 @@ class Recipe:
     last_step: int
     seed: int
     threads: int = 1
+    regulariser: str = "none"
+    strength: float = 0.0
+    twin_of: str = ""
 
     def __post_init__(self) -> None:
         if self.architecture not in ARCHITECTURES:
@@ -63,6 +75,26 @@ class Recipe:
                 f"`pretraining.warmup_steps` is {self.warmup_steps}, but there are only "
                 f"{self.last_step} steps; make it smaller than `pretraining.last_step`"
             )
+
+        if self.regulariser not in REGULARISERS:
+            near = get_close_matches(self.regulariser, REGULARISERS, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(REGULARISERS)}"
+            raise InputError(
+                f"`pretraining.regulariser`: unknown regulariser `{self.regulariser}`; {hint}"
+            )
+        if (self.regulariser == "none") != (self.strength == 0):
+            remedy = (
+                "remove it" if self.regulariser == "none" else "write a factor above 0, such as 0.5"
+            )
+            raise InputError(
+                f"`pretraining.strength` is {self.strength:g} with `regulariser: {self.regulariser}`; "
+                f"{remedy}"
+            )
+
+    def written(self) -> dict[str, Any]:
+        """Return what is there of it, for the record: without keys that change nothing."""
+        unused = {"regulariser": "none", "strength": 0.0, "twin_of": ""}
+        return {k: value for k, value in asdict(self).items() if unused.get(k) != value}
 
     @property
     def encoder(self) -> bool:

@@ -82,6 +82,22 @@ def token_ids(tokenizer: "PreTrainedTokenizerFast", text: str) -> np.ndarray:
     return np.concatenate([np.asarray(ids, dtype=np.int64) for ids in encoded or [[]]])
 
 
+def characters_of(tokenizer: "PreTrainedTokenizerFast", text: str, tokens: int) -> int:
+    """Count the characters that the first `tokens` of a whole text stand for, cut ones included."""
+    characters = 0
+    for chunk in _chunks(text):
+        ends = [
+            end
+            for _, end in tokenizer.backend_tokenizer.encode(
+                chunk, add_special_tokens=False
+            ).offsets
+        ]
+        if tokens <= len(ends):
+            return characters + max(ends[:tokens], default=0)
+        tokens, characters = tokens - len(ends), characters + len(chunk)
+    return characters
+
+
 def _chunks(text: str) -> Iterator[str]:
     """Cut at line ends, where no token of ordinary text crosses the cut."""
     start = 0

@@ -2,26 +2,26 @@
 
 import hashlib
 import logging
-import os
-import platform
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
-import tokenizers
 import torch
 import transformers
 
-from shape_of_learning.checkpoints.checkpoint_record import file_entry, write_record
+from shape_of_learning.checkpoints.saved_training import deterministic, save_step, software
+from shape_of_learning.corpus.windows import HELD_OUT_SHARE
 from shape_of_learning.errors import InputError
 from shape_of_learning.pretraining.recipe import Recipe
+from shape_of_learning.pretraining.regularisers import TERMS, recorded_states
 from shape_of_learning.pretraining.steps import pretraining_steps, revision_of_step
-from shape_of_learning.pretraining.tokenizer import ENCODER_TOKENS, token_ids, train_tokenizer
+from shape_of_learning.pretraining.tokenizer import (
+    ENCODER_TOKENS,
+    characters_of,
+    token_ids,
+    train_tokenizer,
+)
 from shape_of_learning.pretraining.training_batches import CausalObjective, MaskedObjective
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.storage.files import atomic_write
@@ -33,9 +33,7 @@ ADAM_BETAS = (0.9, 0.95)
 WEIGHT_DECAY = 0.01
 GRADIENT_NORM = 1.0
 WIDENING = 4
-WEIGHTS = "model.safetensors"
-# The end of the text is never trained on: the loss that is reported is measured there.
-HELD_OUT_SHARE = 0.05
+# At the end of the text, which is never trained on: the loss that is reported is measured there.
 HELD_OUT_SEQUENCES = 32
 
 
@@ -49,12 +47,13 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
     recipe : Recipe
         What to train and how.
     model : str
-        Name of the model, to which its random streams belong.
+        Name of the model, to which its random streams belong, unless it is a twin.
     destination : Path
         Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
         of :func:`.pretraining_steps`, called ``step{N}``, with the tokenizer and a
         ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
-        predicted token) and the recipe.
+        predicted token), the regulariser's term there if there is one, how much of the text was
+        trained on, and the recipe.
 
     Raises
     ------
@@ -66,46 +65,41 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
     The same text, recipe and library versions give the same bytes on processors with the same
     vector instructions; on others floating-point sums are formed in another order.
     """
-    with _deterministic(recipe.threads), atomic_write(destination) as folder:
+    streams = recipe.twin_of or model
+    with deterministic(recipe.threads), atomic_write(destination) as folder:
         tokenizer = train_tokenizer(
             text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
         )
         training, held_out = _split(token_ids(tokenizer, text), recipe.context)
         objective = _objective(recipe, tokenizer)
         held_out_batch = objective.batch(
-            held_out, HELD_OUT_SEQUENCES, random_stream(recipe.seed, "held-out", model=model)
+            held_out, HELD_OUT_SEQUENCES, random_stream(recipe.seed, "held-out", model=streams)
         )
         provenance = {
             "source": "pretraining",
             "model": model,
-            "recipe": asdict(recipe),
+            "recipe": recipe.written(),
             "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
             "training_tokens": len(training),
-            "software": _software(),
+            "training_characters": characters_of(tokenizer, text, len(training)),
+            "software": software(),
         }
-        torch.manual_seed(stream_seed(recipe.seed, "initial weights", model=model))
+        torch.manual_seed(stream_seed(recipe.seed, "initial weights", model=streams))
         network = _network(recipe, tokenizer)
-        random = random_stream(recipe.seed, "training batches", model=model)
+        random = random_stream(recipe.seed, "training batches", model=streams)
         saved = set(pretraining_steps(recipe.last_step))
         for step in _train(network, objective, training, recipe, random):
             if step not in saved:
                 continue
-            loss = _held_out_loss(network, held_out_batch)
-            logger.info("%s: step %d, held-out loss %.3f", model, step, loss)
-            revision = folder / revision_of_step(step)
-            _save(network, revision)
-            tokenizer.save_pretrained(revision)
-            # safetensors writes for the owner alone; a shared cluster reads with the group.
-            (revision / WEIGHTS).chmod((revision / "config.json").stat().st_mode)
-            files = {path.name: file_entry(path) for path in revision.iterdir()}
-            tokens = step * recipe.tokens_per_step
-            write_record(
-                revision,
-                files,
-                revision=revision.name,
+            measured = _held_out(network, held_out_batch, recipe)
+            logger.info("%s: step %d, %s", model, step, _shown("held-out", measured))
+            save_step(
+                network,
+                tokenizer.save_pretrained,
+                folder / revision_of_step(step),
                 step=step,
-                tokens=tokens,
-                loss=loss,
+                tokens=step * recipe.tokens_per_step,
+                **measured,
                 **provenance,
             )
 
@@ -132,34 +126,40 @@ def _train(
         yield step
         for group in optimiser.param_groups:
             group["lr"] = recipe.learning_rate_at(step)
-        shown, predicted = objective.batch(ids, recipe.batch_size, random)
-        loss = network(input_ids=torch.from_numpy(shown), labels=torch.from_numpy(predicted)).loss
+        losses = _losses(network, objective.batch(ids, recipe.batch_size, random), recipe)
         optimiser.zero_grad()
-        loss.backward()
+        torch.stack(list(losses.values())).sum().backward()
         torch.nn.utils.clip_grad_norm_(parameters, GRADIENT_NORM)
         optimiser.step()
         if (step + 1) % reported == 0:
+            values = {name: value.item() for name, value in losses.items()}
             logger.info(
-                "update %d of %d, training loss %.3f", step + 1, recipe.last_step, loss.item()
+                "update %d of %d, %s", step + 1, recipe.last_step, _shown("training", values)
             )
     yield recipe.last_step
 
 
-def _save(network: Any, folder: Path) -> None:
-    """Save a model; OSError where its file cannot be written, as for any other file."""
-    try:
-        network.save_pretrained(folder)
-    except safetensors.SafetensorError as error:
-        found = re.search(r"os error (\d+)", str(error))
-        if found is None:
-            raise
-        raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder / WEIGHTS)) from error
+def _losses(
+    network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: Recipe
+) -> dict[str, torch.Tensor]:
+    """Return what is minimised: the ``loss`` and, if there is one, the ``regularisation``."""
+    shown, predicted = (torch.from_numpy(part) for part in batch)
+    if recipe.regulariser == "none":
+        return {"loss": network(input_ids=shown, labels=predicted).loss}
+    with recorded_states(network) as states:
+        loss = network(input_ids=shown, labels=predicted).loss
+    return {"loss": loss, "regularisation": recipe.strength * TERMS[recipe.regulariser](states)}
+
+
+def _shown(whose: str, values: dict[str, float]) -> str:
+    return ", ".join(f"{whose} {name} {value:.3f}" for name, value in values.items())
 
 
 @torch.no_grad()
-def _held_out_loss(network: Any, batch: tuple[np.ndarray, np.ndarray]) -> float:
-    shown, predicted = (torch.from_numpy(part) for part in batch)
-    return network(input_ids=shown, labels=predicted).loss.item()
+def _held_out(
+    network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: Recipe
+) -> dict[str, float]:
+    return {name: value.item() for name, value in _losses(network, batch, recipe).items()}
 
 
 def _split(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
@@ -202,28 +202,3 @@ def _network(recipe: Recipe, tokenizer: Any) -> Any:
         )
     end = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**size, **end))
-
-
-def _software() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "tokenizers": tokenizers.__version__,
-        "vector_instructions": torch.backends.cpu.get_cpu_capability(),
-    }
-
-
-@contextmanager
-def _deterministic(threads: int) -> Iterator[None]:
-    """Make torch reproducible inside and leave its settings and random state as they were."""
-    threads_before = torch.get_num_threads()
-    deterministic_before = torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        torch.set_num_threads(threads_before)
-        torch.use_deterministic_algorithms(deterministic_before)

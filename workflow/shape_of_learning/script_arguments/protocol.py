@@ -21,6 +21,7 @@ class SamplingProtocol:
     last_layer : str
         ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
         after the final normalisation. ``"before_final_norm"``: the output of the last block.
+        ``"both"``: the former as the last layer, and the latter beside it.
     """
 
     windows: int

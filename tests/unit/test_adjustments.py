@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+import torch
+
+from clouds import gaussian, hidden_states, rotation
+from shape_of_learning import average_cosine
+from shape_of_learning.estimators.adjustments import (
+    ClusterBased,
+    WithoutPrincipalDirections,
+    zero_vectors,
+)
+from shape_of_learning.estimators.k_means import k_means, nearest_centres
+
+pytestmark = pytest.mark.filterwarnings("error")
+ZERO_MEAN = WithoutPrincipalDirections(0)
+ALL = [ZERO_MEAN, WithoutPrincipalDirections(3), ClusterBased(9, 3), ClusterBased(9, 0)]
+
+
+def blobs(sizes, d=12, seed=0):
+    """Far clusters of so many vectors each, in order."""
+    middles = 100 * gaussian(len(sizes), d, seed)
+    return np.repeat(middles, sizes, axis=0) + gaussian(sum(sizes), d, seed + 1)
+
+
+def test_zero_mean_subtracts_the_mean_of_what_was_fitted():
+    X, Y = hidden_states(), hidden_states(seed=1)
+    np.testing.assert_allclose(ZERO_MEAN.fit(X).apply(Y), Y - X.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(400, 48), (30, 48)])
+def test_without_principal_directions_the_rest_has_the_smaller_eigenvalues(shape):
+    X = hidden_states(*shape)
+    fitted = WithoutPrincipalDirections(4).fit(X)
+    before = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    left, removed = fitted.apply(X), fitted.removed(X)
+    after, along = (np.linalg.svd(part, compute_uv=False) for part in (left, removed))
+    np.testing.assert_allclose(after[:20], before[4:24], rtol=1e-9)
+    np.testing.assert_allclose(along[:4], before[:4], rtol=1e-9)
+    assert along[4] < 1e-9 * along[0]
+    np.testing.assert_allclose(left + removed, X - X.mean(axis=0), atol=1e-9)
+
+
+def test_the_leading_directions_of_many_are_those_of_few():
+    X, Y = hidden_states(), hidden_states(seed=1)
+    many, few = (WithoutPrincipalDirections(k).fit(X) for k in (32, 5))
+    np.testing.assert_allclose(many.leading(5).apply(Y), few.apply(Y), atol=1e-9)
+    np.testing.assert_allclose(many.leading(0).apply(Y), ZERO_MEAN.fit(X).apply(Y), atol=1e-9)
+
+
+@pytest.mark.parametrize("adjustment", ALL)
+def test_what_is_held_out_changes_nothing_of_the_fit(adjustment):
+    """Nor of what becomes of a vector the others that it is adjusted with."""
+    X, Y = hidden_states(), hidden_states(seed=1)
+    fitted = adjustment.fit(X)
+    centres = fitted.centres.copy()
+    directions = [each.copy() for each in fitted.directions]
+    alone = fitted.apply(Y)
+    others = fitted.apply(np.concatenate([Y[:100], 1e6 * Y[100:]]))
+    np.testing.assert_allclose(others[:100], alone[:100], atol=1e-12)
+    np.testing.assert_array_equal(fitted.centres, centres)
+    for found, was in zip(fitted.directions, directions, strict=True):
+        np.testing.assert_array_equal(found, was)
+    np.testing.assert_allclose(fitted.apply(Y[:1]), alone[:1], atol=1e-12)
+
+
+@pytest.mark.parametrize("adjustment", ALL)
+def test_an_adjustment_turns_with_the_space_and_moves_with_it(adjustment):
+    X, Y, Q = hidden_states(), hidden_states(seed=1), rotation(48)
+    turned = adjustment.fit(2 * X @ Q + 30).apply(2 * Y @ Q + 30)
+    np.testing.assert_allclose(turned, 2 * adjustment.fit(X).apply(Y) @ Q, atol=1e-8)
+
+
+def test_each_cluster_gives_up_its_own_mean_and_directions():
+    sizes = [60, 40, 3, 1]
+    X = blobs(sizes)
+    fitted = ClusterBased(4, 5).fit(X)
+    assert sorted(len(each) for each in fitted.directions) == [0, 2, 5, 5]
+    left = fitted.apply(X)
+    start = 0
+    for size in sizes:
+        rows = X[start : start + size]
+        own = WithoutPrincipalDirections(min(5, size - 1)).fit(rows).apply(rows)
+        np.testing.assert_allclose(left[start : start + size], own, atol=1e-9)
+        start += size
+
+
+def test_clusters_of_few_vectors_become_exactly_zero_are_counted_and_left_out_of_cosines():
+    X = blobs([60, 40, 3, 1])
+    left = ClusterBased(4, 5).fit(X).apply(X)
+    assert zero_vectors(left) == 4
+    assert np.flatnonzero(~left.any(axis=1)).tolist() == [100, 101, 102, 103]
+    assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
+    assert zero_vectors(X) == 0
+
+
+def test_a_held_out_vector_near_a_lonely_one_keeps_its_difference():
+    X = blobs([60, 1])
+    fitted = ClusterBased(2, 5).fit(X)
+    np.testing.assert_allclose(fitted.apply(X[60:] + 0.5), np.full((1, 12), 0.5), atol=1e-9)
+
+
+def test_copies_span_no_direction():
+    X = np.concatenate([blobs([50]), np.repeat(200 + gaussian(2, 12), 10, axis=0)])
+    fitted = ClusterBased(2, 6).fit(X)
+    assert sorted(len(each) for each in fitted.directions) == [1, 6]
+    assert zero_vectors(fitted.apply(X)) == 20
+
+
+def test_no_more_clusters_than_vectors():
+    X = hidden_states(10)
+    with pytest.raises(
+        ValueError, match=r"^X has 10 vectors, fewer than 11 clusters; lower the number"
+    ):
+        ClusterBased(11, 1).fit(X)
+    with pytest.raises(ValueError, match=r"^X has 3 distinct vectors, fewer than 5 clusters"):
+        ClusterBased(5, 1).fit(np.repeat(X[:3], 4, axis=0))
+    assert zero_vectors(ClusterBased(10, 1).fit(X).apply(X)) == 10
+
+
+@pytest.mark.parametrize(
+    ("adjustment", "message"),
+    [
+        (ClusterBased(0, 1), "^clusters must be at least 1"),
+        (ClusterBased(2, -1), "^k must be at least 0"),
+        (WithoutPrincipalDirections(1.5), "^k must be a whole number"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(adjustment, message):
+    with pytest.raises(ValueError, match=message):
+        adjustment.fit(hidden_states())
+
+
+def test_vectors_of_another_width_are_refused():
+    with pytest.raises(ValueError, match=r"^X has 47 columns, but what was fitted has 48"):
+        ZERO_MEAN.fit(hidden_states()).apply(hidden_states()[:, :47])
+
+
+def test_a_tensor_is_adjusted_as_its_values_are():
+    X = hidden_states()
+    tensor = torch.from_numpy(X).to(torch.bfloat16)
+    values = tensor.double().numpy()
+    fitted = [ClusterBased(5, 2).fit(each) for each in (tensor, values)]
+    np.testing.assert_array_equal(fitted[0].apply(tensor), fitted[1].apply(values))
+
+
+def test_k_means_finds_far_clusters_from_any_start():
+    sizes = [30, 50, 20, 5, 1]
+    X = blobs(sizes) + 1000
+    for seed in range(5):
+        centres, labels = k_means(X, 5, seed)
+        assert sorted(np.bincount(labels).tolist()) == sorted(sizes)
+        assert all(len(set(part.tolist())) == 1 for part in np.split(labels, np.cumsum(sizes)[:-1]))
+        for label, centre in enumerate(centres):
+            np.testing.assert_allclose(centre, X[labels == label].mean(axis=0), atol=1e-9)
+        np.testing.assert_array_equal(nearest_centres(X, centres), labels)
+
+
+def test_a_seed_is_an_answer_and_another_one_may_be_another():
+    X = gaussian(300, 5)
+    first, again, other = (k_means(X, 8, seed)[1] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_k_means_ends_in_a_minimum_with_no_empty_cluster():
+    X = gaussian(300, 5)
+    centres, labels = k_means(X, 40, 0)
+    assert np.bincount(labels, minlength=40).min() >= 1
+    distances = np.square(X[:, None] - centres).sum(axis=2)
+    np.testing.assert_array_equal(distances.argmin(axis=1), labels)
+    for label, centre in enumerate(centres):
+        np.testing.assert_allclose(centre, X[labels == label].mean(axis=0), atol=1e-12)

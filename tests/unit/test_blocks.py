@@ -1,0 +1,316 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from dumps import sample_of
+from shape_of_learning.block_editing.distillation import TeacherStates, distil
+from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
+from shape_of_learning.block_editing.editing_settings import BlockEditing
+from shape_of_learning.block_editing.edits import Editor, changed_blocks
+from shape_of_learning.block_editing.error_table import fit_error_rows
+from shape_of_learning.block_editing.fitting import fitted_blocks, states_of_training_text
+from shape_of_learning.block_editing.loaded_editor import load_editor
+from shape_of_learning.errors import InputError
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from tiny_models import WIDTHS, save_stirred_model
+
+DECODERS = ["gpt_neox", "bloom", "llama", "opt", "gpt2", "falcon", "opt_projected"]
+LAYERS, WIDTH = 3, 32
+IDS = np.random.default_rng(0).integers(5, 300, (8, 20))
+TEXT = "".join(
+    f"The {animal} saw the {place}, {mood} as ever.\n"
+    for animal in ("cat", "dog", "horse", "bird", "fish", "mouse", "wolf", "bear")
+    for place in ("river", "forest", "house", "mountain", "city", "sea")
+    for mood in ("glad", "tired", "hungry", "afraid", "proud")
+)
+SHAPE = {"role": "decoder", "layers": 3, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
+PROTOCOL = SamplingProtocol(1, 64, 0)
+EDITING = BlockEditing(
+    fitting_windows=24,
+    evaluation_windows=7,  # all that there are
+    most_blocks=2,
+    orders=["most_linear_first", "least_linear_first", "alone"],
+    kinds=["dropped", "replaced", "maps_distilled", "all_distilled"],
+    distillation_steps=2,
+    distillation_windows=2,
+    learning_rate=1e-3,
+)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """Folders of stirred models by architecture."""
+    folders = {}
+
+    def folder(name):
+        if name not in folders:
+            folders[name] = save_stirred_model(tmp_path_factory.mktemp(name), name)
+        return folders[name]
+
+    return folder
+
+
+@pytest.fixture
+def blocks_of(checkpoints):
+    """A loaded model and its blocks."""
+
+    def load(name):
+        forward = sample_of(checkpoints(name), WIDTHS[name]).forward
+        return forward, EditableBlocks(forward, "the model")
+
+    return load
+
+
+def logits(forward, ids=IDS):
+    with torch.no_grad():
+        return forward.head.model(input_ids=torch.from_numpy(ids)).logits.clone()
+
+
+def states(forward):
+    with torch.no_grad():
+        asked = {"input_ids": torch.from_numpy(IDS), "output_hidden_states": True}
+        return [state.clone() for state in forward.model(**asked).hidden_states]
+
+
+def random_map(seed):
+    random = np.random.default_rng(seed)
+    weight = np.eye(WIDTH) + random.normal(size=(WIDTH, WIDTH)) / 20
+    return AffineMap(weight, random.normal(size=WIDTH) / 5)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("recorded_before", [True, False])
+def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
+    name, recorded_before, blocks_of
+):
+    forward, blocks = blocks_of(name)
+    if recorded_before:  # the library hooks its blocks when hidden states are first asked for
+        states(forward)
+    weights = {key: value.clone() for key, value in forward.head.model.state_dict().items()}
+    modules, before = list(forward.model.modules()), logits(forward)
+    with blocks.replaced({1: random_map(1), 3: torch.nn.Identity()}):
+        changed = states(forward)
+        assert len(changed) == LAYERS + 1
+        for state, width in zip(changed, WIDTHS[name], strict=True):
+            assert state.shape == (*IDS.shape, width)
+        torch.testing.assert_close(changed[1], random_map(1)(changed[0]))
+        assert not torch.equal(logits(forward), before)
+        assert type(blocks._blocks[0]) is not type(modules[0])
+        assert isinstance(blocks._blocks[0], type(blocks._blocks[1]))
+    assert all(a is b for a, b in zip(forward.model.modules(), modules, strict=True))
+    after = forward.head.model.state_dict()
+    assert all(torch.equal(after[key], value) for key, value in weights.items())
+    assert len(states(forward)) == LAYERS + 1
+    assert torch.equal(logits(forward), before)
+
+
+def test_blocks_come_back_after_an_error(blocks_of):
+    forward, blocks = blocks_of("gpt2")
+    modules = list(forward.model.modules())
+    with pytest.raises(ZeroDivisionError), blocks.replaced({2: torch.nn.Identity()}):
+        raise ZeroDivisionError
+    assert all(a is b for a, b in zip(forward.model.modules(), modules, strict=True))
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_dropped_block_is_one_that_the_model_does_not_have(name, blocks_of):
+    forward, blocks = blocks_of(name)
+    with blocks.replaced({2: torch.nn.Identity()}):
+        dropped = logits(forward)
+    del blocks._blocks[1]
+    forward.config.num_hidden_layers = LAYERS - 1
+    assert torch.equal(logits(forward), dropped)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_the_states_of_blocks_are_those_of_the_library(name, blocks_of):
+    """But for the last, which the library takes after the final norm."""
+    forward, blocks = blocks_of(name)
+    with torch.no_grad():
+        own = blocks.states(list(IDS), 0)
+    assert len(own) == LAYERS + 1
+    for state, expected in zip(own[:-1], states(forward)[:-1], strict=True):
+        assert torch.equal(state, expected)
+    assert own[-1].shape == (*IDS.shape, WIDTH)
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "bloom"])
+def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, checkpoints):
+    windows = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
+    sample = sample_of(checkpoints(name), WIDTHS[name], windows)
+    blocks = EditableBlocks(sample.forward, "the model")
+    with blocks.replaced({number: random_map(number) for number in (1, 2, 3)}):
+        expected = logits(sample.forward)
+        fitted = fitted_blocks(states_of_training_text(blocks, sample.windows, 0, 4))
+        with blocks.replaced({number: fitted[number - 1].map() for number in (1, 2, 3)}):
+            found = logits(sample.forward)
+    assert min(block.linearity for block in fitted) > 1 - 1e-9
+    # Of states in float32, 30 of which share a map's coordinate.
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
+    assert not torch.allclose(logits(sample.forward), expected, atol=0.1)
+
+
+def test_states_are_those_of_each_window_alone(checkpoints):
+    sample = sample_of(checkpoints("llama"), WIDTHS["llama"])
+    blocks = EditableBlocks(sample.forward, "the model")
+    together = states_of_training_text(blocks, sample.windows, 0, 3)
+    alone = states_of_training_text(blocks, sample.windows, 0, 1)
+    for left, right in zip(together, alone, strict=True):
+        assert len(left) == sample.tokens
+        np.testing.assert_allclose(left, right, atol=1e-4)
+
+
+def test_errors_of_tokens_add_up_to_what_is_not_linear():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(500, 8)).astype(np.float32)
+    y = (x @ random.normal(size=(8, 8)) + random.normal(size=(500, 8)) / 3).astype(np.float32)
+    y[7] += 100  # one token has nearly all of the error
+    (block,) = fitted_blocks([x, y])
+    # The residual of an SVD with a column of ones, over the variance.
+    design = np.column_stack([x, np.ones(500)]).astype(np.float64)
+    residual = y - design @ np.linalg.lstsq(design, y.astype(np.float64), rcond=None)[0]
+    expected = 1 - (residual**2).sum() / ((y - y.mean(axis=0, dtype=np.float64)) ** 2).sum()
+    assert block.linearity == pytest.approx(expected, abs=1e-9)
+    ((_, _, layer, depth, tokens, linearity, worst, *quantiles),) = fit_error_rows(
+        "m", "r", [block]
+    )
+    assert (layer, depth, tokens, linearity) == (1, 1.0, 500, block.linearity)
+    assert 0.9 < worst < 1
+    assert quantiles == sorted(quantiles)
+
+
+def test_fewer_tokens_than_coordinates_fit_anything_and_are_refused():
+    x = np.random.default_rng(0).normal(size=(33, 32)).astype(np.float32)
+    with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
+        fitted_blocks([x, x])
+
+
+def test_states_that_are_no_numbers_leave_values_empty():
+    x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+    fitted = fitted_blocks([x, x, np.full_like(x, np.nan)])
+    assert fitted[0].linearity == pytest.approx(1)
+    assert math.isnan(fitted[1].linearity)
+    assert list(changed_blocks("most_linear_first", fitted, 2)) == [()]
+    assert all(math.isnan(value) for value in fit_error_rows("m", "r", fitted)[1][5:])
+
+
+def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(checkpoints):
+    windows = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
+    sample = sample_of(checkpoints("gpt_neox"), WIDTHS["gpt_neox"], windows)
+    blocks = EditableBlocks(sample.forward, "the model")
+    teacher = TeacherStates(
+        sample.windows, states_of_training_text(blocks, sample.windows, 0, 4), sample.padding
+    )
+    poor = AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
+    with torch.no_grad():
+        assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
+    with blocks.replaced({2: poor}):
+        before = teacher.error(blocks, 2, range(30)).item()
+        editing = BlockEditing(1, 1, 1, [], [], 30, 4, 0.01)
+        distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
+        assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
+    assert not any(weight.requires_grad for weight in sample.forward.head.model.parameters())
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def editor_of(checkpoint, text, editing=EDITING, protocol=PROTOCOL, shape=SHAPE) -> Editor:
+    device = torch.device("cpu")
+    return load_editor(text, protocol, editing, checkpoint=checkpoint, shape=shape, device=device)
+
+
+def without_seconds(edits):
+    return [(e.order, e.blocks, e.kind, e.k, e.predicted_tokens, e.loss) for e in edits]
+
+
+def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(checkpoints, text):
+    checkpoint = checkpoints("gpt_neox")
+    editor = editor_of(checkpoint, text)
+    model = editor._sample.forward.head.model
+    weights = {key: value.clone() for key, value in model.state_dict().items()}
+    edits = list(editor.edits())
+    by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
+    assert [len(each) for each in by_order] == [4 * 3, 4 * 3, 4 * 3]
+    assert [e.k for e in by_order[0]] == [0, 1, 2] * 4
+    linearity = [block.linearity for block in editor.fitted]
+    first, second = (list(map(int, by_order[n][2].blocks.split())) for n in (0, 1))
+    assert first[0] == 1 + int(np.argmax(linearity))
+    assert second[0] == 1 + int(np.argmin(linearity))
+    assert [e.blocks for e in by_order[2][:3]] == ["1", "2", "3"]
+    assert len({e.loss for e in edits if e.k == 0}) == 1
+    assert len({e.loss for e in by_order[0] if e.k == 2}) == 4
+    assert all(e.perplexity == math.exp(e.loss) and e.predicted_tokens > 50 for e in edits)
+    whole = sum(weight.numel() for weight in model.parameters())
+    block = sum(weight.numel() for weight in editor._blocks._blocks[0].parameters())
+    assert [e.parameters for e in by_order[0][:3]] == [whole, whole - block, whole - 2 * block]
+    assert by_order[0][5].parameters == whole - 2 * block + 2 * (WIDTH * WIDTH + WIDTH)
+    assert all(torch.equal(model.state_dict()[key], value) for key, value in weights.items())
+    assert without_seconds(editor_of(checkpoint, text).edits()) == without_seconds(edits)
+
+
+def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, text):
+    editor = editor_of(checkpoints("gpt_neox"), text)
+    unchanged = next(editor.edits())
+    model = transformers.AutoModelForCausalLM.from_pretrained(checkpoints("gpt_neox"))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints("gpt_neox"))
+    end = len(TEXT)
+    total = count = 0
+    for start in range(end - 7 * 64, end, 64):
+        ids = tokenizer(TEXT[start : start + 64], return_tensors="pt").input_ids
+        with torch.no_grad():
+            total += model(input_ids=ids, labels=ids).loss.item() * (ids.shape[1] - 1)
+        count += ids.shape[1] - 1
+    assert unchanged.predicted_tokens == count
+    assert unchanged.loss == pytest.approx(total / count, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"most_blocks": 4}, "`block_editing.most_blocks` is 4, but .* has 3 blocks"),
+        (
+            {"evaluation_windows": 10_000},
+            "held-out end of .*: lower block_editing.evaluation_windows",
+        ),
+        ({"fitting_windows": 10_000}, "lower block_editing.fitting_windows"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_key(changes, words, checkpoints, text):
+    with pytest.raises(InputError, match=words):
+        editor_of(checkpoints("gpt_neox"), text, BlockEditing(**(vars(EDITING) | changes)))
+
+
+def test_a_text_without_a_held_out_window_is_refused(checkpoints, tmp_path):
+    short = tmp_path / "short.txt"
+    short.write_text(TEXT[:1200], encoding="utf-8")
+    editing = BlockEditing(**(vars(EDITING) | {"fitting_windows": 2}))
+    with pytest.raises(InputError, match=r"the held-out end of .* hence 0 windows of 64"):
+        editor_of(checkpoints("gpt_neox"), short, editing)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "albert"])
+def test_encoders_are_refused(name, checkpoints, text):
+    with pytest.raises(InputError, match="is an encoder, but blocks are changed of decoders only"):
+        editor_of(checkpoints(name), text, shape=SHAPE | {"role": "encoder"})
+
+
+def test_albert_whose_blocks_are_one_is_refused(checkpoints):
+    forward = sample_of(checkpoints("albert"), WIDTHS["albert"]).forward
+    with pytest.raises(InputError, match=r"no list of 3 blocks was found in a `albert` model; its"):
+        EditableBlocks(forward, "the model")
+
+
+def test_a_checkpoint_without_a_head_is_refused(checkpoints, text, tmp_path):
+    bare = transformers.AutoModel.from_pretrained(checkpoints("gpt_neox"))
+    bare.save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(checkpoints("gpt_neox")).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="has no language-model head"):
+        editor_of(tmp_path, text)

@@ -1,0 +1,370 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from shape_of_learning import (
+    block_cosine,
+    block_norm_ratio,
+    linear_map,
+    linearity,
+    linearity_adjusted,
+    linearity_held_out,
+    linearity_increment,
+    linearity_increment_adjusted,
+    linearity_increment_held_out,
+)
+from shape_of_learning.estimators import linearity as scores
+from shape_of_learning.estimators import pair as pairs
+from shape_of_learning.estimators.block_norms import cosine_without, norm_ratio_without
+from shape_of_learning.estimators.fit_errors import error_summary, fit_errors
+from shape_of_learning.estimators.least_squares import Fit
+from shape_of_learning.estimators.moments import Moments, together
+from shape_of_learning.estimators.pair import Pair
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def gaussian(n, d, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def windows_of(n, count=32):
+    return np.arange(n) * count // n
+
+
+def block(n=900, d=24, seed=0):
+    """Vectors before and after a block that is partly linear."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, d)) @ random.standard_normal((d, d)) + 3
+    added = np.tanh(X @ random.standard_normal((d, d)) / 4) + 0.3 * random.standard_normal((n, d))
+    return X, X + added
+
+
+def residuals_by_svd(X, T, fitted, scored):
+    """Residuals on some rows of the pseudo-inverse of others, scaled, with the cut at 1e-6."""
+    X, T = np.asarray(X, np.float64), np.asarray(T, np.float64)
+    mean, scale = X[fitted].mean(axis=0), X[fitted].std(axis=0)
+    scale[scale == 0] = 1
+    white = (X - mean) / scale
+    U, S, V = np.linalg.svd(white[fitted], full_matrices=False)
+    kept = S[0] * 1e-6 < S
+    average = T[fitted].mean(axis=0)
+    map_ = V[kept].T @ ((U[:, kept].T @ (T[fitted] - average)) / S[kept, None])
+    return T[scored] - average - white[scored] @ map_, int(kept.sum())
+
+
+def by_svd(X, Y, increment=False, adjusted=False):
+    X, Y = np.asarray(X, np.float64), np.asarray(Y, np.float64)
+    T, every = Y - X if increment else Y, np.arange(len(X))
+    residuals, rank = residuals_by_svd(X, T, every, every)
+    unexplained = np.square(residuals).sum() / np.square(T - T.mean(axis=0)).sum()
+    return 1 - unexplained * ((len(X) - 1) / (len(X) - 1 - rank) if adjusted else 1)
+
+
+def held_out_by_svd(X, Y, second, increment=False):
+    T, squares = Y - X if increment else Y, np.zeros(2)
+    for fitted in (second, ~second):
+        scored = ~fitted
+        residuals, _ = residuals_by_svd(X, T, fitted, scored)
+        squares += np.square(residuals).sum(), np.square(T[scored] - T[scored].mean(axis=0)).sum()
+    return 1 - squares[0] / squares[1]
+
+
+@pytest.mark.parametrize("d", [128, 768])
+def test_noise_scores_what_chance_gives(d):
+    n = 4096
+    X, Y = gaussian(n, d).astype(np.float32), gaussian(n, d, seed=1).astype(np.float32)
+    share = d / (n - 1)
+    # Each of d outputs is Beta((d) / 2, (n - 1 - d) / 2), and independent.
+    sd = math.sqrt(2 * share * (1 - share) / (n + 1) / d)
+    assert linearity(X, Y) == pytest.approx(share, abs=3 * sd)
+    assert linearity_adjusted(X, Y) == pytest.approx(0, abs=0.01)
+    expected = -d / (n / 2 - d - 1)
+    assert linearity_held_out(X, Y, windows_of(n)) == pytest.approx(expected, rel=0.1)
+
+
+def test_exact_linear_data_score_one():
+    X = gaussian(500, 20)
+    Y = X @ gaussian(20, 20, 1) + gaussian(1, 20, 2)
+    for score in (linearity, linearity_adjusted, linearity_increment, linearity_increment_adjusted):
+        assert score(X, Y) == pytest.approx(1, abs=1e-12)
+    for score in (linearity_held_out, linearity_increment_held_out):
+        assert score(X, Y, windows_of(500)) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 20, 30, 31])
+def test_as_many_directions_as_vectors_are_undefined(n):
+    X, Y = gaussian(n, 30), gaussian(n, 30, 1)
+    for score in (linearity, linearity_adjusted, linearity_increment, linearity_increment_adjusted):
+        assert math.isnan(score(X, Y))
+    assert math.isnan(linearity_held_out(X, Y, np.arange(n)))
+
+
+def test_a_fold_with_too_few_vectors_is_undefined():
+    X, Y = block(60, 24)
+    assert not math.isnan(linearity_held_out(X, Y, windows_of(60)))
+    assert math.isnan(linearity_held_out(X[:48], Y[:48], windows_of(48)))
+    assert math.isnan(linearity_held_out(X, Y, np.zeros(60, int)))
+
+
+def test_few_directions_of_many_vectors_are_defined():
+    X = gaussian(1000, 60) @ gaussian(60, 128, 1)
+    Y = X + np.tanh(X @ gaussian(128, 128, 2) / 60)
+    assert Pair(X, Y).fit.axes.rank == 60
+    for increment, plain, adjusted in (
+        (False, linearity, linearity_adjusted),
+        (True, linearity_increment, linearity_increment_adjusted),
+    ):
+        assert plain(X, Y) == pytest.approx(by_svd(X, Y, increment), rel=1e-9)
+        assert adjusted(X, Y) == pytest.approx(by_svd(X, Y, increment, True), rel=1e-9)
+    X, Y = X[:90], Y[:90]  # fewer vectors than dimensions, more than directions
+    assert linearity_increment(X, Y) == pytest.approx(by_svd(X, Y, True), rel=1e-9)
+
+
+def huge_coordinate(X, Y):
+    X[:, 3] = 1e7 * (1 + 0.1 * X[:, 5] + 0.1 * gaussian(len(X), 1, 7)[:, 0])
+    Y[:, 3] = X[:, 3]
+    return X, Y
+
+
+def after_layer_norm(X, Y):
+    centred = X - X.mean(axis=1, keepdims=True)
+    return (centred / centred.std(axis=1, keepdims=True)).astype(np.float32), Y.astype(np.float32)
+
+
+HARD = {
+    "a coordinate of 1e7": huge_coordinate,
+    "an offset of 1e4": lambda X, Y: (X + 1e4, Y + 1e4),
+    "an offset of 1e4, float32": lambda X, Y: (
+        (X + 1e4).astype(np.float32),
+        (Y + 1e4).astype(np.float32),
+    ),
+    "after a LayerNorm": after_layer_norm,
+    "constant coordinates": lambda X, Y: (
+        np.hstack([X, X[:, :2] * 0 + 0.1]),
+        np.hstack([Y, Y[:, :2]]),
+    ),
+    "huge numbers": lambda X, Y: (X * 1e200, Y * 1e200),
+    "tiny numbers": lambda X, Y: (X * 1e-200, Y * 1e-200),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_vectors_score_as_by_a_scaled_svd(name):
+    X, Y = HARD[name](*block(2000, 40))
+    scale = {"huge numbers": 1e-200, "tiny numbers": 1e200}.get(name, 1)
+    plain = np.asarray(X, np.float64) * scale, np.asarray(Y, np.float64) * scale
+    assert linearity(X, Y) == pytest.approx(by_svd(*plain), abs=1e-6)
+    assert linearity_increment(X, Y) == pytest.approx(by_svd(*plain, increment=True), abs=1e-6)
+    second = windows_of(2000) % 2 == 1
+    expected = held_out_by_svd(*plain, second, increment=True)
+    found = linearity_increment_held_out(X, Y, windows_of(2000))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_layer_norm_takes_one_direction():
+    X, Y = after_layer_norm(*block(2000, 40))
+    assert Pair(X, Y).fit.axes.rank == 39
+
+
+@pytest.mark.parametrize("rows", [1, 7, 300, 900])
+def test_blocks_of_any_size_and_order_give_the_same(rows):
+    X, Y = block()
+    X[0] *= 1000  # the first block has little in common with the others
+    order = np.random.default_rng(rows).permutation(len(X))
+    folds = [order[: len(X) // 3], order[len(X) // 3 :]]
+    found = []
+    for fold in folds:
+        moments = Moments.none(X.shape[1], Y.shape[1], True)
+        for start in range(0, len(fold), rows):
+            some = fold[start : start + rows]
+            moments.add(X[some] + 1e4, Y[some] - X[some])
+        found.append(moments)
+    squares = Fit(together(found)).squares
+    assert 1 - squares.residual / squares.yy == pytest.approx(linearity(X, Y), rel=1e-10)
+    assert 1 - squares.residual / squares.tt == pytest.approx(linearity_increment(X, Y), rel=1e-10)
+
+
+def test_a_hundredth_of_massive_vectors_makes_noise_linear():
+    n, d = 13_824, 256
+    X, Y = gaussian(n, d), gaussian(n, d, 1)
+    massive = np.random.default_rng(2).permutation(n)[: n // 108]
+    X[massive], Y[massive] = 100 * X[0], 100 * Y[0]  # as the first token of every window
+    assert 0.98 < linearity(X, Y) < 0.995
+    rest = np.delete(np.arange(n), massive)
+    sd = math.sqrt(2 / len(rest) / len(rest))
+    assert linearity(X[rest], Y[rest]) == pytest.approx(d / (len(rest) - 1), abs=5 * sd)
+
+
+@pytest.mark.parametrize("narrow", [1024, 0])
+@pytest.mark.parametrize(
+    "name", ["plain", "low rank", "a lonely direction", "an offset of 1e4", "wider"]
+)
+def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
+    monkeypatch.setattr(pairs, "NARROW", narrow)  # both ways, at one width
+    X, Y = block()
+    windows = windows_of(len(X))
+    group = (np.random.default_rng(5).permutation(32) % 16)[windows]
+    if name == "low rank":
+        X = X[:, :10] @ gaussian(10, 24)
+    elif name == "a lonely direction":  # that without its group is gone
+        X[:, 4] = np.where(group == 3, X[:, 4], X[:, 5])
+        Y = X + np.tanh(X)
+    elif name == "an offset of 1e4":
+        X, Y = X + 1e4, Y + 1e4
+    elif name == "wider":
+        Y = np.hstack([Y, Y[:, :3] ** 2])
+    # The last group is of no part, as if its rows were in no group.
+    parts = [np.flatnonzero(group == each) for each in range(15)]
+    left = [group != each for each in range(15)]
+    second = windows % 2 == 1
+    pair = Pair(X, Y, windows)
+
+    def check(found, refit):
+        value, without = found
+        assert value == pytest.approx(refit(slice(None)), abs=1e-9)
+        assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
+
+    check(scores.linearity_without(pair, parts), lambda r: by_svd(X[r], Y[r]))
+    check(
+        scores.linearity_adjusted_without(pair, parts),
+        lambda r: by_svd(X[r], Y[r], adjusted=True),
+    )
+    check(
+        scores.linearity_held_out_without(pair, parts),
+        lambda r: held_out_by_svd(X[r], Y[r], second[r]),
+    )
+    if name == "wider":
+        assert math.isnan(scores.linearity_increment_without(pair, parts)[0])
+        return
+    check(scores.linearity_increment_without(pair, parts), lambda r: by_svd(X[r], Y[r], True))
+    check(
+        scores.linearity_increment_held_out_without(pair, parts),
+        lambda r: held_out_by_svd(X[r], Y[r], second[r], True),
+    )
+
+
+def test_values_are_found_without_any_parts():
+    X, Y = block()
+    pair = Pair(X, Y, windows_of(len(X)))
+    for found in (scores.linearity_held_out_without, scores.linearity_without):
+        value, without = found(pair, [])
+        assert 0 < value < 1
+        assert without.shape == (0,)
+
+
+def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
+    X, Y = block()
+    parts = np.array_split(np.arange(len(X)), 16)
+    for found, plain in (
+        (norm_ratio_without(Pair(X, Y), parts), block_norm_ratio),
+        (cosine_without(Pair(X, Y), parts), block_cosine),
+    ):
+        assert found[0] == plain(X, Y)
+        expected = [plain(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]
+        assert found[1] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_tensors_score_as_arrays(dtype):
+    X, Y = (torch.from_numpy(each).to(dtype).requires_grad_() for each in block())
+    x, y = (each.detach().double().numpy() for each in (X, Y))
+    windows = windows_of(len(x))
+    for score in (linearity, linearity_increment_adjusted, block_norm_ratio, block_cosine):
+        assert score(X, Y) == pytest.approx(score(x, y), rel=1e-12)
+    found = linearity_held_out(X, Y, torch.from_numpy(windows))
+    assert found == pytest.approx(linearity_held_out(x, y, windows), rel=1e-12)
+
+
+def test_the_map_is_that_of_least_squares():
+    X, Y = block()
+    weight, bias, rank = linear_map(X, Y)
+    assert (weight.shape, bias.shape, rank) == ((24, 24), (24,), 24)
+    expected = np.linalg.lstsq(np.hstack([X, np.ones((len(X), 1))]), Y, rcond=None)[0]
+    assert weight == pytest.approx(expected[:-1], abs=1e-9)
+    assert bias == pytest.approx(expected[-1], abs=1e-9)
+    weight, bias, _ = linear_map(X, Y[:, :5])
+    assert weight == pytest.approx(expected[:-1, :5], abs=1e-9)
+    X[:, 2] = 7  # What does not vary passes, as it does through a block.
+    weight, bias, rank = linear_map(X * 1e200, X * 1e200)
+    assert rank == 23
+    assert weight == pytest.approx(np.eye(24), abs=1e-12)
+    assert bias / 1e200 == pytest.approx(np.zeros(24), abs=1e-12)
+
+
+def test_ratio_and_cosine_are_those_of_their_definitions():
+    X, Y = block()
+    norm = np.linalg.norm
+    ratios = norm(Y - X, axis=1) / norm(Y, axis=1)
+    assert block_norm_ratio(X, Y) == pytest.approx(np.median(ratios), rel=1e-12)
+    cosines = (X * Y).sum(axis=1) / norm(X, axis=1) / norm(Y, axis=1)
+    assert block_cosine(X, Y) == pytest.approx(cosines.mean(), rel=1e-12)
+    X[0], Y[1] = 0, 0  # without direction
+    assert block_cosine(X, Y) == pytest.approx(cosines[2:].mean(), rel=1e-12)
+    assert math.isnan(block_norm_ratio(X, X * 0))
+    assert math.isnan(block_cosine(X, X * 0))
+    assert block_norm_ratio(X[2:] * 1e200, Y[2:] * 1e200) == pytest.approx(np.median(ratios[2:]))
+
+
+def test_other_widths_have_no_increment():
+    X, Y = block()
+    Y = Y[:, :5]
+    assert linearity(X, Y) == pytest.approx(by_svd(X, Y), rel=1e-9)
+    undefined = (
+        linearity_increment(X, Y),
+        linearity_increment_adjusted(X, Y),
+        linearity_increment_held_out(X, Y, windows_of(len(X))),
+        block_norm_ratio(X, Y),
+        block_cosine(X, Y),
+    )
+    assert all(map(math.isnan, undefined))
+
+
+def test_no_variance_is_undefined():
+    X, _ = block()
+    still = np.full_like(X, 0.1)
+    assert math.isnan(linearity(X, still))
+    assert math.isnan(linearity_increment(X, X))
+    assert math.isnan(linearity_increment(X, X + 0.3))
+    assert linearity(still, X) == pytest.approx(0, abs=1e-12)
+    assert math.isnan(linearity_held_out(X, still, windows_of(len(X))))
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "message"),
+    [
+        ([1.0, 2.0], [[1.0], [2.0]], "X must have two dimensions"),
+        ([[1.0], [2.0]], [1.0, 2.0], "Y must have two dimensions"),
+        ([[1.0], [2.0]], [[1.0]], "X and Y must have the same rows, but have 2 and 1"),
+        ([[1.0], [math.nan]], [[1.0], [2.0]], "X holds NaN or infinity, first in row 1"),
+        (
+            [[1.0], [2.0]],
+            torch.tensor([[1.0], [math.inf]]),
+            "Y holds NaN or infinity, first in row 1",
+        ),
+        (np.empty((0, 3)), np.empty((0, 3)), "X is empty"),
+        ([["a"]], [["b"]], "X must hold real numbers"),
+    ],
+)
+def test_bad_vectors_are_refused(X, Y, message):
+    for measure in (linearity, linearity_increment, block_norm_ratio, block_cosine, linear_map):
+        with pytest.raises(ValueError, match=message):
+            measure(X, Y)
+
+
+@pytest.mark.parametrize("windows", [None, [1, 2], [[1]] * 900, [0.5] * 900])
+def test_bad_windows_are_refused(windows):
+    with pytest.raises(ValueError, match="windows must hold one whole number for each"):
+        linearity_held_out(*block(), windows)
+
+
+def test_errors_of_tokens_sum_to_what_is_not_linear():
+    X, Y = block()
+    errors = fit_errors(Pair(X, Y))
+    assert np.square(errors).sum() == pytest.approx(1 - linearity(X, Y), rel=1e-9)
+    quantiles, share = error_summary(errors)
+    assert quantiles[3] == pytest.approx(np.median(errors))
+    assert share == pytest.approx(np.square(np.sort(errors)[-9:]).sum() / np.square(errors).sum())
+    assert math.isnan(error_summary(fit_errors(Pair(X[:20], Y[:20]))).worst_share)

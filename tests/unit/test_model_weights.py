@@ -1,0 +1,222 @@
+"""The matrices of a model: found for every architecture, written as they are, measured from the file."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+from dumps import dump, sample_of
+from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.weight_files import opened_weights, weights_file
+from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.principal_coordinates import principal_coordinates
+from shape_of_learning.metrics import weights_table
+from shape_of_learning.metrics.registry import find_measure
+from shape_of_learning.metrics.weights_table import weight_points, weight_values
+from tiny_models import (
+    CONFIGURATIONS,
+    VOCABULARY,
+    WIDTHS,
+    save_stirred_model,
+    save_tiny_model,
+    with_head,
+)
+
+# Of each architecture, the matrices that there are, and whether the norm after the blocks has a bias.
+TIED = ["tied"]
+APART = ["input", "output"]
+EXPECTED = {
+    "gpt_neox": (APART, True),
+    "bloom": (TIED, True),
+    "llama": (APART, False),
+    "gpt2": (TIED, True),
+    "gptj": (APART, True),
+    "falcon": (TIED, True),
+    "opt": (TIED, True),
+    "opt_projected": (TIED, None),
+    "bert": (TIED, None),
+    "roberta": (TIED, None),
+    "albert": (TIED, None),
+}
+MEASURES = [
+    find_measure(name).chosen(name, {})
+    for name in ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
+]
+
+
+def matrices_of(checkpoint, name):
+    sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
+    return {each.name: each.read() for each in model_matrices(sample.forward)}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_every_architecture_has_its_matrices_bit_for_bit(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path / "model", name)
+    dump(checkpoint, tmp_path / "dump", WIDTHS[name])
+    model = with_head(name).from_pretrained(checkpoint, dtype=torch.float32)
+    ends = {
+        "input": model.get_input_embeddings().weight,
+        "output": model.get_output_embeddings().weight,
+        "tied": model.get_input_embeddings().weight,
+    }
+    names, has_bias = EXPECTED[name]
+    with opened_weights(weights_file(tmp_path / "dump")) as found:
+        assert list(found) == names + ([] if has_bias is None else ["final_norm"])
+        for matrix in names:
+            assert found[matrix].dtype == np.float32
+            assert found[matrix].shape[0] == VOCABULARY
+            np.testing.assert_array_equal(found[matrix], ends[matrix].detach().numpy())
+        if has_bias is not None:
+            paths = ("gpt_neox.final_layer_norm", "model.decoder.final_layer_norm", "model.norm")
+            paths += ("transformer.ln_f",)
+            weights = dict(model.named_parameters())
+            norm = next(path for path in paths if f"{path}.weight" in weights)
+            rows = [weights[f"{norm}.weight"], *([weights[f"{norm}.bias"]] if has_bias else [])]
+            np.testing.assert_array_equal(
+                found["final_norm"], [row.detach().numpy() for row in rows]
+            )
+
+
+@pytest.mark.parametrize(("tie", "names"), [(True, TIED), (False, APART)])
+def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_path):
+    config = CONFIGURATIONS["gpt_neox"]()
+    config.tie_word_embeddings = tie
+    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox", config)
+    assert list(matrices_of(checkpoint, "gpt_neox")) == [*names, "final_norm"]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_neox"])
+def test_a_base_model_has_no_output(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", name)
+    assert next(iter(matrices_of(checkpoint, name))) == "input"
+    assert "output" not in matrices_of(checkpoint, name)
+
+
+def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):
+    config = hf.GemmaConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, intermediate_size=64, max_position_embeddings=128,
+    )  # fmt: skip
+    checkpoint = save_stirred_model(tmp_path / "model", "gemma", config)
+    gain = matrices_of(checkpoint, "gemma")["final_norm"]
+    weight = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).norm.weight
+    np.testing.assert_array_equal(gain, [1 + weight.detach().numpy()])
+
+
+def test_values_are_those_of_the_formulas(tmp_path):
+    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
+    matrices = matrices_of(checkpoint, "gpt_neox")
+    rows = {row[:2]: row[2:] for row in weight_values(matrices.items(), MEASURES)}
+    W, (gain, bias) = matrices["output"].astype(float), matrices["final_norm"].astype(float)
+    directions = np.linalg.eigh(W.T @ W)[1]
+    directions *= np.where(W.mean(axis=0) @ directions < 0, -1, 1)
+    partition = np.exp(W @ directions).sum(axis=0)
+    expected = np.log(partition.min() / partition.max())
+    assert rows["output", "matrix_partition_isotropy"] == (
+        300,
+        32,
+        pytest.approx(expected, rel=1e-9),
+    )
+    lengths = [np.linalg.norm(gain), np.linalg.norm(bias)]
+    values = [rows["final_norm", name] for name in ("gain_length", "bias_length", "bias_to_gain")]
+    expected = [*lengths, lengths[1] / lengths[0]]
+    assert values == [(1, 32, pytest.approx(value, rel=1e-12)) for value in expected]
+    assert len(rows) == 5
+
+
+def test_what_is_missing_or_broken_is_undefined():
+    matrices = {"input": np.full((9, 4), np.nan), "final_norm": np.ones((1, 4))}
+    rows = {row[:2]: row[4] for row in weight_values(matrices.items(), MEASURES)}
+    assert rows.pop(("final_norm", "gain_length")) == 2
+    assert len(rows) == 3
+    assert np.isnan(list(rows.values())).all()
+    assert list(weight_points(matrices.items(), 0)) == []
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt2")
+    dump(checkpoint, tmp_path / "dump", WIDTHS["gpt2"])
+    with weights_file(tmp_path / "dump").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"x")
+    with (
+        pytest.raises(InputError, match="is not what was written"),
+        opened_weights(weights_file(tmp_path / "dump")),
+    ):
+        pass
+
+
+def cloud(n=500, d=12, offset=0.0):
+    numbers = np.random.default_rng(0)
+    return numbers.exponential(1, (n, d)) * np.linspace(3, 1, d) + offset
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_coordinates_are_those_of_a_singular_value_decomposition(center, monkeypatch):
+    X = cloud()
+    monkeypatch.setattr(
+        "shape_of_learning.estimators.principal_coordinates.BLOCK_BYTES", 8 * 12 * 7
+    )
+    found = principal_coordinates(X, center)
+    U, s, _ = np.linalg.svd(X - X.mean(axis=0) * center, full_matrices=False)
+    np.testing.assert_allclose(abs(found), abs(U[:, :2] * s[:2]), atol=1e-9)
+    assert ((found**3).sum(axis=0) > 0).all()
+
+
+def test_an_offset_is_drawn_on_the_positive_side():
+    assert principal_coordinates(cloud(offset=20))[:, 0].min() > 0
+    assert principal_coordinates(cloud(offset=-20))[:, 0].min() > 0
+
+
+def test_the_same_entries_of_a_large_vocabulary_are_kept_everywhere(monkeypatch):
+    monkeypatch.setattr(weights_table, "MOST_POINTS", 40)
+    X = cloud()
+    rows = list(weight_points([("input", X), ("output", X[:, ::-1] * 2)], seed=3))
+    entries = [[row[2] for row in rows[i : i + 40]] for i in range(0, 160, 40)]
+    assert len(rows) == 160
+    assert entries == [sorted(set(entries[0]))] * 4
+    raw = principal_coordinates(X)[entries[0]]
+    np.testing.assert_allclose([row[3:] for row in rows[:40]], raw, rtol=1e-5)
+
+
+# The authors' README, pythia-70m: I of input and output, and of both less their mean.
+PUBLISHED = {
+    ("input", False): 0.9584758,
+    ("output", False): 0.0830891,
+    ("input", True): 0.9968441,
+    ("output", True): 0.9724734,
+}
+
+
+def test_the_published_isotropies_of_pythia_70m(capsys):
+    """Reaches for the weights in the cache or on the Hub; the authors' signs are what their eigh gave."""
+    try:
+        model = hf.AutoModelForCausalLM.from_pretrained(
+            "EleutherAI/pythia-70m", dtype=torch.float32, trust_remote_code=False
+        )
+    except OSError as error:
+        pytest.skip(
+            f"pythia-70m is neither in the cache nor on the Hub: {str(error).split('.')[0]}"
+        )
+    ends = {"input": model.get_input_embeddings(), "output": model.get_output_embeddings()}
+    for (end, center), published in PUBLISHED.items():
+        W = ends[end].weight.detach()
+        W = W - W.mean(dim=0) if center else W
+        _, directions = torch.linalg.eigh(W.T @ W)
+        sums = {
+            "eigh's signs": torch.exp(W @ directions).sum(dim=0),
+            "the opposite signs": torch.exp(W @ -directions).sum(dim=0),
+        }
+        as_given = {signs: float(F.min() / F.max()) for signs, F in sums.items()}
+        name = f"matrix_partition_isotropy{'_centered' if center else ''}"
+        measure = find_measure(name).chosen(name, {}).load()
+        ours = measure(ends[end].weight.detach().numpy())
+        as_given["turned to the mean"] = float(np.exp(ours))
+        matched = [
+            s for s, value in as_given.items() if value == pytest.approx(published, abs=1e-3)
+        ]
+        with capsys.disabled():
+            print(json.dumps([end, center, published, as_given, matched]))
+        assert matched, (end, center, as_given)

@@ -1,0 +1,142 @@
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from clouds import gaussian, hidden_states, rotation
+from shape_of_learning import log_partition_isotropy
+from shape_of_learning.estimators import log_partition_isotropy as module
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def by_definition(X, signs="one"):
+    """Each F as it is written, in extended precision, whose exponent has the range for any of these."""
+    X = np.asarray(X, dtype=np.float64)
+    C = np.linalg.eigh(X.T @ X)[1]
+    C = C * np.where(X.mean(axis=0) @ C < 0, -1, 1)
+    C = np.hstack([C, -C]) if signs == "both" else C
+    F = np.exp((X @ C).astype(np.longdouble)).sum(axis=0)
+    return float(np.log(F.min() / F.max()))
+
+
+CLOUDS = {
+    "offset 5": lambda: 0.3 * hidden_states(),
+    "wide": lambda: hidden_states(n=30, d=80),
+    "long": lambda: gaussian(300, 10) + 3,
+    "one vector": lambda: [[3.0, 4.0]],
+}
+
+
+@pytest.mark.parametrize("signs", ["one", "both"])
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_it_is_what_the_definition_says(cloud, signs):
+    X = CLOUDS[cloud]()
+    expected = by_definition(X, signs)
+    assert log_partition_isotropy(X, signs=signs) == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_vector_against_the_directions_that_it_does_not_have():
+    assert log_partition_isotropy([[3.0, 4.0]]) == pytest.approx(-5)
+    assert log_partition_isotropy([[3.0, 4.0]], signs="both") == pytest.approx(-10)
+
+
+@pytest.mark.parametrize("offset", [30, 340, 1e4])
+def test_an_offset_at_which_exponentials_underflow_gives_a_finite_value(offset):
+    X = gaussian(2000, 40) / 40
+    direction = np.ones(40) / np.sqrt(40)
+    raw = X + offset * direction
+    assert offset < 100 or np.exp(-raw.astype(np.float32) @ direction.astype(np.float32)).sum() == 0
+    # The leading eigenvector is the offset's; the others see next to nothing: ln F = offset + ln n, and ln n.
+    assert log_partition_isotropy(raw) == pytest.approx(-offset, abs=0.01)
+    assert log_partition_isotropy(raw, signs="both") == pytest.approx(-2 * offset, abs=0.02)
+    # 1e4 leaves 12 digits of the signal.
+    centred = log_partition_isotropy(X, center=True)
+    assert log_partition_isotropy(raw, center=True) == pytest.approx(centred, rel=1e-6)
+
+
+def test_both_signs_are_about_twice_one_and_so_the_documentation_says():
+    X = hidden_states()
+    both, one = log_partition_isotropy(X, signs="both"), log_partition_isotropy(X)
+    assert 1.8 < both / one < 2.05
+    assert "twice" in log_partition_isotropy.__doc__
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("signs", ["one", "both"])
+@pytest.mark.parametrize("change", ["rotation", "order", "reflection"])
+def test_it_is_unchanged_by_rotation_and_order_of_rows(change, signs, center):
+    X = 0.2 * hidden_states()
+    d = X.shape[1]
+    changed = {
+        "rotation": lambda: X @ rotation(d),
+        "order": lambda: X[np.random.default_rng(1).permutation(len(X))],
+        "reflection": lambda: X * np.where(np.arange(d) % 2, 1, -1),
+    }[change]()
+    value = log_partition_isotropy(X, center, signs)
+    assert log_partition_isotropy(changed, center, signs) == pytest.approx(value, rel=1e-9)
+
+
+def test_centring_is_subtraction_of_the_mean():
+    X = hidden_states()
+    value = log_partition_isotropy(X, center=True)
+    assert log_partition_isotropy(X - X.mean(axis=0)) == pytest.approx(value, rel=1e-9)
+
+
+def test_isotropic_vectors_are_isotropic():
+    # F(c) is n e^(1/2) whatever c; e^c.x has the variance e^2 - e, so ln F the standard deviation .009.
+    assert -0.1 < log_partition_isotropy(gaussian(20_000, 6)) < 0
+
+
+@pytest.mark.parametrize("rows", [1, 7, 400])
+def test_blocks_of_any_size_give_the_same(rows, monkeypatch):
+    X = hidden_states()
+    value = log_partition_isotropy(X)
+    monkeypatch.setattr(module, "BLOCK_BYTES", rows * 8 * X.shape[1])
+    assert log_partition_isotropy(X) == pytest.approx(value, rel=1e-11)
+
+
+def test_a_tensor_a_list_and_a_dataset_give_what_an_array_gives(tmp_path):
+    X = hidden_states().astype(np.float32)
+    value = log_partition_isotropy(X)
+    assert log_partition_isotropy(torch.from_numpy(X)) == value
+    assert log_partition_isotropy(X.tolist()) == value
+    with h5py.File(tmp_path / "weights.h5", "w") as file:
+        file["input"] = X
+        assert log_partition_isotropy(file["input"]) == value
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (np.zeros(5), {}, "^X must have two dimensions"),
+        (np.zeros((0, 5)), {}, "^X is empty"),
+        (np.full((2, 2), 1e200), {}, "^X holds numbers whose squares are beyond float64"),
+        (np.ones((2, 2)), {"signs": "two"}, "^signs must be one of one, both, not 'two'"),
+    ],
+)
+def test_bad_input_is_refused_by_name_and_reason(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        log_partition_isotropy(X, **options)
+
+
+def test_a_row_that_is_not_finite_is_named_whatever_its_block(monkeypatch):
+    X = hidden_states()
+    X[123, 4] = np.inf
+    monkeypatch.setattr(module, "BLOCK_BYTES", 50 * 8 * X.shape[1])
+    with pytest.raises(ValueError, match=r"^X holds NaN or infinity, first in row 123$"):
+        log_partition_isotropy(X)
+
+
+def test_values_without_parts_are_those_of_the_others_and_none_of_wide_vectors(monkeypatch):
+    X = hidden_states()
+    parts = [np.arange(0, 40), np.arange(100, 130), np.arange(0)]
+    value, without = module.leaving_out(X, parts, center=True)
+    assert value == log_partition_isotropy(X, center=True)
+    assert list(without) == [
+        log_partition_isotropy(np.delete(X, part, axis=0), center=True) for part in parts
+    ]
+    monkeypatch.setattr(module, "WIDEST_LEFT_OUT", X.shape[1] - 1)
+    value, without = module.leaving_out(X, parts)
+    assert value == log_partition_isotropy(X)
+    assert np.isnan(without).all()

@@ -1,0 +1,262 @@
+"""How variance is spread over directions: from vectors, and from eigenvalues."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from IsoScore import IsoScore as package
+
+from clouds import gaussian, hidden_states, rotation
+from hard_clouds import CLOUDS, exactly_centred
+from shape_of_learning import anisotropy, effective_rank, isoscore, participation_ratio
+from shape_of_learning.estimators import isoscore as isoscores
+from shape_of_learning.estimators import participation_ratio as ratios
+from shape_of_learning.estimators import top_share as shares
+from shape_of_learning.estimators.alpha_req import alpha_req
+from shape_of_learning.estimators.directions_for import directions_for
+from shape_of_learning.estimators.effective_rank import of_eigenvalues
+from shape_of_learning.estimators.final_norm import bias_gain_ratio, bias_length, gain_length
+from shape_of_learning.estimators.participation_ratio import participation_ratio_corrected
+from shape_of_learning.estimators.spectrum import spectrum
+from shape_of_learning.estimators.top_share import top_share
+
+pytestmark = pytest.mark.filterwarnings("error")
+OF_EIGENVALUES = [of_eigenvalues, alpha_req, directions_for]
+
+
+def eigenvalues(X):
+    """Squared singular values, centred in extended precision."""
+    X = exactly_centred(X)
+    return np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_measures_of_vectors_are_those_of_the_singular_values(name):
+    X = CLOUDS[name]()
+    values = eigenvalues(X)
+    ratio = values.sum() ** 2 / (values**2).sum()
+    assert participation_ratio(X) == pytest.approx(ratio, rel=1e-9)
+    if np.shape(X)[1] > 1:
+        assert isoscore(X) == pytest.approx((ratio - 1) / (np.shape(X)[1] - 1), abs=1e-9)
+    for k in (1, 3, 10):
+        expected = values[:k].sum() / values.sum()
+        assert top_share(X, k) == pytest.approx(expected, rel=1e-9)
+
+
+SPECTRA = {
+    "decaying": np.arange(1, 301) ** -0.5,
+    "flat": np.ones(300),
+    "25 alike": np.where(np.arange(300) < 25, 3, 1),
+    "11 alike": np.where(np.arange(300) < 11, 3, 1),
+    "slow": np.linspace(2, 1, 300),
+    "of rank 20": np.where(np.arange(300) < 20, 2, 0),
+}
+
+
+@pytest.mark.parametrize("k", [1, 10])
+@pytest.mark.parametrize("scales", SPECTRA)
+def test_shares_by_iteration_and_by_the_gram_matrix_are_those_of_the_singular_values(scales, k):
+    X = gaussian(700, 300) * SPECTRA[scales] + 5
+    values = eigenvalues(X)
+    assert min(X.shape) > shares.GRAM_SIDE
+    assert top_share(X, k) == pytest.approx(values[:k].sum() / values.sum(), rel=1e-9)
+
+
+def test_no_more_than_the_spectrum_separates_iteration_from_an_exact_answer():
+    X = gaussian(700, 300)
+    gram = X.T @ X
+    exact = np.linalg.eigvalsh(gram * 1.0)[-10:].sum()
+    found = shares._by_iteration(lambda V: gram @ V, 300, 10)
+    assert found is None or found == pytest.approx(exact, rel=1e-9)
+    steep = (X * SPECTRA["decaying"] ** 3).T @ (X * SPECTRA["decaying"] ** 3)
+    found = shares._by_iteration(lambda V: steep @ V, 300, 10)
+    assert found == pytest.approx(np.linalg.eigvalsh(steep)[-10:].sum(), rel=1e-9)
+
+
+def test_the_share_of_the_first_direction_is_anisotropy():
+    X = hidden_states()
+    assert top_share(X, 1) == pytest.approx(anisotropy(X), rel=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(500, 40), (200, 150), (60, 200)])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(ratios, "leaving_out"), (ratios, "corrected_leaving_out"), (isoscores, "leaving_out")],
+)
+def test_values_without_parts_are_those_of_the_rows_that_are_left(module, name, shape):
+    """Even where a part holds all but a millionth of the variance."""
+    X = gaussian(*shape) * np.linspace(1, 4, shape[1]) + 3
+    X[5] *= 1e4
+    parts = [np.arange(start, shape[0] - 9, 8) for start in range(8)]
+    function = {
+        "leaving_out": participation_ratio if module is ratios else isoscore,
+        "corrected_leaving_out": participation_ratio_corrected,
+    }[name]
+    value, without = getattr(module, name)(X, parts)
+    expected = [function(np.delete(X, part, axis=0)) for part in parts]
+    assert value == function(X)
+    np.testing.assert_allclose(without, expected, rtol=1e-6)
+    assert abs(without[5] / np.median(without) - 1) > 1e-3
+
+
+def test_without_all_rows_but_one_there_is_no_variance():
+    X = hidden_states(20)
+    assert np.isnan(ratios.leaving_out(X, [np.arange(19), np.arange(20)])[1]).all()
+
+
+def isoscore_by_its_definition(X):
+    """As Rudman et al. have it, from the variances along principal directions."""
+    d = X.shape[1]
+    variances = np.linalg.eigvalsh(np.cov(X, rowvar=False))
+    scaled = math.sqrt(d) * variances / np.linalg.norm(variances)
+    defect = np.linalg.norm(scaled - 1) / math.sqrt(2 * (d - math.sqrt(d)))
+    return ((d - defect**2 * (d - math.sqrt(d))) ** 2 - d) / (d * (d - 1))
+
+
+@pytest.mark.parametrize("shape", [(400, 48), (30, 100), (50, 2)])
+def test_isoscore_is_the_published_one_and_takes_vectors_as_rows(shape):
+    X = hidden_states(*shape)
+    assert isoscore(X) == pytest.approx(isoscore_by_its_definition(X), abs=1e-6)
+
+
+def test_isoscore_is_that_of_its_package():
+    X = hidden_states()
+    assert isoscore(X) == pytest.approx(float(package.IsoScore(X)), abs=1e-6)
+
+
+def test_isoscore_is_zero_on_a_line_one_where_all_directions_are_alike_and_undefined_of_one_coordinate():
+    assert isoscore(np.vstack([np.eye(6), -np.eye(6)])) == pytest.approx(1)
+    assert isoscore(np.outer(gaussian(50, 1)[:, 0], gaussian(1, 8)) + 3) == pytest.approx(
+        0, abs=1e-12
+    )
+    assert math.isnan(isoscore(gaussian(50, 1)))
+
+
+def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows():
+    X = np.random.default_rng(0).standard_t(3, (7, 4)) + 5
+    trace, square = 0.0, 0.0
+    for i, j, k, m in itertools.permutations(range(7), 4):
+        u, v = X[i] - X[j], X[k] - X[m]
+        trace += (u @ u) * (v @ v) / 4
+        square += (u @ v) ** 2 / 4
+    assert participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
+
+
+@pytest.mark.parametrize("tails", ["gaussian", "heavy"])
+def test_the_corrected_ratio_recovers_the_truth_where_there_are_as_many_vectors_as_coordinates(
+    tails,
+):
+    n = d = 200
+    scales = np.arange(1, d + 1) ** -0.25
+    truth = (scales**2).sum() ** 2 / (scales**4).sum()
+    stream = np.random.default_rng(0)
+    # Lengths of their own: then the formulas for Gaussians are wrong, and these are not.
+    lengths = np.ones((40, n, 1)) if tails == "gaussian" else stream.choice([0.5, 2], (40, n, 1))
+    samples = stream.standard_normal((40, n, d)) * scales * lengths
+    plain = np.array([participation_ratio(X) for X in samples])
+    corrected = np.array([participation_ratio_corrected(X) for X in samples])
+    assert plain.mean() < 0.65 * truth
+    error = corrected.std(ddof=1) / math.sqrt(len(samples))
+    assert error < 0.02 * truth
+    assert corrected.mean() == pytest.approx(truth, abs=4 * error)
+
+
+def test_few_vectors_have_no_corrected_ratio():
+    assert math.isnan(participation_ratio_corrected(gaussian(3, 5)))
+    assert math.isnan(participation_ratio_corrected(np.ones((9, 5))))
+
+
+@pytest.mark.parametrize("function", [participation_ratio, isoscore, effective_rank, top_share])
+def test_vectors_without_variance_are_undefined(function):
+    assert math.isnan(function(np.full((40, 30), 0.1)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [participation_ratio, participation_ratio_corrected, isoscore, effective_rank, top_share],
+)
+def test_a_measure_of_vectors_is_invariant_takes_tensors_and_refuses_bad_input(function):
+    X = hidden_states()
+    value = function(X)
+    changed = 1e-3 * (X @ rotation(X.shape[1]))[::-1] + 7
+    assert function(changed) == pytest.approx(value, rel=1e-9)
+    tensor = torch.from_numpy(X).to(torch.bfloat16)
+    assert function(tensor) == function(tensor.double().numpy())
+    for bad, message in (
+        (np.zeros(5), "^X must have two dimensions"),
+        (np.zeros((1, 5)), "^X has 1 row, but variance takes at least 2"),
+        ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            function(bad)
+
+
+@pytest.mark.parametrize("exponent", [1, 2])
+def test_effective_rank_is_the_exponential_of_an_entropy(exponent):
+    X = hidden_states()
+    p = np.sqrt(eigenvalues(X)) ** exponent
+    p /= p.sum()
+    expected = math.exp(-(p * np.log(p)).sum())
+    assert effective_rank(X, exponent) == pytest.approx(expected, rel=1e-9)
+    assert of_eigenvalues(spectrum(X), exponent) == effective_rank(X, exponent)
+
+
+def test_directions_without_variance_add_nothing():
+    """Not even their rounding, of which a square root makes 1e-8 of the largest singular value."""
+    X = (gaussian(400, 5) @ rotation(300)[:5]) * 100 + 1000
+    assert effective_rank(X, 1) == pytest.approx(effective_rank(gaussian(400, 5), 1), rel=1e-6)
+    assert math.isnan(alpha_req(spectrum(X), 3, 20))
+    assert directions_for(spectrum(X), 1) == 5
+
+
+def test_equal_eigenvalues_count_fully():
+    for exponent in (1, 2):
+        assert of_eigenvalues(np.ones(17), exponent) == pytest.approx(17)
+    assert directions_for(np.ones(10)) == 9
+    assert directions_for(np.ones(7), 1.0) == 7
+    assert alpha_req(np.ones(60)) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1, 2.7])
+def test_alpha_req_is_the_exponent_of_a_power_law_in_its_range(alpha):
+    values = np.arange(1, 101) ** -float(alpha)
+    assert alpha_req(values) == pytest.approx(alpha)
+    values[:10] *= 5
+    values[40:] /= 5
+    assert alpha_req(values) == pytest.approx(alpha)
+    assert alpha_req(values, 5, 60) > alpha + 0.1
+
+
+def test_alpha_req_weighs_ranks_by_their_inverse():
+    values = np.array([8.0, 4, 3, 1])
+    x, y, w = np.log([1, 2, 3, 4]), np.log(values), 1 / np.array([1, 2, 3, 4.0])
+    expected = -np.polyfit(x, y, 1, w=np.sqrt(w))[0]
+    assert alpha_req(values, 1, 4) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("function", OF_EIGENVALUES)
+def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what_is_no_spectrum(
+    function,
+):
+    assert math.isnan(function(np.zeros(60)))
+    assert not math.isnan(
+        function(np.array([2.0, 1.0]), *([1, 2] if function is alpha_req else []))
+    )
+    for bad in ([1.0, 2.0], [1.0, -1.0], [np.nan, 0], [[1.0]], []):
+        with pytest.raises(ValueError, match=r"^eigenvalues must"):
+            function(bad)
+
+
+def test_the_final_norm_has_lengths_and_without_a_bias_only_one():
+    gain, bias = torch.tensor([3.0, 4.0]), np.array([0.0, 2.5])
+    assert [f(gain, bias) for f in (gain_length, bias_length, bias_gain_ratio)] == [5, 2.5, 0.5]
+    assert gain_length(gain) == 5
+    assert math.isnan(bias_length(gain))
+    assert math.isnan(bias_gain_ratio(gain, None))
+    assert math.isnan(bias_gain_ratio([0.0, 0.0], [1.0, 1.0]))
+    with pytest.raises(ValueError, match=r"^gain has 2 numbers, but bias has 3"):
+        bias_length(gain, np.ones(3))
+    with pytest.raises(ValueError, match=r"^gain must have one dimension"):
+        gain_length(np.ones((2, 2)))

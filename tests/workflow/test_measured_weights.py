@@ -1,0 +1,70 @@
+"""A model's own matrices are measured for the figures that read them, with a dump and without one."""
+
+import csv
+from pathlib import Path
+
+import yaml
+
+from tiny_runs import FIGURES, set_up
+
+DRAWN = ("inherent_figure_1", "inherent_figure_2", "inherent_figure_4", "inherent_figure_5")
+TABLES = ("weights.csv", "weights/tiny.csv", "last_weights/tiny.csv", "weight_points/tiny.csv")
+ESTIMATORS = {
+    "matrix_partition_isotropy",
+    "matrix_partition_isotropy_centered",
+    "bias_length",
+    "bias_to_gain",
+}
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_matrices_are_measured_alike_with_and_without_a_dump(checkout):
+    settings = set_up(checkout)
+    drawn = {f"inherent_figure_{n}": [] for n in (3, 6)} | {name: ["tiny"] for name in DRAWN}
+    settings["figures"] = {**FIGURES, "figure_1": [], **drawn}
+    for run, dump in (("dumped", True), ("at_once", False)):
+        checkout.write("tiny.yaml", {**settings, "run": run, "embeddings": {"dump": dump}})
+        arguments = ("--configfile", "tiny.yaml", "--cores", "1")
+        if dump:
+            planned = checkout.planned(*arguments, "inherent_figure_1")
+            assert [planned.get(rule) for rule in ("dump_embeddings", "measure_weights")] == [1, 1]
+            assert "measure" not in planned, "hidden states are measured for nobody"
+        checkout.snakemake(*arguments, *DRAWN, f"results/{run}/tables/weights.csv")
+    folders = [checkout.folder / "results" / run for run in ("dumped", "at_once")]
+    for table in TABLES:
+        one, other = ((folder / "tables" / table).read_bytes() for folder in folders)
+        assert one == other, table
+    assert not (folders[0] / "embeddings/tiny/step0").exists()
+    rows = read(folders[0] / "tables/weights.csv")
+    assert {row["estimator"] for row in rows} == ESTIMATORS
+    assert {(row["revision"], row["matrix"]) for row in rows} == {
+        (step, matrix)
+        for step in ("step0", "step1")
+        for matrix in ("input", "output", "final_norm")
+    }
+    assert all(row["value"] for row in rows)
+    sizes = {row["matrix"]: (row["n"], row["d"]) for row in rows}
+    assert sizes == {"input": ("300", "16"), "output": ("300", "16"), "final_norm": ("1", "16")}
+    formula = checkout.folder / "workflow/shape_of_learning/estimators/final_norm.py"
+    formula.write_text(formula.read_text().replace("np.linalg.norm(g)", "np.linalg.norm(g) * 1"))
+    checkout.write("tiny.yaml", {**settings, "run": "dumped"})
+    assert checkout.planned(*arguments, *DRAWN)["measure_weights"] == 2
+    points = read(folders[0] / "tables/weight_points/tiny.csv")
+    assert len(points) == 2 * 2 * 2 * 300  # steps, matrices, raw and centred
+    # The bias is zero before training, and not after it.
+    lengths = [r["value"] for r in rows if r["estimator"] == "bias_length"]
+    assert float(lengths[0]) == 0 < float(lengths[1])
+
+
+def test_a_model_that_needs_code_is_left_out_with_a_note(checkout):
+    settings = set_up(checkout)
+    entry = {"repository": "someone/theirs", "needs_code": True, "role": "decoder"}
+    models = yaml.safe_load((checkout.folder / "config/models/tiny.yaml").read_text())
+    checkout.write("config/models/tiny.yaml", models | {"theirs": entry})
+    checkout.write("tiny.yaml", {**settings, "models": ["tiny", "theirs"]})
+    said = checkout.snakemake("--configfile", "tiny.yaml", "--dry-run", "figure_1")
+    assert "model `theirs` is left out: its architecture is code from the Hub" in said

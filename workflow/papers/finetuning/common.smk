@@ -1,0 +1,42 @@
+"""What the rules of this paper ask of the configuration."""
+
+from shape_of_learning.tasks.task_tables import TABLES as TABLES_ON_TASKS
+
+
+def task_measured_on(wildcards):
+    """The task that a model is fine-tuned on: its table, and what describes that."""
+    source = MODELS[wildcards.model].source
+    if not isinstance(source, FinetuningSource):
+        fail(
+            f"model `{wildcards.model}` has no `finetuning` in its entry, so there is no task to measure it on; "
+            "name other models in the keys `figures.finetuning_...`"
+        )
+    return [f"<results>/tasks/{source.recipe['task']}.{suffix}" for suffix in ("csv", "json")]
+
+
+def fine_tuned_inputs(wildcards):
+    """All that the checkpoints of a model wait for."""
+    source = MODELS[wildcards.model].source
+    return [*source.receipts, *map(ancient, source.ever_old)]
+
+
+def fine_tuned_checkpoints(wildcards):
+    """Name, step, folder and receipt of each measured checkpoint, as JSON."""
+    source = MODELS[wildcards.model].source
+    return json.dumps(
+        [
+            (c.name, c.step, source.folder(c.name, PLACES), source.receipt(c.name, PLACES))
+            for c in checkpoints(wildcards.model)
+        ]
+    )
+
+
+def protocol_of_texts(wildcards):
+    """How texts are run through the model; windows are none."""
+    return SamplingProtocol(
+        windows=0,
+        window_characters=0,
+        seed=CONFIGURATION.settings["seed"],
+        precision=forward_precision(wildcards),
+        last_layer=setting("forward", "last_layer").replace("both", "after_final_norm"),
+    ).to_json()

@@ -1,0 +1,341 @@
+"""The figures of "Anisotropy is Not Inherent to Transformers"; paper.yaml says what each of them shows."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.averages import with_labels
+from shape_of_learning.figures.captions import caption, lines_and_bands
+from shape_of_learning.figures.drawn_rows import with_verdicts
+from shape_of_learning.figures.footnotes import add_footnote
+from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
+from shape_of_learning.figures.lines import draw_curve, draw_line
+from shape_of_learning.figures.omissions import omissions
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.profiles import profiles
+from shape_of_learning.figures.scales import open_frame, set_progress_axis
+from shape_of_learning.figures.style import (
+    COLOURS,
+    INK,
+    LOW_PANEL_HEIGHT,
+    TEXT_WIDTH,
+    line_styles,
+)
+
+# Ends of a model -> the names that its matrix can have in tables: one that is tied is at both.
+ENDS = {"input": ("input", "tied"), "output": ("output", "tied")}
+END_TITLES = {"input": "Input embeddings", "output": "Output embeddings"}
+MATRIX_LABELS = {"input": "input", "output": "output", "tied": "input and output (tied)"}
+MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(COLOURS, "osD", strict=False), strict=False))
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
+ROW = 0.17  # inches between two models of a list
+MARKER = 4.5  # points
+DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
+CLOUD = TEXT_WIDTH / 4  # inches, the width of a panel
+CENTERED = {"no": "as they are", "yes": "less their mean"}
+DASHED = (0, (2, 1.2))
+LEAST_FOR_A_CORRELATION = 3  # checkpoints
+COLUMNS = ["model", "label", "revision", "step", "tokens", "verdict"]
+VALUE_COLUMNS = ["matrix", "estimator", "n", "d", "value"]
+
+
+def isotropy_by_model(inputs: FigureInputs) -> Drawing:
+    """Figure 1: a measure of both embedding matrices per panel, one row of points for each model."""
+    table = with_labels(_of_figure(inputs, "last_weights"), inputs.models)
+    present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
+    drawn = [model for model in inputs.models if model.name in set(table["model"])]
+    rows = {model.name: place for place, model in enumerate(drawn)}
+    figure = Figure(figsize=(TEXT_WIDTH, len(rows) * ROW + FRAME + 0.35))
+    add_footnote(figure, _without_values(table))
+    panels = figure.subplots(1, len(inputs.measures), sharey=True, squeeze=False)[0]
+    for axes, measure in zip(panels, inputs.measures, strict=True):
+        for matrix in present:
+            own = table[(table["estimator"] == measure.name) & (table["matrix"] == matrix)]
+            colour, marker = MATRIX_STYLES[matrix]
+            style = {"color": colour, "marker": marker, "markersize": MARKER, "linestyle": "none"}
+            axes.plot(own["value"], own["model"].map(rows), label=MATRIX_LABELS[matrix], **style)
+        axes.set(title=measure.label, xlabel=measure.axis, ylim=(len(rows) - 0.5, -0.5))
+        axes.set_xlim(right=max(0, axes.get_xlim()[1]))
+        axes.locator_params(axis="x", nbins=5)
+        axes.grid(axis="x")
+        open_frame(axes)
+    panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=len(present))
+    words = caption(inputs.caption, *_without_values(table))
+    return Drawing(figure, _printed(table.drop(columns="hollow")), words)
+
+
+def isotropy_by_step(inputs: FigureInputs) -> Drawing:
+    """Figure 2: a measure by row, an end of the model by column, one line for each model."""
+    table = _by_step(inputs)
+    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, len(inputs.measures) * height))
+    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    grid = figure.subplots(len(inputs.measures), len(ENDS), sharex=True, sharey="row")
+    labelled = []
+    for measure, row in zip(inputs.measures, grid, strict=True):
+        for (end, names), axes in zip(ENDS.items(), row, strict=True):
+            own = table[(table["estimator"] == measure.name) & table["matrix"].isin(names)]
+            labelled.append((axes, _draw_models(axes, own, inputs, "step", "not known")))
+            axes.set(title=f"{END_TITLES[end]}, {_kind(measure)}")
+            open_frame(axes)
+        row[0].set_ylabel(measure.axis)
+    for axes in grid[-1]:
+        axes.set_xlabel("Training step")
+    for axes in grid.flat:
+        set_progress_axis(axes, [int(step) for step in table["step"]])
+        axes.set_ylim(top=max(0, axes.get_ylim()[1]))
+    for axes, lines in labelled:
+        if axes is grid[0, 1]:
+            label_line_ends(axes, lines)
+    return _by_step_drawing(figure, table, inputs)
+
+
+def final_norm_by_step(inputs: FigureInputs) -> Drawing:
+    """Figure 4: a measure of the final norm per panel, one line for each model."""
+    table = _by_step(inputs)
+    height = height_for_labels(len(inputs.models)) + FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    panels = figure.subplots(1, len(inputs.measures), squeeze=False)[0]
+    for axes, measure in zip(panels, inputs.measures, strict=True):
+        own = table[table["estimator"] == measure.name]
+        lines = _draw_models(axes, own, inputs, "step", "no bias")
+        set_progress_axis(axes, [int(step) for step in table["step"]])
+        axes.set(title=measure.label, xlabel="Training step", ylabel=measure.axis)
+        axes.set_ylim(bottom=0)
+        open_frame(axes)
+    label_line_ends(panels[-1], lines)
+    return _by_step_drawing(figure, table, inputs)
+
+
+def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
+    """Figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
+    table = _by_step(inputs)
+    losses = inputs.verdicts.rows.set_index(["model", "revision"])["loss"]
+    loss = losses.loc[pd.MultiIndex.from_frame(table[["model", "revision"]])].to_numpy()
+    table = table.assign(loss=np.where(np.isfinite(loss), loss, np.nan))
+    table["correlation"] = np.nan
+    for _, own in table.groupby(["model", "matrix", "estimator"]):
+        table.loc[own.index, "correlation"] = _correlation(own)
+    height = height_for_labels(len(inputs.models)) + FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    panels = figure.subplots(1, len(ENDS), squeeze=False)[0]
+    for (end, names), axes in zip(ENDS.items(), panels, strict=True):
+        own = table[table["matrix"].isin(names)]
+        lines = _draw_models(axes, own, inputs, "loss", "not known")
+        axes.set(title=END_TITLES[end], xlabel="Cross-entropy (nats per token)")
+        axes.invert_xaxis()
+        open_frame(axes)
+        correlations = own.groupby("label")["correlation"].first()
+        lines = [
+            LabelledLine(each.line, f"{each.label}{_in_words(correlations.get(each.label))}")
+            for each in lines
+        ]
+        label_line_ends(axes, lines)
+    panels[0].set_ylabel(inputs.measures[0].axis)
+    words = caption(
+        inputs.caption,
+        "r: Pearson's correlation over the checkpoints. Both quantities drift as training goes on, so it is "
+        "large even where neither depends on the other.",
+        *omissions(inputs.verdicts, inputs.models),
+    )
+    return Drawing(figure, _printed(table.drop(columns="hollow")), words)
+
+
+def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Drawing:
+    """Figure 3: a measure of hidden states per panel by relative depth, before and after the final norm.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    before : mapping of str to str
+        Names of the measures that are drawn -> those of the same with the last layer before the final norm.
+    """
+    table = profiles(inputs)
+    shown = [measure for measure in inputs.measures if measure.name in before]
+    styles = line_styles(inputs.models)
+    height = height_for_labels(len(inputs.models)) + FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    for axes, measure in zip(panels, shown, strict=True):
+        lines = []
+        for name, own in table.groupby("model", sort=False):
+            after = own[own["estimator"] == measure.name].sort_values("layer")
+            line = draw_line(axes, after, "depth", styles[name], name=name)
+            lines.append(LabelledLine(line, own["label"].iloc[0]))
+            other = own[own["estimator"] == before[measure.name]].sort_values("layer").tail(2)
+            axes.plot(
+                other["depth"],
+                other["value"],
+                color=styles[name].colour,
+                linestyle=DASHED,
+                marker=styles[name].marker,
+                markevery=[-1],
+                markerfacecolor="white",
+                markeredgewidth=0.7,
+                label="_before",
+            )
+        axes.set(title=measure.label, xlabel="Relative depth", ylabel=measure.axis)
+        open_frame(axes)
+    label_line_ends(panels[-1], lines)
+    drawn = table[table["estimator"].isin([measure.name for measure in shown])]
+    words = caption(inputs.caption, lines_and_bands(drawn, shown))
+    return Drawing(figure, table.drop(columns="suspect"), words)
+
+
+def planes(inputs: FigureInputs) -> Drawing:
+    """Figure 5: embeddings in a plane, a checkpoint by row, a matrix as it is or centred by column.
+
+    Raises
+    ------
+    InputError
+        If there are no points.
+    """
+    table = _of_figure(inputs, "weight_points", values=False)
+    if table.empty:
+        raise InputError(
+            f"no matrix of {inputs.models[0].label} has numbers to draw; leave it out of key "
+            "`figures.inherent_figure_5`"
+        )
+    table = with_labels(table, inputs.models)
+    steps = list(dict.fromkeys(table["step"]))
+    present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
+    columns = [(matrix, centered) for matrix in present for centered in CENTERED]
+    figure = Figure(figsize=(CLOUD * len(columns), (CLOUD + 0.15) * len(steps)))
+    grid = figure.subplots(len(steps), len(columns), squeeze=False)
+    for step, row in zip(steps, grid, strict=True):
+        for (matrix, centered), axes in zip(columns, row, strict=True):
+            chosen = (table["matrix"] == matrix) & (table["centered"] == centered)
+            _draw_points(axes, table[chosen & (table["step"] == step)])
+        row[0].set_ylabel(f"Step {step:,}")
+    for (matrix, centered), axes in zip(columns, grid[0], strict=True):
+        axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
+    most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
+    words = caption(
+        inputs.caption,
+        f"Dots: {most:,} entries of the vocabulary; cross: the origin; ring: the mean of dots. Each panel "
+        "has axes of its own, with one scale for both.",
+        *omissions(inputs.verdicts, inputs.models),
+    )
+    names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
+    return Drawing(figure, table[names], words)
+
+
+def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.DataFrame:
+    """The rows of a table that a figure draws, with the columns ``verdict`` and ``hollow``.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    rows = inputs.tables[kind]
+    rows = rows[rows["model"].isin([model.name for model in inputs.models])]
+    if values:
+        rows = rows[rows["estimator"].isin([measure.name for measure in inputs.measures])]
+        if rows.empty:
+            names = ", ".join(model.label for model in inputs.models)
+            raise InputError(f"nothing was measured of the matrices of {names}; leave them out")
+    rows = with_verdicts(rows, inputs.verdicts)
+    if inputs.verdicts is None:
+        return rows
+    judged = inputs.verdicts.rows.set_index(["model", "revision"])["shown"]
+    shown = judged.loc[pd.MultiIndex.from_frame(rows[["model", "revision"]])].to_numpy()
+    return rows[shown != "no"]
+
+
+def _by_step(inputs: FigureInputs) -> pd.DataFrame:
+    return with_labels(_of_figure(inputs, "weights"), inputs.models)
+
+
+def _by_step_drawing(figure: Figure, table: pd.DataFrame, inputs: FigureInputs) -> Drawing:
+    words = caption(
+        inputs.caption,
+        *omissions(inputs.verdicts, inputs.models),
+        *_without_values(table),
+        "Left of the axis break: before training." if 0 in set(table["step"]) else "",
+    )
+    return Drawing(figure, _printed(table.drop(columns="hollow")), words)
+
+
+def _printed(table: pd.DataFrame) -> pd.DataFrame:
+    others = [name for name in ("loss", "correlation") if name in table]
+    return table[[*COLUMNS, *VALUE_COLUMNS, *others]]
+
+
+def _draw_models(
+    axes: Axes, table: pd.DataFrame, inputs: FigureInputs, x: str, without: str
+) -> list[LabelledLine]:
+    """A line for each model, with a marker at each checkpoint; a model without a point has its label."""
+    styles = line_styles(inputs.models)
+    lines = []
+    for model in inputs.models:
+        own = table[table["model"] == model.name].sort_values("step")
+        if own.empty:
+            (line,) = axes.plot([], [], color=styles[model.name].colour, label=model.name)
+            line.set_data([np.nan], [np.nan])
+        else:
+            line = draw_curve(
+                axes, own, x, "value", styles[model.name], name=model.name, markers=True
+            )
+        lines.append(LabelledLine(line, model.label, without))
+    return lines
+
+
+def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
+    axes.scatter(
+        own["x"],
+        own["y"],
+        s=DOT,
+        color=COLOURS[0],
+        alpha=DOT_OPACITY,
+        linewidths=0,
+        rasterized=True,
+    )
+    mean = own[["x", "y"]].mean()
+    marks: Sequence[tuple[float, float, str, str]] = [
+        (0, 0, "+", INK),
+        (mean["x"], mean["y"], "o", COLOURS[1]),
+    ]
+    for x, y, marker, colour in marks:
+        ring = Line2D(
+            [x], [y], marker=marker, color=colour, markerfacecolor="none", linestyle="none"
+        )
+        ring.set(markersize=MARKER + 1, markeredgewidth=1, markeredgecolor=colour)
+        axes.add_line(ring)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.grid(visible=False)
+    axes.locator_params(nbins=4)
+    open_frame(axes)
+
+
+def _without_values(table: pd.DataFrame) -> list[str]:
+    """One sentence on the models that have no value where others do."""
+    lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
+    return [f"Undefined: {', '.join(lacking)}."] if len(lacking) else []
+
+
+def _correlation(rows: pd.DataFrame) -> float:
+    """Pearson's correlation over checkpoints; NaN for fewer than three, or if one quantity is constant."""
+    both = rows[["loss", "value"]].dropna()
+    if len(both) < LEAST_FOR_A_CORRELATION or (both.nunique() < 2).any():
+        return float("nan")
+    return float(np.corrcoef(both["loss"], both["value"])[0, 1])
+
+
+def _in_words(correlation: float | None) -> str:
+    known = correlation is not None and np.isfinite(correlation)
+    return f" (r = {correlation:.2f})" if known else ""
+
+
+def _kind(measure: DrawnMeasure) -> str:
+    return CENTERED["yes" if measure.parameters.get("center") else "no"]

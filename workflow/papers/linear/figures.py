@@ -1,0 +1,278 @@
+"""The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.averages import over_layers
+from shape_of_learning.figures.by_step import draw_by_step
+from shape_of_learning.figures.captions import caption, number_range
+from shape_of_learning.figures.changed_blocks import draw_edits
+from shape_of_learning.figures.drawn_rows import drawn_estimates, require_one_checkpoint
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.line_labels import height_for_labels, label_line_ends
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
+from shape_of_learning.figures.scales import open_frame, set_log_axis
+from shape_of_learning.figures.style import (
+    COLOURS,
+    COLUMN_WIDTH,
+    INK,
+    LOW_PANEL_HEIGHT,
+    MARKERS,
+    PANEL_HEIGHT,
+    TEXT_WIDTH,
+)
+from shape_of_learning.figures.token_errors import draw_token_errors
+
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
+SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
+ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
+DEPTH = "Relative depth"
+QUANTITIES = {
+    "linearity_increment_adjusted": "Linearity of the\nincrement, adjusted",
+    "linearity_adjusted": "Linearity,\nadjusted",
+    "anisotropy": "Anisotropy",
+    "two_nn": "Dimension\n(TwoNN)",
+    "held_out_loss": "Held-out loss\n(nats per token)",
+}
+SMALLEST_TOLD = 0.001  # change of a score
+
+
+def linearity_by_depth(inputs: FigureInputs) -> Drawing:
+    """Figure 1: scores of both kinds; lines are adjusted, bands reach to the held-out score."""
+    table = profiles(inputs)
+    height = height_for_labels(len(inputs.models)) + FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    panels = figure.subplots(1, len(SCORES), sharey=True)
+    drawn = {score: _with_held_out_bands(table, score) for score in SCORES}
+    for axes, (score, title) in zip(panels, SCORES.items(), strict=True):
+        lines = draw_profiles(axes, drawn[score], inputs.models)
+        axes.set(title=title, xlabel=DEPTH)
+        open_frame(axes)
+    panels[0].set_ylabel("Linearity, adjusted")
+    # Where a model is wide and the sample is small, held-out scores are far below the lines.
+    shown = pd.concat(drawn.values())
+    lowest = min(0.0, float(shown["value"].min())) if shown["value"].notna().any() else 0.0
+    panels[0].set_ylim(lowest - 0.02, 1.02)
+    label_line_ends(panels[-1], lines)
+    defined = table[table["value"].notna()]
+    sizes = (
+        number_range(round(defined["n"].min()), round(defined["n"].max())) if len(defined) else "no"
+    )
+    words = caption(
+        inputs.caption,
+        f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
+        "number of directions that they span; bands: from there to the score of vectors that the map was not "
+        "fitted to, in two folds of whole windows.",
+        "Bands end at the edge of the panel where that score is below it."
+        if (shown["low"] < lowest - 0.02).any()
+        else "",
+        "The numbers also have the score as the paper defines it, which noise raises by the number of "
+        "directions over that of vectors, and 95 % intervals of all three.",
+        "" if len(defined) == len(table) else "Gaps: undefined.",
+    )
+    return Drawing(figure, table.drop(columns="suspect"), words)
+
+
+def linearity_by_step(inputs: FigureInputs) -> Drawing:
+    """Figure 2: means over blocks against the training step."""
+    return draw_by_step(
+        inputs, "Linearity, adjusted,\nmean over blocks", "Averaged are all blocks.", of=None
+    )
+
+
+def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
+    """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
+    table = profiles(inputs)
+    height = height_for_labels(len(inputs.models)) + FRAME
+    figure = Figure(figsize=(COLUMN_WIDTH, height))
+    axes = figure.subplots()
+    lines = draw_profiles(axes, table, inputs.models)
+    axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis)
+    set_log_axis(axes)
+    open_frame(axes)
+    label_line_ends(axes, lines)
+    return profiles_drawing(figure, table, inputs, of=None)
+
+
+def first_tokens(inputs: FigureInputs) -> Drawing:
+    """Figure 1 as the paper has it, with each window's first token above and without it below."""
+    table = profiles(inputs)
+    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
+    grid = figure.subplots(len(ROWS), len(SCORES), sharex=True, sharey=True)
+    for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):
+        for axes, (score, title) in zip(row, SCORES.items(), strict=True):
+            rows = table[table["estimator"] == f"{score}{suffix}"]
+            lines = draw_profiles(axes, rows, inputs.models)
+            axes.set_title(f"{title}: {tokens[:1].lower()}{tokens[1:]}")
+            open_frame(axes)
+        if not suffix:
+            labelled = lines
+        row[0].set_ylabel("Linearity")
+    for axes in grid[-1]:
+        axes.set_xlabel(DEPTH)
+    grid[0, 0].set_ylim(-0.02, 1.02)
+    label_line_ends(grid[0, -1], labelled)
+    falls = [_fall(table, score, title) for score, title in SCORES.items()]
+    return profiles_drawing(figure, table, inputs, *falls, of=None)
+
+
+def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
+    """Figures 6 and 7: perplexity against the number of blocks that are dropped, replaced or distilled."""
+    return draw_edits(inputs)
+
+
+def errors_of_tokens(inputs: FigureInputs) -> Drawing:
+    """Figure 9: how the errors of the affine maps are spread over tokens, by block."""
+    return draw_token_errors(inputs)
+
+
+def _with_held_out_bands(table: pd.DataFrame, score: str) -> pd.DataFrame:
+    """The rows of an adjusted score, with ``low`` and ``high`` between it and the held-out one."""
+    of_layer = ["model", "layer"]
+    rows = table[table["estimator"] == f"{score}_adjusted"]
+    held_out = table[table["estimator"] == f"{score}_held_out"].set_index(of_layer)["value"]
+    other = held_out.reindex(pd.MultiIndex.from_frame(rows[of_layer])).to_numpy()
+    both = np.stack([rows["value"].to_numpy(), other])
+    return rows.assign(low=both.min(axis=0), high=both.max(axis=0))
+
+
+def _fall(table: pd.DataFrame, score: str, title: str) -> str:
+    """Say how much of a score rests on first tokens: its fall without them."""
+    of_layer = ["label", "layer"]
+    kinds = [table[table["estimator"] == f"{score}{suffix}"].set_index(of_layer) for suffix in ROWS]
+    both = pd.concat([kind["value"] for kind in kinds], axis=1, keys=["all", "without"]).dropna()
+    if both.empty:
+        return ""
+    fall = both["all"] - both["without"]
+    if fall.abs().max() < SMALLEST_TOLD:
+        return f"{title}: without first tokens no score changes by {SMALLEST_TOLD}."
+    (label, block), most = fall.idxmax(), both.loc[fall.idxmax()]
+    mean = f"{'falls' if fall.mean() >= 0 else 'rises'} by {abs(fall.mean()):.3f}"
+    return (
+        f"{title}: without first tokens the score {mean} in the mean over blocks and models, and at block "
+        f"{block} of {label} it goes from {most['all']:.3f} to {most['without']:.3f}, the largest fall."
+    )
+
+
+def twins(inputs: FigureInputs) -> Drawing:
+    """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
+    table = _twins(inputs)
+    quantities = list(dict.fromkeys(table["quantity"]))
+    figure = Figure(figsize=(TEXT_WIDTH, PANEL_HEIGHT))
+    settings = list(dict.fromkeys(table["setting"]))
+    for axes, quantity in zip(figure.subplots(1, len(quantities)), quantities, strict=True):
+        rows = table[table["quantity"] == quantity]
+        for place, setting in enumerate(settings):
+            own = rows[rows["setting"] == setting]
+            style = {
+                "color": COLOURS[place % len(COLOURS)],
+                "marker": MARKERS[place % len(MARKERS)],
+            }
+            ends = own[["plain", "value"]].to_numpy().T
+            axes.plot([0, place + 1], ends, **style)
+        axes.set_xticks(range(len(settings) + 1), ["none", *settings], rotation=45)
+        axes.set_title(QUANTITIES[quantity])
+        axes.margins(x=0.2)
+        open_frame(axes)
+    differences = [
+        f"{setting}: "
+        + "; ".join(
+            f"{QUANTITIES[quantity].replace(chr(10), ' ')} {_mean_and_deviation(rows['difference'])}"
+            for quantity, rows in own.groupby("quantity", sort=False)
+        )
+        for setting, own in table.groupby("setting", sort=False)
+    ]
+    words = caption(
+        inputs.caption,
+        "A line joins twins. Paired differences, mean and standard deviation over pairs.",
+        f"{'. '.join(each[:1].upper() + each[1:] for each in differences)}.",
+    )
+    return Drawing(figure, table, words)
+
+
+def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
+    """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
+    table = _changes(inputs)
+    groups = list(dict.fromkeys(table["setting"]))
+    measures = [each.name for each in inputs.measures]
+    figure = Figure(figsize=(TEXT_WIDTH, FRAME + 0.35 * (1 + len(groups))))
+    panels = figure.subplots(1, len(measures), sharey=True)
+    said = []
+    for axes, measure in zip(panels, inputs.measures, strict=True):
+        for place, group in enumerate(groups):
+            own = table[(table["setting"] == group) & (table["estimator"] == measure.name)]
+            axes.plot(own["change"], [place] * len(own), linestyle="", marker="o", color=COLOURS[0])
+            said.append(f"{measure.label}, {group} {_mean_and_deviation(own['change'])}")
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.set(title=measure.label, xlabel="Change")
+        open_frame(axes)
+    panels[0].set_yticks(range(len(groups)), groups)
+    panels[0].set_ylim(len(groups) - 0.5, -0.5)
+    words = caption(
+        inputs.caption,
+        f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
+        "Published, of other models and tasks: 0.004 to 0.382.",
+    )
+    return Drawing(figure, table, words)
+
+
+def _twins(inputs: FigureInputs) -> pd.DataFrame:
+    """One row for each twin and quantity, with the value of the plain one and the difference."""
+    training = inputs.tables["training"]
+    last = training.sort_values("step").groupby("model").last()
+    drawn = drawn_estimates(inputs)
+    require_one_checkpoint(drawn)
+    means = over_layers(drawn, inputs.measures).set_index(["estimator", "model"])["value"]
+    losses = pd.concat({"held_out_loss": last["held_out_loss"]})
+    values = pd.concat([means, losses])
+    rows = []
+    for model in inputs.models:
+        plain = last["twin_of"].get(model.name)
+        if not isinstance(plain, str) or plain not in last.index:
+            continue
+        setting = f"{last['regulariser'][model.name]} {last['strength'][model.name]:g}"
+        for quantity in QUANTITIES:
+            both = [values.get((quantity, name), np.nan) for name in (plain, model.name)]
+            rows.append((model.name, plain, setting, quantity, *both, both[1] - both[0]))
+    if not rows:
+        raise InputError(
+            "the figure draws no twin together with the model that it is the twin of; name both in its key "
+            "of `figures`"
+        )
+    columns = ["model", "twin_of", "setting", "quantity", "plain", "value", "difference"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _changes(inputs: FigureInputs) -> pd.DataFrame:
+    """One row for each fine-tuning and estimator: its first and last value and what lies between."""
+    training = inputs.tables["training"].drop_duplicates("model").set_index("model")
+    means = over_layers(drawn_estimates(inputs), inputs.measures).sort_values("step")
+    rows = []
+    for model in inputs.models:
+        tuned = training.loc[model.name]
+        if not isinstance(tuned["origin"], str):
+            continue
+        for measure in inputs.measures:
+            kept = (means["model"] == model.name) & (means["estimator"] == measure.name)
+            first, last = means[kept]["value"].iloc[[0, -1]]
+            setting = f"{tuned['origin']}, {tuned['task']}"
+            rows.append(
+                (model.name, setting, tuned["seed"], measure.name, first, last, last - first)
+            )
+    if not rows:
+        raise InputError("the figure draws no fine-tuned model; name some in its key of `figures`")
+    columns = ["model", "setting", "seed", "estimator", "first", "last", "change"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _mean_and_deviation(values: pd.Series) -> str:
+    """Say a mean, and the standard deviation where there are several values."""
+    defined = values.dropna()
+    if defined.empty:
+        return "undefined"
+    spread = f" (sd {defined.std():.3f}, n {len(defined)})" if len(defined) > 1 else " (n 1)"
+    return f"{defined.mean():+.3f}{spread}"

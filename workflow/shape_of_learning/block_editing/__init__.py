@@ -1,0 +1,1 @@
+"""Decoders some of whose blocks are dropped, or replaced by affine maps."""

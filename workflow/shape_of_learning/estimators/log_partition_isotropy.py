@@ -1,0 +1,167 @@
+"""Logarithm of the isotropy of the partition function: how alike all directions are to it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shape_of_learning.estimators.arrays import as_matrix, as_numpy, matrix_blocks, namespace
+
+# Rows are taken in so many bytes at a time: 1024 rows of 4096 numbers.
+BLOCK_BYTES = 1 << 25
+SIGNS = ("one", "both")
+WIDEST_LEFT_OUT = 1024
+# A projection of the mean that is so small beside the root mean square one has no sign but that of rounding.
+NO_PROJECTION = 1e-9
+
+
+def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one") -> float:
+    r"""Smallest over largest value of the partition function, as a natural logarithm.
+
+    .. math:: \ln I(X) = \ln \frac{\min_c F(c)}{\max_c F(c)}, \qquad F(c) = \sum_i e^{c \cdot x_i},
+
+    over the unit eigenvectors c of :math:`X^T X`.
+
+    Parameters
+    ----------
+    X : array_like, torch.Tensor, or anything with a shape (n, d) that gives rows by slices
+        Vectors of any real dtype, such as an embedding matrix. They are read several times in blocks of rows
+        and computed in float64, those on a GPU there if they are float32, bfloat16 or float16.
+    center : bool
+        Whether to subtract the mean vector first.
+    signs : {"one", "both"}
+        An eigenvector's sign is arbitrary, and F(c) is not F(-c). "one": each is turned so that its
+        projection on the mean vector is not negative; where that is zero, as always after centring, so that
+        F is the larger one. "both": c and -c both count. With a common offset that gives about twice
+        the value, so the two are never to be compared.
+
+    Returns
+    -------
+    float
+        At most 0, which is perfect isotropy. It depends on the scale of the vectors. Where eigenvalues are
+        equal, so that eigenvectors are not unique, it depends on the choice of them.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not two-dimensional, is empty, holds NaN or infinity, or numbers whose squares are beyond
+        float64; if `signs` is neither of the two.
+
+    Notes
+    -----
+    Sums of exponentials are scaled by their largest term: exp(-340) is 0 in float32. Takes 3 n d\ :sup:`2`
+    operations and the eigenvectors of a d x d matrix; besides the vectors, memory for four such matrices.
+
+    References
+    ----------
+    Arora et al., A latent variable model approach to PMI-based word embeddings, TACL 4 (2016), section 2
+    (F). Mu and Viswanath, All-but-the-top, ICLR 2018, section 2 (I over eigenvectors). Machina and Mercer,
+    Anisotropy is not inherent to transformers, NAACL 2024 (of embedding matrices, raw and centred).
+
+    Examples
+    --------
+    >>> round(log_partition_isotropy([[2, 0], [0, 1]]), 4)  # ln (1 + e) / (1 + e^2)
+    -0.8137
+    """
+    if signs not in SIGNS:
+        raise ValueError(f"signs must be one of {', '.join(SIGNS)}, not {signs!r}")
+    rows: Any = X if hasattr(X, "shape") else as_matrix(X)
+    mean = _mean(rows)
+    blocks = _Blocks(rows, mean if center else None)
+    eigenvalues, directions = _eigenvectors(blocks)
+    forward, backward = _log_sums(blocks, directions)
+    if signs == "both":
+        forward = np.concatenate([forward, backward])
+    else:
+        projections = as_numpy(mean @ directions) * (not center)
+        usual = np.sqrt(np.maximum(eigenvalues, 0) / len(rows))
+        undecided = abs(projections) <= NO_PROJECTION * usual
+        larger = np.maximum(forward, backward)
+        forward = np.where(undecided, larger, np.where(projections > 0, forward, backward))
+    return float(forward.min() - forward.max())
+
+
+def leaving_out(
+    X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False, signs: str = "one"
+) -> tuple[float, np.ndarray]:
+    """:func:`log_partition_isotropy`, and its values without each of some rows.
+
+    Parameters
+    ----------
+    X, center, signs
+        As there.
+    parts : sequence of ndarray of int64
+        Numbers of the rows that are left out in turn.
+
+    Returns
+    -------
+    float
+    ndarray of float64, shape (parts,)
+        NaN where vectors are wider than 1024: without each part all eigenvectors are other ones, which would
+        take hours for the layers of one checkpoint.
+    """
+    X = as_matrix(X)
+    without = np.full(len(parts), np.nan)
+    if X.shape[1] <= WIDEST_LEFT_OUT:
+        for number, part in enumerate(parts):
+            kept = np.delete(np.arange(len(X)), part)
+            if len(kept):
+                without[number] = log_partition_isotropy(X[kept], center, signs)
+    return log_partition_isotropy(X, center, signs), without
+
+
+class _Blocks:
+    """A matrix that is read in blocks of rows as often as one likes, less a vector if there is one."""
+
+    def __init__(self, X: Any, mean: Any = None):
+        self.X, self.mean = X, mean
+
+    def __iter__(self) -> Iterator[Any]:
+        rows = max(1, BLOCK_BYTES // (8 * max(1, self.X.shape[-1])))
+        for block in matrix_blocks(self.X, rows):
+            yield block if self.mean is None else block - self.mean
+
+
+def _mean(X: Any) -> Any:
+    return sum(block.sum(axis=0) for block in _Blocks(X)) / len(X)
+
+
+def _eigenvectors(blocks: _Blocks) -> tuple[np.ndarray, Any]:
+    """Eigenvalues, (d,), and eigenvectors, (d, d), of the sum of squares and products."""
+    gram: Any = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in blocks:
+            product = block.T @ block
+            product += gram
+            gram = product
+    xp = namespace(gram)
+    if not bool(xp.isfinite(gram).all()):
+        raise ValueError("X holds numbers whose squares are beyond float64; scale it down")
+    if not isinstance(gram, np.ndarray):
+        eigenvalues, directions = xp.linalg.eigh(gram)
+        return as_numpy(eigenvalues), directions
+    from scipy.linalg import eigh
+
+    # In Fortran's order, which spares a copy.
+    return eigh(gram.T, driver="evr", overwrite_a=True, check_finite=False)
+
+
+def _log_sums(blocks: _Blocks, directions: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of F(c) and of F(-c) for each column c, (d,) each."""
+    xp = namespace(directions)
+    # The largest exponent so far, and the sum of exponentials as multiples of its own.
+    largest = [xp.full_like(directions[0], -np.inf) for _ in "+-"]
+    sums = [xp.zeros_like(directions[0]) for _ in "+-"]
+    for block in blocks:
+        exponents = block @ directions
+        for sign in (0, 1):
+            top = xp.maximum(largest[sign], xp.amax(exponents, axis=0))
+            sums[sign] = sums[sign] * xp.exp(largest[sign] - top)
+            sums[sign] += xp.exp(exponents - top).sum(axis=0)
+            largest[sign] = top
+            exponents *= -1
+    forward, backward = (
+        as_numpy(top + xp.log(total)) for top, total in zip(largest, sums, strict=True)
+    )
+    return forward, backward

@@ -1,0 +1,103 @@
+"""Perplexity of decoders some of whose blocks are changed: two rows per model, a panel per order."""
+
+from itertools import product
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shape_of_learning.figures.captions import caption, number_range
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.line_labels import LabelledLine, label_line_ends
+from shape_of_learning.figures.lines import draw_curve
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
+from shape_of_learning.figures.style import COLOURS, DASHES, MARKERS, TEXT_WIDTH, LineStyle
+
+ORDERS = {
+    "most_linear_first": "Most linear first",
+    "least_linear_first": "Least linear first",
+    "smallest_contribution_first": "Least added first",
+    "alone": "Each alone",
+}
+KINDS = {
+    "dropped": "dropped",
+    "replaced": "affine map",
+    "maps_distilled": "distilled: maps",
+    "all_distilled": "distilled: all",
+}
+STYLES = {
+    kind: LineStyle(COLOURS[place], DASHES[place], MARKERS[place])
+    for place, kind in enumerate(KINDS)
+}
+# What dropped blocks cost would hide what the others do: those are above, these below.
+ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_distilled")
+PANEL = 1.25  # inches, height
+FRAME = 0.6  # inches above and below all panels
+COLUMNS = [
+    *("model", "label", "revision", "order", "blocks", "kind", "k"),
+    *("predicted_tokens", "loss", "perplexity", "parameters"),
+]
+
+
+def draw_edits(inputs: FigureInputs) -> Drawing:
+    """Draw the tables ``edits``, and say of ``fit_errors`` on how many tokens maps were fitted.
+
+    Dropped and replaced blocks are above, on a logarithmic axis, replaced and distilled ones below. A line
+    has a gap where a perplexity is infinite or not known.
+    """
+    labels = {model.name: model.label for model in inputs.models}
+    table = inputs.tables["edits"]
+    table = table.assign(label=table["model"].map(labels))[COLUMNS]
+    orders = [order for order in ORDERS if order in set(table["order"])]
+    drawn_kinds = [
+        kinds for kinds in (ABOVE, BELOW) if set(kinds) & set(table["kind"]) - {"replaced"}
+    ] or [BELOW]
+    figure = Figure(figsize=(TEXT_WIDTH, PANEL * len(labels) * len(drawn_kinds) + FRAME))
+    grid = figure.subplots(
+        len(labels) * len(drawn_kinds), len(orders), sharex="col", sharey="row", squeeze=False
+    )
+    drawn, places = [], product(labels.items(), drawn_kinds)
+    for panels, ((name, label), kinds) in zip(grid, places, strict=True):
+        rows = table[(table["model"] == name) & table["kind"].isin(kinds)]
+        unchanged = rows.loc[rows["k"] == 0, "perplexity"]
+        for axes, order in zip(panels, orders, strict=True):
+            lines = _draw_order(axes, rows[rows["order"] == order], order)
+            for level in unchanged[:1]:
+                axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
+        if kinds is ABOVE:
+            set_log_axis(panels[0])
+        panels[0].set_ylabel(f"{label}\nperplexity")
+        drawn.append(lines)
+    for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
+        upper.set_title(ORDERS[order])
+        lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
+    for panels, lines in zip(grid, drawn, strict=True):
+        label_line_ends(panels[-1], lines)
+    return Drawing(figure, table, caption(inputs.caption, _on_tokens(inputs)))
+
+
+def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[LabelledLine]:
+    """Draw a line per kind; of blocks changed alone, against their numbers."""
+    set_whole_ticks(axes)
+    open_frame(axes)
+    lines = []
+    for kind, label in KINDS.items():
+        own = rows[rows["kind"] == kind]
+        if own.empty:
+            continue
+        x = own["blocks"].astype("int64") if order == "alone" else own["k"]
+        own = own.assign(x=x).sort_values("x")
+        line = draw_curve(axes, own, "x", "perplexity", STYLES[kind], name=kind, markers=True)
+        lines.append(LabelledLine(line, label))
+    return lines
+
+
+def _on_tokens(inputs: FigureInputs) -> str:
+    predicted = inputs.tables["edits"]["predicted_tokens"]
+    fitted = inputs.tables["fit_errors"]["tokens"]
+    predicted = predicted[predicted > 0]
+    return (
+        f"Tokens that are predicted: {number_range(predicted.min(), predicted.max())}; that maps are fitted "
+        f"on: {number_range(fitted.min(), fitted.max())}."
+    )

@@ -1,0 +1,1 @@
+"""Labelled texts, and what a representation of them is worth."""

@@ -1,0 +1,164 @@
+"""The examples of a task, as one table."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.storage.csv_table import write_table
+from shape_of_learning.storage.digests import read_unchanged, sha256_of
+from shape_of_learning.storage.files import atomic_write
+
+COLUMNS = ("split", "label", "group", "text", "text_2")
+SPLITS = ("train", "held_out")
+# What predictions are judged by, and whether labels are classes.
+METRICS = {"accuracy": True, "matthews": True, "spearman": False}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One labelled text, or a pair of them.
+
+    Attributes
+    ----------
+    split : str
+        ``"train"`` or ``"held_out"``.
+    label : float
+        A class as a whole number, or a grade.
+    group : str
+        What is never on both sides of the split: a paragraph, articles, or texts that are equal.
+    text, text_2 : str
+        The second is empty where the task has single texts.
+    """
+
+    split: str
+    label: float
+    group: str
+    text: str
+    text_2: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples, and how predictions of their labels are judged.
+
+    Attributes
+    ----------
+    metric : str
+        One of :data:`METRICS`.
+    examples : list of Example
+    """
+
+    metric: str
+    examples: list[Example]
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether labels are classes and not grades."""
+        return METRICS[self.metric]
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether examples are pairs of texts."""
+        return any(example.text_2 for example in self.examples)
+
+    @cached_property
+    def classes(self) -> list[int]:
+        """The classes that occur, ascending; none of a graded task."""
+        return sorted({int(e.label) for e in self.examples}) if self.has_classes else []
+
+    def split(self, name: str) -> list[Example]:
+        """List the examples of one split, in the order of the table."""
+        return [example for example in self.examples if example.split == name]
+
+
+def checked(task: Task, where: str) -> Task:
+    """Return a task if something can be learnt of it and judged.
+
+    Parameters
+    ----------
+    task : Task
+    where : str
+        How messages call it, such as ``"task `topic`"``.
+
+    Raises
+    ------
+    InputError
+        If a split has no examples, a text is empty, or labels are constant, not finite, or no classes where
+        the metric asks for classes.
+    """
+    for name in SPLITS:
+        examples = task.split(name)
+        if not examples:
+            raise InputError(f"{where}: the split `{name}` has no examples; correct its entry")
+        labels = {example.label for example in examples}
+        if not all(map(math.isfinite, labels)):
+            raise InputError(f"{where}: a label is NaN or infinite; correct `label` in its entry")
+        if task.has_classes and any(label != int(label) for label in labels):
+            broken = next(label for label in sorted(labels) if label != int(label))
+            raise InputError(
+                f"{where}: the label {broken:g} is no class, a whole number; correct `label` in its entry, "
+                "or set `metric: spearman` for grades"
+            )
+        if len(labels) == 1:
+            raise InputError(
+                f"{where}: the labels of the split `{name}` are constant, all {labels.pop():g}; correct "
+                "`label` in its entry, or its splits: those of a published test set are often hidden"
+            )
+        if any(not e.text or (task.has_pairs and not e.text_2) for e in examples):
+            raise InputError(f"{where}: a text is empty; correct `text` and `text_2` in its entry")
+    return task
+
+
+def write_task(path: Path, task: Task) -> None:
+    """Write the table, its digest and, last, a small JSON file on it beside it."""
+    rows = [
+        (e.split, int(e.label) if task.has_classes else float(e.label), e.group, e.text, e.text_2)
+        for e in task.examples
+    ]
+    write_table(path, COLUMNS, rows)
+    description = {
+        "metric": task.metric,
+        "texts": 2 if task.has_pairs else 1,
+        "classes": task.classes,
+        **{name: len(task.split(name)) for name in SPLITS},
+        "sha256": sha256_of(path),
+    }
+    with atomic_write(path.with_suffix(".json")) as partial:
+        partial.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+
+
+def read_task(path: Path) -> Task:
+    """Read what :func:`write_task` wrote.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or is not what was written.
+    """
+    content = read_unchanged(path)
+    description = path.with_suffix(".json")
+    try:
+        metric = json.loads(description.read_text(encoding="utf-8"))["metric"]
+        if metric not in METRICS:
+            raise ValueError(metric)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{description} is missing or damaged; delete it and run again") from None
+    rows = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""))
+    return Task(
+        metric,
+        [
+            Example(row["split"], float(row["label"]), row["group"], row["text"], row["text_2"])
+            for row in rows
+        ],
+    )
+
+
+def at_most(examples: Sequence[Example], order: Sequence[int], most: int | None) -> list[Example]:
+    """Keep `most` examples, those that come first in `order`, in their own order; None keeps all."""
+    return [examples[number] for number in sorted(order[:most])]

@@ -1,0 +1,228 @@
+"""Tables on the tokens of a task at one checkpoint: layers, spectra, local structure, probes."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shape_of_learning.estimators.adjustments import (
+    Adjustment,
+    ClusterBased,
+    WithoutPrincipalDirections,
+    zero_vectors,
+)
+from shape_of_learning.estimators.arrays import distinct_rows, is_finite
+from shape_of_learning.estimators.average_cosine import average_cosine
+from shape_of_learning.estimators.log_partition_isotropy import log_partition_isotropy
+from shape_of_learning.estimators.participation_ratio import participation_ratio
+from shape_of_learning.estimators.spectrum import spectrum
+from shape_of_learning.random_streams import stream_seed
+from shape_of_learning.tasks.examples import METRICS
+from shape_of_learning.tasks.local_structure import frequency_bands, share_between
+from shape_of_learning.tasks.pooling import features, mean_pooled
+from shape_of_learning.tasks.probe import fit_probe
+from shape_of_learning.tasks.scores import SCORES
+
+LARGEST = 64  # eigenvalues of each layer that are kept
+REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions
+CLUSTERS, CLUSTER_DIRECTIONS = 27, 12  # of Rajaee and Pilehvar (ACL 2021) for BERT
+CLUSTER_NUMBERS = (1, 2, 3, 5, 9, 14, 20, 27)
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class SplitVectors:
+    """Tokens of one split of a task at one layer.
+
+    Attributes
+    ----------
+    X : ndarray of float32, shape (tokens, width)
+    texts : ndarray of int, shape (tokens,)
+        Number of the text of each, ascending.
+    labels : ndarray, shape (examples,)
+    """
+
+    X: np.ndarray
+    texts: np.ndarray
+    labels: np.ndarray
+
+
+def spectra_of(layers: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """Find the eigenvalues of each layer's covariance, of vectors (tokens, width); NaN where undefined."""
+    return {layer: _eigenvalues(X) for layer, X in layers.items()}
+
+
+def layer_rows(
+    layers: Mapping[int, np.ndarray], spectra: Mapping[int, np.ndarray]
+) -> Iterator[Row]:
+    """Give the values of each layer as rows of ``finetuning_layers``, from vectors and :func:`spectra_of`."""
+    for layer, X in layers.items():
+        eigenvalues = spectra[layer]
+        trace = float(eigenvalues.sum())
+        # In units of the trace, so that what is not defined without variance is undefined.
+        shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
+        values = {
+            "log_partition_isotropy": _value(log_partition_isotropy, X),
+            "average_cosine": _value(average_cosine, X),
+            "participation_ratio": _value(participation_ratio, X),
+            "top_1_share": float(shares[0]),
+            "top_10_share": float(shares[:10][-1]),
+        }
+        for estimator, value in values.items():
+            yield layer, estimator, len(X), value
+
+
+def spectrum_rows(
+    layers: Mapping[int, np.ndarray], spectra: Mapping[int, np.ndarray]
+) -> Iterator[Row]:
+    """Give the largest eigenvalues of each layer's covariance, with the median one of all, and their sum."""
+    for layer, X in layers.items():
+        eigenvalues = spectra[layer]
+        # Of n vectors fewer than the width the others are zero.
+        every = np.concatenate([eigenvalues, np.zeros(X.shape[1] - len(eigenvalues))])
+        median, trace = float(np.median(every)), float(every.sum())
+        for place, eigenvalue in enumerate(eigenvalues[:LARGEST].tolist(), start=1):
+            yield layer, len(X), median, trace, place, eigenvalue
+
+
+def structure_rows(
+    layers: Mapping[int, np.ndarray], token_ids: np.ndarray, seed: int
+) -> Iterator[Row]:
+    """Give the shares of variance between kinds of tokens, by layer, and of the last ln I by clusters.
+
+    Parameters
+    ----------
+    layers : mapping of int to ndarray, shape (tokens, width)
+    token_ids : ndarray of int, shape (tokens,)
+    seed : int
+        Of the run.
+    """
+    groupings = {
+        "share_between_token_types": token_ids,
+        "share_between_frequency_bands": frequency_bands(token_ids),
+    }
+    for layer, X in layers.items():
+        for quantity, groups in groupings.items():
+            yield layer, quantity, None, len(X), _value(share_between, X, groups)
+    last = max(layers)
+    X = layers[last]
+    for clusters in CLUSTER_NUMBERS:
+        value = math.nan
+        if _has_clusters(X, clusters):
+            adjusted = ClusterBased(clusters, 0, _seed(seed)).fit(X).apply(X)
+            value = log_partition_isotropy(adjusted)
+        yield last, "log_partition_isotropy", clusters, len(X), value
+
+
+def probe_rows(
+    train: SplitVectors,
+    held_out: SplitVectors,
+    *,
+    layer: int,
+    metric: str,
+    has_pairs: bool,
+    seed: int,
+) -> Iterator[Row]:
+    """Give what is left of the task, and of isotropy, after each adjustment of the space.
+
+    Adjustments are fitted on the training tokens and applied to both splits; with ``fitted_on`` "each split",
+    the papers' way, on the tokens of the split that they are applied to. Probes are fitted on the training
+    split. Isotropy and cosine are those of the held-out tokens.
+
+    Parameters
+    ----------
+    train, held_out : SplitVectors
+    layer : int
+        For the rows.
+    metric : str
+        One of :data:`.METRICS`.
+    has_pairs : bool
+        Whether examples are pairs of texts.
+    seed : int
+        Of the run.
+    """
+    splits = (train, held_out)
+    finite = all(is_finite(split.X) for split in splits)
+
+    def row(name: Sequence[object], fitted_on: str, adjusted: Sequence[np.ndarray]) -> Row:
+        kept = adjusted[1]
+        score = math.nan
+        if finite:
+            pooled = [
+                features(mean_pooled(X, split.texts), has_pairs=has_pairs)
+                for X, split in zip(adjusted, splits, strict=True)
+            ]
+            probe = fit_probe(
+                pooled[0], train.labels, has_classes=METRICS[metric], blocks=1 + has_pairs
+            )
+            score = SCORES[metric](held_out.labels, probe.predict(pooled[1]))
+        isotropy, cosine = (
+            _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)
+        )
+        zeros = zero_vectors(kept) if finite else None
+        return (layer, *name, fitted_on, len(kept), zeros, isotropy, cosine, metric, score)
+
+    yield row(("none", None, None), "nothing", [split.X for split in splits])
+    for fitted_on, fitting in (("training", (train, train)), ("each split", splits)):
+        for name, adjust in _adjustments(fitting if finite else (), seed):
+            yield row(name, fitted_on, adjust([split.X for split in splits]))
+
+
+Adjust = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+def _adjustments(
+    fitting: Sequence[SplitVectors], seed: int
+) -> Iterator[tuple[tuple[str, int, int], Adjust]]:
+    """Name each adjustment, and how it is applied to the splits; none of what cannot be adjusted."""
+    if not fitting:
+        return
+
+    def fitted(kind: WithoutPrincipalDirections | ClusterBased) -> list[Adjustment]:
+        of_first = kind.fit(fitting[0].X)
+        return [of_first, of_first if fitting[1] is fitting[0] else kind.fit(fitting[1].X)]
+
+    directions = fitted(WithoutPrincipalDirections(max(REMOVED)))
+    for k in (0, *REMOVED):
+        yield ("without_directions", 1, k), _left(directions, k)
+    for k in REMOVED:
+        yield ("only_directions", 1, k), _removed(directions, k)
+    if all(_has_clusters(split.X, CLUSTERS) for split in fitting):
+        clusters = fitted(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _seed(seed)))
+        for k in (0, CLUSTER_DIRECTIONS):
+            yield ("cluster_based", CLUSTERS, k), _left(clusters, k)
+
+
+def _left(fitted: Sequence[Adjustment], k: int) -> Adjust:
+    return lambda splits: [f.leading(k).apply(X) for f, X in zip(fitted, splits, strict=True)]
+
+
+def _removed(fitted: Sequence[Adjustment], k: int) -> Adjust:
+    return lambda splits: [f.leading(k).removed(X) for f, X in zip(fitted, splits, strict=True)]
+
+
+def _cosine_of_others(X: np.ndarray) -> float:
+    """Average cosine without vectors of norm zero, which have none."""
+    others = X[X.any(axis=1)]
+    return average_cosine(others) if len(others) > 1 else math.nan
+
+
+def _has_clusters(X: np.ndarray, clusters: int) -> bool:
+    """Whether vectors can be divided into so many clusters."""
+    return is_finite(X) and len(distinct_rows(X)) >= clusters
+
+
+def _value(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
+    """A measure of vectors; NaN where they are not finite, or not two."""
+    return measure(X, *more) if len(X) > 1 and is_finite(X) else math.nan
+
+
+def _eigenvalues(X: np.ndarray) -> np.ndarray:
+    number = min(X.shape)
+    return spectrum(X) if is_finite(X) and len(X) > 1 else np.full(number, np.nan)
+
+
+def _seed(seed: int) -> int:
+    return stream_seed(seed, "clusters of a task")
