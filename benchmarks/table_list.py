@@ -13,6 +13,7 @@ TABLES = (
     "overhead",
     "start_up",
     "growth",
+    "demo_jobs",
     "gpu",
 )
 # Not of speed: numbers that do not depend on the machine.
@@ -20,4 +21,5 @@ PAGES = {
     "verdicts": "docs/checkpoints.md",
     "dependence": "docs/statistics.md",
     "coverage": "docs/statistics.md",
+    "further_coverage": "docs/statistics.md",
 }

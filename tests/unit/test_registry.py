@@ -10,7 +10,7 @@ from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES, ChosenMeasure, Measure, registered
 from shape_of_learning.plan.measures import chosen_measures, science_of_measure
-from shape_of_learning.plan.science import _syntax
+from shape_of_learning.plan.science import _syntax, science
 
 LABELS = {
     "anisotropy": "Anisotropy",
@@ -107,9 +107,18 @@ def test_a_state_that_is_not_kept_is_refused_with_the_key():
         patch.setitem(MEASURES, "before", entry)
         chosen_measures(measurement, ["before"], "both")
         with pytest.raises(
-            InputError, match=r"`before`, .*`forward\.last_layer` is .*; set it to `both`"
+            InputError,
+            match=r"`before`, which figure `f` names, .*`forward\.last_layer` is .*; set it to `both`",
         ):
-            chosen_measures(measurement, ["before"], "before_final_norm")
+            chosen_measures(measurement, ["before"], "before_final_norm", {"before": "f"})
+
+
+def test_an_edit_of_one_job_measures_nothing_of_another_anew():
+    jobs = {"gain_length": "measure_weights", "linearity": "measure_pairs", "mle": "measure"}
+    for name, job in jobs.items():
+        (measure,) = chosen(name).values()
+        own = measure.module.removeprefix("shape_of_learning.")
+        assert science_of_measure(measure) == science(job, own)
 
 
 def test_words_are_no_reason_to_measure_again():
@@ -179,7 +188,7 @@ def test_more_neighbours_than_are_searched_are_refused():
         "raise the latter to 100" in refusal("mom", neighbours=50)
     )
     assert (
-        "measure `gride_64`, which `measurement.estimators` or a figure names, asks for 128 neighbours, but "
+        "measure `gride_64`, which `measurement.estimators` names, asks for 128 neighbours, but "
         "`measurement.neighbours` is 127; raise" in refusal("gride_64", neighbours=127)
     )
     chosen("gride_32", neighbours=64)

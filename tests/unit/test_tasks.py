@@ -8,8 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 import requests
 import torch
@@ -23,11 +21,12 @@ from transformers import AutoModel, AutoTokenizer
 from mirrors import Mirror, served
 from shape_of_learning.embeddings.text_vectors import text_vectors
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.frequency_bands import frequency_bands
+from shape_of_learning.estimators.share_between import share_between
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.tasks import archives, hub_tasks
+from shape_of_learning.tasks import archives
 from shape_of_learning.tasks.builtin import KINDS, builtin_task
 from shape_of_learning.tasks.examples import Example, Task, checked, read_task, write_task
-from shape_of_learning.tasks.local_structure import frequency_bands, share_between
 from shape_of_learning.tasks.measured import (
     SplitVectors,
     layer_rows,
@@ -263,26 +262,6 @@ def test_published_archives_are_as_the_configuration_says(name, examples, tmp_pa
     assert not texts(task, "train") & texts(task, "held_out")
 
 
-def test_parquet_files_of_a_data_set_become_both_splits(tmp_path, monkeypatch):
-    """The files are real, the Hub is a folder: which of its files are asked for is the client's matter."""
-    for split, first in (("train", 0), ("validation", 100)):
-        columns = {
-            "sentence1": [f"a {first + i}" for i in range(20)],
-            "sentence2": [f"b {first + i}" for i in range(20)],
-            "label": [i / 4 for i in range(20)],
-        }
-        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / f"{split}.parquet")
-    monkeypatch.setattr(
-        hub_tasks, "parquet_files", lambda _, __, split, *more: [tmp_path / f"{split}.parquet"]
-    )
-    entry = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["tasks"]["stsb"]
-    task = make_task("stsb", entry, text=None, archive=tmp_path / "a", seed=0)
-    assert task.metric == "spearman"
-    assert task.split("held_out")[3] == Example(
-        "held_out", 0.75, task.split("held_out")[3].group, "a 103", "b 103"
-    )
-
-
 def test_scores_are_those_of_other_libraries():
     numbers = np.random.default_rng(0)
     for classes in (2, 4):
@@ -444,6 +423,7 @@ def test_parts_keep_their_own_layers_and_texts_without_special_tokens(bert):
     one, other = text_vectors(bert, [(first, [3]), (second, [0, 3])], PROTOCOL, SHAPE)
     (alone,) = text_vectors(bert, [(second, [0, 3])], PROTOCOL, SHAPE)
     assert [set(part.layers) for part in (one, other)] == [{3}, {0, 3}]
+    assert one.layers[3].base is other.layers[3].base  # nothing is there twice
     for layer in (0, 3):
         np.testing.assert_allclose(other.layers[layer], alone.layers[layer], atol=1e-5)
     ids = AutoTokenizer.from_pretrained(bert)(first, add_special_tokens=False)["input_ids"]

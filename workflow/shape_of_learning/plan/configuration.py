@@ -148,13 +148,14 @@ def read_configuration(
     figures = models_of_figures(settings["figures"], drawn, models, apart, notices)
     tables = models_of_tables(settings["figures"], written, models, apart, notices)
     estimators = tuple(measurement["estimators"])
-    asked = [*estimators, *(name for figure in figures for name in drawn[figure].estimators)]
+    drawn_by = {name: figure for figure in figures for name in drawn[figure].estimators}
+    drawn_by = {name: figure for name, figure in drawn_by.items() if name not in estimators}
     return Configuration(
         models=models,
         origins=origins_of(models.values()),
         estimators=estimators,
         measures=chosen_measures(
-            measurement, dict.fromkeys(asked), settings["forward"]["last_layer"]
+            measurement, [*estimators, *drawn_by], settings["forward"]["last_layer"], drawn_by
         ),
         figures=figures,
         tables=tables,

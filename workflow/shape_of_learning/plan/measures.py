@@ -1,6 +1,6 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,10 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def chosen_measures(
-    measurement: Mapping[str, Any], names: Iterable[str], last_layer: str = "after_final_norm"
+    measurement: Mapping[str, Any],
+    names: Collection[str],
+    last_layer: str = "after_final_norm",
+    figures: Mapping[str, str] | None = None,
 ) -> dict[str, ChosenMeasure]:
     """Look up measures and give them their settings.
 
@@ -24,10 +27,12 @@ def chosen_measures(
     ----------
     measurement : mapping
         Section ``measurement`` of the configuration.
-    names : iterable of str
+    names : collection of str
         What `measurement.estimators` lists, and figures draw.
     last_layer : str
         ``forward.last_layer``.
+    figures : mapping of str to str, optional
+        Of measures that only figures name, the figure.
 
     Raises
     ------
@@ -53,22 +58,28 @@ def chosen_measures(
         measure, own = find_measure(name), settings.get(name, {})
         checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
         chosen[name] = measure.chosen(name, checked)
-        _require_neighbours(chosen[name], measure, searched)
+        _require_neighbours(chosen[name], measure, searched, _named(name, names, figures))
         if not chosen[name].neighbours and measure.of == "neighbours":
             chosen[name] = replace(chosen[name], neighbours=searched)
     for name in names:
         if "last_layer" in chosen[name].rows and last_layer != "both":
             raise InputError(
-                f"measure `{name}`, which `measurement.estimators` or a figure names, takes the last layer "
-                f"before the final norm, but configuration key `forward.last_layer` is `{last_layer}`; "
-                "set it to `both`"
+                f"{_named(name, names, figures)} takes the last layer before the final norm, but "
+                f"configuration key `forward.last_layer` is `{last_layer}`; set it to `both`"
             )
     return {name: chosen[name] for name in names}
 
 
+def _named(name: str, names: Collection[str], figures: Mapping[str, str] | None) -> str:
+    """Say who names a measure."""
+    key = "`measurement.estimators`" if name in names else "`measurement.parameters`"
+    who = f"figure `{figures[name]}`" if figures and name in figures else key
+    return f"measure `{name}`, which {who} names,"
+
+
 def science_of_measure(measure: ChosenMeasure) -> str:
     """Digest of what one measure is computed by; of another package's, of all modules there."""
-    script = "measure_pairs" if measure.of == "pair" else "measure"
+    script = {"pair": "measure_pairs", "weights": "measure_weights"}.get(measure.of, "measure")
     package, _, module = measure.module.partition(".")
     if package == PACKAGE.name:
         return science(script, module)
@@ -105,13 +116,11 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
     raise InputError(f"{where}.{key}` is {value!r}, but must be {must}")
 
 
-def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int) -> None:
+def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int, asks: str) -> None:
     if chosen.of != "neighbours" or chosen.neighbours <= searched:
         return
     if isinstance(measure.neighbours, str):
         asks = f"configuration key `measurement.parameters.{chosen.name}.{measure.neighbours}`"
-    else:
-        asks = f"measure `{chosen.name}`, which `measurement.estimators` or a figure names,"
     raise InputError(
         f"{asks} asks for {chosen.neighbours} neighbours, but `measurement.neighbours` is {searched}; "
         f"raise the latter to {chosen.neighbours}"
