@@ -159,12 +159,12 @@ def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
 @pytest.mark.parametrize(
     ("claim", "sentence"),
     [
-        ({"models": ["gpt2", "d"]}, "`gpt2` not among the models of the run."),
-        ({"models": "encoders"}, "The run has no encoder with `linearity`"),
-        ({"checkpoints": "training", "models": ["d"]}, "two steps or more, which must be sound, of `d` not"),
+        ({"models": ["gpt2", "d"]}, "`gpt2` is not in the run."),
+        ({"models": "encoders"}, "The run has no encoders with `linearity` at a sound checkpoint."),
+        ({"checkpoints": "training", "models": ["d"]}, "`d` has no `linearity` at two or more sound steps."),
         ({"statistic": "flatter", "models": "all", "estimators": ["linearity"]}, "no encoder with"),
         ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
-          "models": ["d"]}, "Tables/edits of `d` not measured."),
+          "models": ["d"]}, "`d` has no tables/edits."),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said(claim, sentence):
@@ -198,7 +198,9 @@ def test_statistics_of_training_on_numbers_by_hand():
     unknown = [EvidenceModel("d", "decoder", 4)]
     evidence = Evidence({m.name: m for m in unknown}, {("d", "two_nn"): values})
     claim = Claim(name="c", **CLAIM | curve | {"statistic": "peak_beside_warm_up", "rule": rule})
-    assert "a known `warmup_steps` (`d` is without)" in judge(claim, evidence).because
+    assert (
+        "no decoders with a known `warmup_steps` (`d` is without)" in judge(claim, evidence).because
+    )
 
 
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
@@ -282,7 +284,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert weights.startswith("d:")
     page = output[1].read_text()
     assert "2 claims: 1 undecided, 1 not measured" in page
-    assert "`x` not among the models of the run" in page
+    assert "`x` is not in the run" in page
 
 
 def test_reading_claims_for_a_plan_imports_no_numerical_library():
