@@ -233,16 +233,3 @@ def correlation(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     products, squares = (x * y).sum(axis=axis), (x**2).sum(axis=axis) * (y**2).sum(axis=axis)
     with np.errstate(invalid="ignore", divide="ignore"):
         return products / np.sqrt(squares)
-
-
-__all__ = [
-    "difference_of_estimators",
-    "encoders_less_decoders",
-    "flatter",
-    "isotropic_matrices",
-    "isotropy_beside_others",
-    "mean_over_layers",
-    "middle_over_ends",
-    "norms_beside_linearity",
-    "weights_beside",
-]
