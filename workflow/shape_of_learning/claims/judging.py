@@ -1,0 +1,258 @@
+"""The verdict on a claim, and what it rests on."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from shape_of_learning.claims import statistics, table_statistics, training_statistics
+from shape_of_learning.claims.bounds import TAIL, Bounded, Unknown
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.rules import (
+    PAIR,
+    TOGETHER,
+    UPWARDS,
+    Units,
+    comparison_of,
+    holds,
+    how_many,
+    in_words,
+    leaves,
+    margin,
+    units_of,
+)
+from shape_of_learning.errors import InputError
+
+SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+NOT_MEASURED = "not measured"
+VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
+DIGITS = 8  # of a short digest
+
+
+@dataclass(frozen=True)
+class PartOfUnit:
+    """One number of a claim, such as of one model, with its own 95 % interval."""
+
+    unit: str
+    part: str
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the evidence says of a claim.
+
+    Attributes
+    ----------
+    verdict : {"supported", "contradicted", "undecided", "not measured"}
+    because : str
+        Why, in a sentence.
+    estimate, low, high : float
+        What decides the condition for `supported`, of all units and parts together, with its 95 % interval:
+        where all bounds of the condition are the same, the number that must lie beyond it; else the least
+        distance to a bound, positive where the condition is met. NaN if nothing is measured.
+    smallest_visible : float
+        How far beyond the bound the estimate must lie to be told from it.
+    models, revisions, n, selections, hashes : tuple of str
+        What it rests on; revisions as ``MODEL@REVISION``, digests as ``MODEL:DIGEST`` and ``text:DIGEST``.
+    parts : tuple of PartOfUnit
+        The numbers that the rule looks at.
+    """
+
+    verdict: str
+    because: str
+    estimate: float = nan
+    low: float = nan
+    high: float = nan
+    smallest_visible: float = nan
+    models: tuple[str, ...] = ()
+    revisions: tuple[str, ...] = ()
+    n: tuple[str, ...] = ()
+    selections: tuple[str, ...] = ()
+    hashes: tuple[str, ...] = ()
+    parts: tuple[PartOfUnit, ...] = ()
+
+
+def judge(claim: Claim, evidence: Evidence) -> Judgement:
+    """Judge a claim by its statistic and its rule.
+
+    Parameters
+    ----------
+    claim : Claim
+        With another `average_over` (:func:`dataclasses.replace`) it is judged by other layers.
+    evidence : Evidence
+        Of one draw. By :meth:`.Evidence.with_estimators` others stand for the estimators that the claim
+        names.
+
+    Returns
+    -------
+    Judgement
+        A unit that rests on values beyond the conditions of their estimator counts for nothing, and among
+        those that a rule needs.
+
+    Raises
+    ------
+    InputError
+        If the rule asks for a part that the statistic does not have.
+    """
+    reading = Reading(claim, evidence)
+    try:
+        units = parts_of(claim, reading)
+        parts = tuple(_parts(units))
+    except NotMeasured as reason:
+        return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
+    by_numbers = _verdict(claim, units)
+    known = _without_suspects(units, reading)
+    verdict = _verdict(claim, known)
+    because = _because(claim, verdict, known)
+    if reading.suspects:
+        whose = ", ".join(f"{number:,} of `{model}`" for model, number in reading.suspects.items())
+        suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}"
+        if verdict != by_numbers:
+            because = f"By the numbers alone it would be {by_numbers}, but {suspect}."
+        else:
+            because += f" {suspect[0].upper()}{suspect[1:]}."
+    if reading.undefined:
+        because += f" Left out as undefined: {reading.undefined:,} layers."
+    checkpoints = list(reading.checkpoints)
+    return Judgement(
+        verdict,
+        because,
+        *_headline(claim.rule[SUPPORTED], units),
+        models=tuple(dict.fromkeys(model for model, _ in checkpoints)),
+        revisions=tuple(f"{model}@{revision}" for model, revision in checkpoints),
+        n=tuple(f"{n:g}" for n in sorted({each.n for each in reading.values})),
+        selections=tuple(sorted({each.selection for each in reading.values})),
+        hashes=tuple(_hashes(reading)),
+        parts=parts,
+    )
+
+
+def parts_of(claim: Claim, reading: Reading) -> Units:
+    """Evaluate the statistic of a claim."""
+    given = {"estimators": claim.estimators} if claim.estimators else {}
+    return find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+
+
+def _verdict(claim: Claim, units: Units) -> str:
+    shown = [each for each, is_shown in decide(claim, units).items() if is_shown]
+    return shown[0] if len(shown) == 1 else UNDECIDED
+
+
+def _without_suspects(units: Units, reading: Reading) -> Units:
+    """Units that rest on suspect values become unknown: of a suspect model, alone or beside another one."""
+    suspect = set(reading.suspects)
+    if not suspect:
+        return units
+    return {
+        unit: {name: Unknown(part) for name, part in parts.items()}
+        if unit == TOGETHER or suspect & set(unit.split(PAIR))
+        else parts
+        for unit, parts in units.items()
+    }
+
+
+def decide(claim: Claim, units: Units) -> dict[str, np.ndarray]:
+    """Whether the conditions of both verdicts are shown, of each draw; raises as :func:`judge`."""
+    try:
+        return {each: holds(claim.rule[each], units) for each in (SUPPORTED, CONTRADICTED)}
+    except InputError as error:
+        raise InputError(f"claim `{claim.name}`: {error}") from None
+
+
+def find_statistic(name: str) -> Callable[..., Units]:
+    """The function of a name, which planning has checked."""
+    modules = (statistics, training_statistics, table_statistics)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))
+
+
+def _parts(units: Units) -> list[PartOfUnit]:
+    parts = []
+    for unit, of in units.items():
+        for name, part in of.items():
+            numbers = _numbers(part)
+            _require_numbers(f"`{name}`" + (f" of `{unit}`" if unit else ""), *numbers)
+            parts.append(PartOfUnit(unit, name, numbers[0], *_without_interval(*numbers[1:])))
+    return parts
+
+
+def _numbers(part: Bounded) -> tuple[float, float, float]:
+    low, high = part.bounds(TAIL, TAIL)
+    return float(part.estimate), float(low), float(high)
+
+
+def _without_interval(low: float, high: float) -> tuple[float, float]:
+    """What is compared as it is has none."""
+    return (low, high) if low < high else (nan, nan)
+
+
+def _require_numbers(what: str, estimate: float, low: float, high: float) -> None:
+    if np.isnan(estimate):
+        raise NotMeasured(f"{what} is undefined")
+    if np.isnan(low) or np.isnan(high):
+        raise NotMeasured(f"{what} has no interval, which needs windows in each of 16 groups")
+
+
+def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
+    """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
+    estimate, low, high = _numbers(margin(condition, units))
+    visible = estimate - low if low < high else nan
+    low, high = _without_interval(low, high)
+    bounds = {
+        (comparison in UPWARDS, bound)
+        for comparison, bound in map(comparison_of, leaves(condition))
+        if not comparison.startswith("not_")
+    }
+    if len(bounds) > 1:
+        return estimate, low, high, visible
+    ((upwards, bound),) = bounds
+    if upwards:
+        return bound + estimate, bound + low, bound + high, visible
+    return bound - estimate, bound - high, bound - low, visible
+
+
+def _because(claim: Claim, verdict: str, units: Units) -> str:
+    rule = claim.rule
+    if verdict == UNDECIDED:
+        said = [_count(rule[each], units) for each in (SUPPORTED, CONTRADICTED)]
+        supports, contradicts = (f" ({each})" if each else "" for each in said)
+        return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
+    condition = rule[verdict]
+    count = _count(condition, units)
+    inner = in_words(condition["holds"] if count else condition)
+    said = f"{count}: {inner}" if count else inner
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _count(condition: Any, units: Units) -> str:
+    """In how many units a condition on a number of them is shown by itself; nothing for another one."""
+    if "holds" not in condition:
+        return ""
+    names = units_of(units)
+    low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
+    needed = how_many(condition["in"], len(names))
+    return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
+
+
+def _hashes(reading: Reading) -> list[str]:
+    """Short digests: of all weights of a model that were looked at, of the text, and of other tables."""
+    digests = reading.digests
+    by_model: dict[str, list[str]] = {}
+    for model, revision in reading.checkpoints:
+        if (digest := digests.get(f"{model}@{revision}")) is not None:
+            by_model.setdefault(model, []).append(digest)
+    of_weights = {
+        model: hashlib.sha256(" ".join(sorted(of)).encode()).hexdigest()
+        for model, of in by_model.items()
+    }
+    others = ["text"] if reading.values else []
+    others += reading.tables
+    found = of_weights | {each: digests[each] for each in others if each in digests}
+    return [f"{each}:{digest[:DIGITS]}" for each, digest in found.items()]
