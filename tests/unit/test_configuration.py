@@ -73,7 +73,8 @@ def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
     assert targets(papers=[]) == set()
     # Models that are for single figures are in none that the configuration does not name.
     apart = {name: demo()["figures"][name] for name in ("linear_figure_4", "linear_table_1")}
-    named = {"average_over": "block_outputs", "linear_first_token": "all", **apart}
+    settings = {"average_over": "block_outputs", "progress": "auto", "measures": {}}
+    named = {**settings, "linear_first_token": "all", **apart}
     assert targets(figures=named) == set(linear.figures)
     said = refusal(demo() | {"papers": ["lineal"]})
     assert "key `papers`: unknown paper `lineal`; did you mean `linear`?" in said

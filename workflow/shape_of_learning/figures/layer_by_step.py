@@ -27,7 +27,7 @@ from shape_of_learning.figures.scales import (
     set_rank_ticks,
     set_whole_ticks,
 )
-from shape_of_learning.figures.step_lines import draw_steps, has_bands, name_steps
+from shape_of_learning.figures.step_lines import draw_steps, name_steps, on_bands
 from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
 from shape_of_learning.figures.suspects import POINT, suspects
 from shape_of_learning.figures.visible_changes import smallest_visible_changes
@@ -67,7 +67,7 @@ def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
     name_steps(grid, [*models.values()], named)
-    return _drawing(figure, inputs, table, said, bands=has_bands(table))
+    return _drawing(figure, inputs, table, [on_bands(table), *said])
 
 
 def draw_overview(inputs: FigureInputs) -> Drawing:
@@ -81,7 +81,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     table = _by_layer_and_step(inputs)
     rows = -(-len(inputs.measures) // ACROSS)
     figure, said = _figure(inputs, table, rows, ACROSS)
-    figure.suptitle(inputs.models[0].label, x=0, ha="left")
+    figure.suptitle(inputs.models[0].label, x=0.01, ha="left")
     grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
@@ -90,7 +90,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     for axes in grid.flat[len(inputs.measures) :]:
         axes.set_axis_off()
     name_steps(grid, [table], named)
-    return _drawing(figure, inputs, table, said, bands=has_bands(table))
+    return _drawing(figure, inputs, table, [on_bands(table), *said])
 
 
 def draw_heat_maps(inputs: FigureInputs) -> Drawing:

@@ -21,6 +21,7 @@ from shape_of_learning.figures.inputs import DrawnMeasure
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
+CROWDED = 0.7  # of the distance between labels
 MOST_RANKS = 12  # labels of steps along a panel
 
 
@@ -85,8 +86,13 @@ def open_frame(axes: Axes) -> None:
 
 
 def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int = MOST_RANKS) -> None:
-    """Label places 0, 1, ... of an axis by the steps that stand there: all, or evenly as many as `most`."""
-    ranks = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int))
+    """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many."""
+    last = len(steps) - 1
+    stride = max(1, -(-last // max(1, most - 1)))
+    ranks = [*range(0, last, stride)]
+    if ranks and last - ranks[-1] < CROWDED * stride:
+        ranks.pop()
+    ranks.append(last)
     axis.set_ticks(ranks, labels=[short_number(steps[rank]) for rank in ranks])
     axis.set_minor_locator(NullLocator())
 
