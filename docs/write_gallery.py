@@ -33,10 +33,10 @@ DPI, COLOURS = 120, 128  # of the images, so that all are small
 PAGE = """\
 # Gallery
 
-Every figure at the size of the papers, to see how it reads with all models, steps and layers. **The numbers
-are made up** (`docs/synthetic_tables.py`): smooth curves with noise, some values undefined, some points beyond
-the conditions of TwoNN, some checkpoints left out or hollow. They say nothing of any model. `make gallery`
-draws them with the functions, models and captions of the workflow, coarser than a run does.
+Every figure at the size of the papers, to see how it reads with all models, steps and layers. **The
+numbers are made up** (`docs/synthetic_tables.py`): smooth curves with noise, some values undefined, some
+points beyond the conditions of TwoNN, some checkpoints left out or hollow. They say nothing of any model.
+`make gallery` draws them with the functions, models and captions of the workflow, coarser than a run does.
 """
 
 

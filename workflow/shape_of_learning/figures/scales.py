@@ -70,9 +70,14 @@ def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -
 def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
     """Make the y axis logarithmic, with plain numbers at powers of ten and some of their multiples."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=subdivisions))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    set_log_ticks(axes.yaxis, subdivisions)
+
+
+def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
+    """Label powers of ten and some of their multiples with plain numbers."""
+    axis.set_major_locator(LogLocator(subs=subdivisions))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def set_whole_ticks(axes: Axes) -> None:
