@@ -888,7 +888,7 @@ DRAW = (
     *(
         "--caption=x",
         "--estimates=tables/estimates.csv",
-        *("--output", "made/f.pdf", "made/f.png", "made/f.csv"),
+        *("--output", "made/f.pdf", "made/f.png", "made/f.csv", "made/f.md"),
     ),
 )
 COLUMNS = ",".join(ESTIMATE_COLUMNS)
