@@ -12,6 +12,7 @@ import yaml
 from jsonschema import ValidationError
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from figure_tables import draw, inputs_of, rows_of_model, verdicts_on
@@ -20,10 +21,15 @@ from shape_of_learning.figures.inputs import DrawnModel
 from shape_of_learning.figures.output import PAPERS, paper_function, save
 from shape_of_learning.figures.style import THEME, theme
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.schema import SCHEMAS, validate
 
 PAPER = next(each for each in read_papers(PAPERS) if each.name == "shape_of_learning")
+FIGURES = with_chosen_measures(
+    PAPER.figures,
+    {"figures": {"measures": {}}, "measurement": {"estimators": ["anisotropy", "two_nn", "mle"]}},
+)
 PRINTED = yaml.safe_load((SCHEMAS / "model.schema.yaml").read_text())["$defs"]["printed"]["pattern"]
 HARD = [
     "$x$",
@@ -112,9 +118,9 @@ def rows_and_verdicts(estimators):
     return models, rows, verdicts
 
 
-@pytest.mark.parametrize("name", PAPER.figures)
+@pytest.mark.parametrize("name", FIGURES)
 def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
-    figure = PAPER.figures[name]
+    figure = FIGURES[name]
     models, rows, verdicts = rows_and_verdicts(figure.estimators)
     labels = dict(zip(models, [f"{HARD[0]} {HARD[2]}", HARD[1], HARD[6]], strict=True))
     last = not figure.needs_training_steps
@@ -138,12 +144,13 @@ def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
         for measure in inputs.measures
     ]
     inputs = replace(inputs, measures=with_parameters)
-    settings = dict.fromkeys(figure.settings, "block_outputs")
+    choices = {"average_over": "block_outputs", "progress": "auto"}
+    settings = {key: choices[key] for key in figure.settings}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as of a glyph that is missing
         drawing = draw(figure.draw, inputs, **figure.options, **settings)
         with theme():
-            save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv")))
+            save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
     texts = [text for text in drawing.figure.findobj(Text) if text.get_text()]
     assert not [text.get_text() for text in texts if text.get_parse_math()]
     words = "\n".join(text.get_text() for text in texts)
@@ -165,3 +172,17 @@ def test_a_table_shows_hard_labels_as_they_are_written():
         cell = re.split(r"(?<!\\)(?:\\\\)*\|", line)[1].strip()
         assert re.sub(r"\\(?=[\\`*_{}\[\]<>&#|~])(.)", r"\1", cell) == label
         assert not re.search(r"(?<!\\)(?:\\\\)*[`*_{}\[\]<>&#~]", cell)
+
+
+def test_many_labels_are_listed_in_the_order_of_models_and_samples_have_no_markers(tmp_path):
+    names = list("dbcae")
+    rows = [row for m in names for row in rows_of_model(m, steps=[1, 8], estimators=["two_nn"])]
+    axes = draw("dimension_by_step", inputs_of(tmp_path, names, "two_nn", rows=rows)).figure.axes[0]
+    words = [text for text in axes.texts if text.get_text() in names]
+    assert [text.get_text() for text in sorted(words, key=lambda t: -t.get_position()[1])] == names
+    outside = [line for line in axes.findobj(Line2D) if line.get_label() == "_sample"]
+    assert len(outside) == len(names)
+    assert {line.get_marker() for line in outside} == {""}
+    assert {line.get_marker() for line in axes.get_lines() if line.get_label() in names} == {
+        *"osD^v"
+    }

@@ -1,6 +1,5 @@
 """The figures of the paper on fine-tuning and isotropy; paper.yaml says what each of them shows."""
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from shape_of_learning.figures.captions import caption, enumerated, number_range
+from shape_of_learning.figures.captions import caption, enumerated, number_range, undefined
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import open_frame, set_whole_ticks
-from shape_of_learning.figures.step_lines import draw_steps
+from shape_of_learning.figures.step_lines import draw_steps, name_steps
 from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
@@ -26,8 +25,6 @@ from shape_of_learning.figures.style import (
     TEXT_WIDTH,
     LineStyle,
 )
-
-logger = logging.getLogger(__name__)
 
 ELONGATED = 10  # times the median eigenvalue
 WHEN = {"before": "before fine-tuning", "after": "after fine-tuning"}
@@ -51,6 +48,7 @@ SCORES = {
     "matthews": "Matthews correlation",
     "spearman": "Spearman correlation",
 }
+ACROSS = 2  # panels beside each other that have room for long words below
 # Places on the axis of removed directions for what has no number of them.
 AS_IT_IS, CLUSTERED = -5, (38, 43)
 
@@ -61,17 +59,19 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _over_seeds(rows, ["estimator", "step", "layer"])
     families = list(dict.fromkeys(table["family"]))
-    figure, grid = _panels(2, len(families), share_x=True)
+    figure, grid = _panels(2, len(families), share=True)
+    named = {}
     for column, family in enumerate(families):
         for axes, (estimator, label) in zip(grid[:, column], MEASURES.items(), strict=True):
             own = table[(table["family"] == family) & (table["estimator"] == estimator)]
-            draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
+            named |= draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
             set_whole_ticks(axes)
             if not column:
                 axes.set_ylabel(label)
             open_frame(axes)
         grid[0, column].set_title(family)
-        grid[1, column].set_xlabel(LAYER)
+        grid[1, column].set_xlabel(LAYER if len(families) <= ACROSS else "Layer")
+    name_steps(grid, [table[table["family"] == family] for family in families], named)
     return _drawing(figure, inputs, rows, table)
 
 
@@ -110,6 +110,7 @@ def spectra(inputs: FigureInputs) -> Drawing:
         for axes in grid[row, 1:]:
             set_whole_ticks(axes)
         grid[row, 1].set_ylim(bottom=0)
+        grid[row, 1].yaxis.get_major_locator().set_params(integer=True)
     ten_largest = {f"in ten directions, {when}": line for when, line in ten.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | ten_largest)
     return _drawing(figure, inputs, layers, table, *notes)
@@ -129,8 +130,12 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric"]
     table = _over_seeds(rows, keys)
     families = list(dict.fromkeys(table["family"]))
-    figure, grid = _panels(1, len(families), height=PANEL_HEIGHT + 0.5)
-    for axes, family in zip(grid[0], families, strict=True):
+    rows_of_panels = -(-len(families) // ACROSS)
+    across = min(ACROSS, len(families))
+    figure, grid = _panels(rows_of_panels, across, height=PANEL_HEIGHT + 0.5)
+    for axes in grid.flat[len(families) :]:
+        axes.set_axis_off()
+    for axes, family in zip(grid.flat, families, strict=False):
         own = table[table["family"] == family]
         curves = own[own["adjustment"] == "without_directions"]
         lines = _lines(axes, curves, "directions")
@@ -260,11 +265,12 @@ def _elongated(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
 
 
 def _panels(
-    rows: int, columns: int, *, height: float = PANEL_HEIGHT, share_x: bool = False
+    rows: int, columns: int, *, height: float = PANEL_HEIGHT, share: bool = False
 ) -> tuple[Figure, np.ndarray]:
     width = COLUMN_WIDTH + 0.8 if columns == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, rows * height + 0.4))
-    return figure, figure.subplots(rows, columns, squeeze=False, sharex="col" if share_x else False)
+    shared = {"sharex": "col", "sharey": "row"} if share else {}
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def _lines(
@@ -282,7 +288,9 @@ def _lines(
 def _name_lines(figure: Figure, lines: Mapping[str, Line2D], rows: int = 1) -> None:
     """Say above the panels which lines are which: they are the same in all."""
     columns = -(-len(lines) // rows)
-    figure.legend(lines.values(), lines.keys(), loc="outside upper right", ncols=columns)
+    legend = figure.legend(lines.values(), lines.keys(), loc="outside upper right", ncols=columns)
+    for sample in legend.get_lines():
+        sample.set_marker("")  # which would look like a point
 
 
 def _other_adjustments(axes: Axes, table: pd.DataFrame) -> None:
@@ -315,13 +323,11 @@ def _drawing(
     most, fewest = int(table["seeds"].max()), int(table["seeds"].min())
     of_seeds = f"Means over {number_range(fewest, most)} seeds; bands: their range."
     tokens = f"{number_range(int(rows['n'].min()), int(rows['n'].max()))} tokens"
-    if undefined := int(table["value"].isna().sum()):
-        logger.info("%d of %d values are undefined", undefined, len(table))
     words = caption(
         inputs.caption,
         f"Texts of {samples}, {tokens}.",
         of_seeds if most > 1 else "One seed.",
-        "Gaps: undefined." if undefined else "",
+        *undefined(table),
         *more,
     )
     return Drawing(figure, table, words)

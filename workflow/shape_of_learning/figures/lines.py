@@ -13,6 +13,8 @@ DOT = 1.5  # points, in the middle of a hollow one
 BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
+MOST_MARKERS = 40  # points of a line; markers of more would cover each other
+LOWER_EDGE, UPPER_EDGE = 0.02, 0.98  # of a panel's height: what is there lies within it
 
 
 def draw_line(
@@ -27,9 +29,12 @@ def draw_line(
     """Draw the values and the band of their intervals.
 
     As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
-    A point between two gaps of the band has a bar instead.
+    A point between two gaps of the band has a bar instead. An undefined value has a cross at the lower edge.
     """
     line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
+    undefined = rows.loc[rows["value"].isna(), x].to_numpy("float64")
+    if undefined.size:
+        draw_crosses(axes, undefined, LOWER_EDGE, style.colour, label="_undefined")
     places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))
     axes.fill_between(places, low, high, color=style.colour, alpha=BAND_OPACITY, linewidth=0)
     alone = _between_gaps(np.isfinite(low))
@@ -60,8 +65,8 @@ def draw_curve(
     name : str
         Kept on the line as its label.
     markers : bool
-        Mark every point instead of only the hollow ones and those that a gap on both sides would
-        hide.
+        Mark every point, of a line that has no more than :data:`MOST_MARKERS`, instead of only the hollow
+        ones and those that a gap on both sides would hide.
 
     Returns
     -------
@@ -78,6 +83,7 @@ def draw_curve(
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
         for mark in ("hollow", "suspect")
     )
+    markers = markers and len(rows) <= MOST_MARKERS
     filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
     (line,) = axes.plot(
         places,
@@ -109,18 +115,21 @@ def draw_curve(
     return line
 
 
-def draw_crosses(axes: Axes, x: np.ndarray, y: np.ndarray, colour: str) -> None:
-    """Mark points that belong to no line, also on the very edge of the panel."""
+def draw_crosses(
+    axes: Axes, x: np.ndarray, y: np.ndarray | float, colour: str, *, label: str = "_crosses"
+) -> None:
+    """Mark points that belong to no line; `y` is data, or for all the same share of the panel's height."""
+    at_edge = isinstance(y, float)
     axes.plot(
         x,
-        y,
+        np.full(len(x), y) if at_edge else y,
+        transform=axes.get_xaxis_transform() if at_edge else axes.transData,
         color=colour,
         linestyle="none",
         marker="x",
         markersize=CROSS,
         markeredgewidth=CROSS_STROKE,
-        clip_on=False,
-        label="_crosses",
+        label=label,
     )
 
 

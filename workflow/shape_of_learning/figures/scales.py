@@ -4,15 +4,25 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from shape_of_learning.figures.captions import short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
-LABEL_ROOM = 0.07  # of the bar's length, for one tick label
+BAR_ASPECT = 25  # height over width, of a bar beside one panel
+CROWDED = 0.7  # of the distance between labels
+MOST_RANKS = 14  # labels of steps along a panel
 
 
 def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -60,9 +70,14 @@ def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -
 def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
     """Make the y axis logarithmic, with plain numbers at powers of ten and some of their multiples."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=subdivisions))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    set_log_ticks(axes.yaxis, subdivisions)
+
+
+def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
+    """Label powers of ten and some of their multiples with plain numbers."""
+    axis.set_major_locator(LogLocator(subs=subdivisions))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def set_whole_ticks(axes: Axes) -> None:
@@ -75,22 +90,25 @@ def open_frame(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def set_step_ticks(bar: Colorbar, steps: Sequence[float]) -> None:
-    """Tick every step on a logarithmic colour bar and label those for which there is room."""
-    bar.minorticks_off()
-    places = np.log(steps)
-    room = LABEL_ROOM * (np.log(bar.norm.vmax) - np.log(bar.norm.vmin))
-    labelled = [0]
-    for i in range(1, len(steps)):
-        last = i == len(steps) - 1
-        if places[i] - places[labelled[-1]] < room:
-            if last and len(labelled) > 1:
-                labelled[-1] = i
-            continue
-        if last or places[-1] - places[i] >= room:
-            labelled.append(i)
-    words = [short_number(step) if i in labelled else "" for i, step in enumerate(steps)]
-    bar.set_ticks(list(steps), labels=words)
+def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
+    """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many."""
+    last = len(steps) - 1
+    stride = max(1, -(-last // max(1, most - 1)))
+    ranks = [*range(0, last, stride)]
+    if ranks and last - ranks[-1] < CROWDED * stride:
+        ranks.pop()
+    ranks.append(last)
+    axis.set_ticks(ranks, labels=[short_number(steps[rank]) for rank in ranks])
+    axis.set_minor_locator(NullLocator())
+
+
+def add_bar(mapped: ScalarMappable, panels: np.ndarray, label: str) -> Colorbar:
+    """Put a bar of colours to the right of panels, shape (rows, columns), that share them."""
+    rows, columns = panels.shape
+    place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns}
+    bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
+    bar.outline.set_visible(False)
+    return bar
 
 
 def _between(values: np.ndarray, first: float, last: float) -> list[float]:
