@@ -231,6 +231,24 @@ def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_s
     assert parts(judged([values], claim | later)) == {"linearity": -1}
 
 
+def test_isotropy_of_weights_goes_with_the_loss_over_steps():
+    steps = (1, 2, 3, 4)
+    weights = [
+        {"model": "d", "revision": f"step{s}", "step": str(s), "matrix": "output", "value": str(-s),
+         "estimator": "matrix_partition_isotropy"} for s in steps
+    ]  # fmt: skip
+    losses = [
+        {"model": "d", "revision": f"step{s}", "loss": str(loss)}
+        for s, loss in zip(steps, (9, 3, 2, 1), strict=True)
+    ]
+    claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": 2}}
+    claim["estimators"] = ["matrix_partition_isotropy"]
+    tables = {"weights": weights, "verdicts": losses}
+    assert parts(judged([], claim, tables)) == {"correlation": pytest.approx(1)}
+    claim["arguments"]["from_step"] = 3
+    assert "a loss at 2 steps from 3 on, and 3 are needed" in judged([], claim, tables).because
+
+
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
     claim = {"statistic": "concordance", "estimators": ["two_nn", "mom"], "checkpoints": "training"}
     rule = {key: {"of": "rank", "above": 0} for key in ("supported", "contradicted")}
