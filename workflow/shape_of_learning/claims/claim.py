@@ -17,7 +17,7 @@ class Claim:
     name, sentence, where : str
         Its key; what is claimed, in our words; where in the paper.
     statistic : str
-        A public function of :mod:`shape_of_learning.claims.statistics`.
+        A public function of a module ``*statistics`` of this package.
     arguments : mapping
         Of that function, besides `estimators`.
     estimators : sequence of str
