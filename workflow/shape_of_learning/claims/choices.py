@@ -1,0 +1,217 @@
+"""Choices of an analysis, and the specifications that they make: one option of each.
+
+This module imports nothing heavy, because the Snakefile reads it at every start.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from typing import Any
+
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
+
+# A specification: an option of each choice, by the choice's name.
+Specification = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which vectors are measured, and in batches of how many; the options as the tables write them.
+
+    Attributes
+    ----------
+    text : str
+        ``"own"``, the windows of the run; ``"resampled"``, as many others of the same text; or a source.
+    first_token, special_tokens, token_types : str
+        As in section ``measurement``.
+    windows_share, batch_share : str
+        Numbers: the share of the windows, and the size of a batch as a share of the run's.
+    """
+
+    text: str = "own"
+    first_token: str = "keep"
+    special_tokens: str = "keep"
+    token_types: str = "all"
+    windows_share: str = "1"
+    batch_share: str = "1"
+
+    def with_options(self, specification: Specification) -> "Rows":
+        """Take over what a specification says of rows."""
+        own = asdict(self)
+        return Rows(**{**own, **{k: v for k, v in specification.items() if k in own}})
+
+
+ROW_CHOICES = tuple(field.name for field in fields(Rows))
+# Of a measure that takes all vectors together, without batches.
+WHOLE = ("pair", "labelled")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice: its name, and its options, of which the first is the one that others are compared with."""
+
+    name: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An estimator with parameters of its own.
+
+    Attributes
+    ----------
+    base : str
+        The measure's name in the registry.
+    measure : ChosenMeasure
+        Its name tells the parameters that differ from the run's.
+    """
+
+    base: str
+    measure: ChosenMeasure
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        return self.measure.name
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """What section ``choices`` of the configuration says, checked.
+
+    Attributes
+    ----------
+    rows : sequence of Choice
+        Those of :class:`Rows`; the run's own option is the first.
+    layer_0 : tuple of str
+        Whether averages over layers have the embedding output, ``"out"`` or ``"in"``.
+    last_layer : tuple of str
+        ``"after_final_norm"`` or ``"before_final_norm"``.
+    families : mapping of str to tuple of Variant
+        Name of a choice -> estimators of which one can take the place of another.
+    """
+
+    rows: Sequence[Choice]
+    layer_0: tuple[str, ...]
+    last_layer: tuple[str, ...]
+    families: Mapping[str, tuple[Variant, ...]]
+
+    @property
+    def own_rows(self) -> Rows:
+        """What the other rows are compared with."""
+        return Rows(**{choice.name: choice.options[0] for choice in self.rows})
+
+    def all_rows(self) -> list[Rows]:
+        """Every combination of rows."""
+        options = product(*(choice.options for choice in self.rows))
+        names = [choice.name for choice in self.rows]
+        return [Rows(**dict(zip(names, each, strict=True))) for each in options]
+
+    def choices(self, measures: Mapping[str, ChosenMeasure]) -> list[Choice]:
+        """List the choices that touch a claim.
+
+        Parameters
+        ----------
+        measures : mapping of str to ChosenMeasure
+            The estimators that its statistic is made of.
+
+        Returns
+        -------
+        list of Choice
+            Those that have more than one option. A choice of rows touches it unless all of its measures
+            make that choice for themselves; the size of batches, unless all take all vectors together;
+            layer 0, unless all are of blocks; and an estimator, if another one is in its family. Where the
+            claim itself names several of a family, each of them has just its own parameters to choose.
+        """
+        values = measures.values()
+        found = [
+            choice
+            for choice in self.rows
+            if any(choice.name not in each.rows for each in values)
+            and not (choice.name == "batch_share" and all(each.of in WHOLE for each in values))
+        ]
+        for family, variants in self.families.items():
+            named = [name for name in measures if any(name == each.base for each in variants)]
+            if len(named) == 1:
+                found.append(Choice(family, _own_first(named[0], variants)))
+                continue
+            found += [
+                Choice(name, _own_first(name, [each for each in variants if each.base == name]))
+                for name in named
+            ]
+        if any(each.first_layer == 0 for each in values):
+            found.append(Choice("layer_0", self.layer_0))
+        if any("last_layer" not in each.rows for each in values):
+            found.append(Choice("last_layer", self.last_layer))
+        return [choice for choice in found if len(choice.options) > 1]
+
+    def estimators(
+        self, measures: Mapping[str, ChosenMeasure], specification: Specification
+    ) -> dict[str, str]:
+        """Say which variant stands for each estimator of a claim in one specification."""
+        chosen = {name: name for name in measures}
+        for name in measures:
+            for family, variants in self.families.items():
+                if any(name == each.base for each in variants):
+                    chosen[name] = specification.get(family, specification.get(name, name))
+        return chosen
+
+    def variants(self, measures: Mapping[str, ChosenMeasure]) -> dict[str, ChosenMeasure]:
+        """Collect all that is measured for a claim, by name."""
+        wanted = dict(measures)
+        named = {option for choice in self.choices(measures) for option in choice.options}
+        for variants in self.families.values():
+            wanted |= {each.name: each.measure for each in variants if each.name in named}
+        return wanted
+
+
+def _own_first(name: str, variants: Iterable[Variant]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([name, *(each.name for each in variants)]))
+
+
+def specifications(choices: Sequence[Choice]) -> list[dict[str, str]]:
+    """List every combination of options; the first of all is the first of each."""
+    names = [choice.name for choice in choices]
+    return [
+        dict(zip(names, options, strict=True))
+        for options in product(*(choice.options for choice in choices))
+    ]
+
+
+def thinned(checkpoints: Sequence[Any], most: int) -> list[Any]:
+    """Choose at most so many of a sequence, evenly by rank; the first and the last are among them."""
+    if len(checkpoints) <= most:
+        return list(checkpoints)
+    ranks = {round(place * (len(checkpoints) - 1) / (most - 1)) for place in range(most)}
+    return [checkpoints[rank] for rank in sorted(ranks)]
+
+
+@dataclass(frozen=True)
+class WantedMeasures:
+    """What is measured of one checkpoint, as its job is told.
+
+    Attributes
+    ----------
+    measures : mapping of str to ChosenMeasure
+        By the names of tables.
+    rows : sequence of Rows
+    batch_vectors, neighbours : int
+        Keys of ``measurement``.
+    """
+
+    measures: Mapping[str, ChosenMeasure]
+    rows: Sequence[Rows]
+    batch_vectors: int
+    neighbours: int
+
+    def to_json(self) -> str:
+        """Write as one line that :meth:`from_json` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "WantedMeasures":
+        """Read what :meth:`to_json` wrote."""
+        given = json.loads(text)
+        measures = {name: ChosenMeasure(**each) for name, each in given.pop("measures").items()}
+        return cls(measures, [Rows(**each) for each in given.pop("rows")], **given)
