@@ -5,7 +5,7 @@ This module imports nothing heavy, because the Snakefile reads it at every start
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import Any
 
@@ -84,8 +84,8 @@ class ChoiceSettings:
     ----------
     rows : sequence of Choice
         Those of :class:`Rows`; the run's own option is the first.
-    layer_0 : tuple of str
-        Whether averages over layers have the embedding output, ``"out"`` or ``"in"``.
+    average_over : tuple of str
+        Which layers count, as in :class:`.Claim`.
     last_layer : tuple of str
         ``"after_final_norm"`` or ``"before_final_norm"``.
     families : mapping of str to tuple of Variant
@@ -93,7 +93,7 @@ class ChoiceSettings:
     """
 
     rows: Sequence[Choice]
-    layer_0: tuple[str, ...]
+    average_over: tuple[str, ...]
     last_layer: tuple[str, ...]
     families: Mapping[str, tuple[Variant, ...]]
 
@@ -102,26 +102,22 @@ class ChoiceSettings:
         """What the other rows are compared with."""
         return Rows(**{choice.name: choice.options[0] for choice in self.rows})
 
-    def all_rows(self) -> list[Rows]:
-        """Every combination of rows."""
-        options = product(*(choice.options for choice in self.rows))
-        names = [choice.name for choice in self.rows]
-        return [Rows(**dict(zip(names, each, strict=True))) for each in options]
-
-    def choices(self, measures: Mapping[str, ChosenMeasure]) -> list[Choice]:
+    def choices(self, measures: Mapping[str, ChosenMeasure], average_over: str) -> list[Choice]:
         """List the choices that touch a claim.
 
         Parameters
         ----------
         measures : mapping of str to ChosenMeasure
             The estimators that its statistic is made of.
+        average_over : str
+            Which layers count for it by itself.
 
         Returns
         -------
         list of Choice
             Those that have more than one option. A choice of rows touches it unless all of its measures
             make that choice for themselves; the size of batches, unless all take all vectors together;
-            layer 0, unless all are of blocks; and an estimator, if another one is in its family. Where the
+            whether layer 0 counts, unless all are of blocks; and an estimator, if another one is in its family. Where the
             claim itself names several of a family, each of them has just its own parameters to choose.
         """
         values = measures.values()
@@ -134,14 +130,14 @@ class ChoiceSettings:
         for family, variants in self.families.items():
             named = [name for name in measures if any(name == each.base for each in variants)]
             if len(named) == 1:
-                found.append(Choice(family, _own_first(named[0], variants)))
+                found.append(Choice(family, _own_first(named[0], (v.name for v in variants))))
                 continue
             found += [
-                Choice(name, _own_first(name, [each for each in variants if each.base == name]))
+                Choice(name, _own_first(name, (v.name for v in variants if v.base == name)))
                 for name in named
             ]
         if any(each.first_layer == 0 for each in values):
-            found.append(Choice("layer_0", self.layer_0))
+            found.append(Choice("average_over", _own_first(average_over, self.average_over)))
         if any("last_layer" not in each.rows for each in values):
             found.append(Choice("last_layer", self.last_layer))
         return [choice for choice in found if len(choice.options) > 1]
@@ -160,14 +156,14 @@ class ChoiceSettings:
     def variants(self, measures: Mapping[str, ChosenMeasure]) -> dict[str, ChosenMeasure]:
         """Collect all that is measured for a claim, by name."""
         wanted = dict(measures)
-        named = {option for choice in self.choices(measures) for option in choice.options}
+        named = {option for choice in self.choices(measures, "") for option in choice.options}
         for variants in self.families.values():
             wanted |= {each.name: each.measure for each in variants if each.name in named}
         return wanted
 
 
-def _own_first(name: str, variants: Iterable[Variant]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([name, *(each.name for each in variants)]))
+def _own_first(own: str, options: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([own, *options]))
 
 
 def specifications(choices: Sequence[Choice]) -> list[dict[str, str]]:
@@ -189,21 +185,31 @@ def thinned(checkpoints: Sequence[Any], most: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class WantedMeasures:
-    """What is measured of one checkpoint, as its job is told.
+    """What is measured of checkpoints, as their job is told.
 
     Attributes
     ----------
     measures : mapping of str to ChosenMeasure
         By the names of tables.
-    rows : sequence of Rows
+    choices : sequence of Choice
+        Those of :class:`Rows`.
     batch_vectors, neighbours : int
         Keys of ``measurement``.
     """
 
     measures: Mapping[str, ChosenMeasure]
-    rows: Sequence[Rows]
+    choices: Sequence[Choice]
     batch_vectors: int
     neighbours: int
+
+    def rows(self, text: str) -> list[Rows]:
+        """Every combination of rows of one text."""
+        every = [Rows(**each) for each in specifications(self.choices)]
+        return [each for each in every if each.text == text]
+
+    def only(self, names: Iterable[str]) -> "WantedMeasures":
+        """Some of the measures."""
+        return replace(self, measures={name: self.measures[name] for name in names})
 
     def to_json(self) -> str:
         """Write as one line that :meth:`from_json` reads."""
@@ -214,4 +220,5 @@ class WantedMeasures:
         """Read what :meth:`to_json` wrote."""
         given = json.loads(text)
         measures = {name: ChosenMeasure(**each) for name, each in given.pop("measures").items()}
-        return cls(measures, [Rows(**each) for each in given.pop("rows")], **given)
+        choices = [Choice(each["name"], tuple(each["options"])) for each in given.pop("choices")]
+        return cls(measures, choices, **given)
