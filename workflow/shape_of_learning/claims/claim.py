@@ -23,7 +23,11 @@ class Claim:
     statistic : str
         A public function of :mod:`shape_of_learning.claims.statistics`.
     arguments : mapping
-        Of that function.
+        Of that function, besides `estimators`.
+    estimators : sequence of str
+        What it is a statistic of; none where it is of other tables.
+    reads : sequence of str
+        Other tables that it reads, by the names that paper.yaml `reads`.
     rule : mapping
         ``supported`` and ``contradicted``, a condition each, see :mod:`shape_of_learning.claims.rules`.
     models : str or sequence of str
@@ -42,7 +46,9 @@ class Claim:
     statistic: str
     rule: Mapping[str, Any]
     models: str | Sequence[str]
+    estimators: Sequence[str] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    reads: Sequence[str] = ()
     checkpoints: str = "last"
     needs: int = 0
     average_over: str = "block_outputs"

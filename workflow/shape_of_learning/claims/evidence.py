@@ -83,12 +83,20 @@ class Curve:
     layers : tuple of int
         Those that are chosen, and defined at every one of these checkpoints.
     values : ndarray of float64, shape (..., len(checkpoints), len(layers), 17)
+    undefined : int
+        Chosen layers that are left out, since they are undefined somewhere.
     """
 
     model: EvidenceModel
     checkpoints: tuple[LayerValues, ...]
     layers: tuple[int, ...]
     values: np.ndarray
+    undefined: int = 0
+
+    @property
+    def steps(self) -> list[int]:
+        """The step of each checkpoint; 0 where it has none."""
+        return [each.step or 0 for each in self.checkpoints]
 
     @property
     def means(self) -> np.ndarray:
@@ -145,7 +153,7 @@ class Evidence:
         return replace(self, values=kept | taken, suspect_above=limits)
 
     def curve(
-        self, model: str, estimator: str, checkpoints: str, average_over: str = "block_outputs"
+        self, model: str, estimator: str, checkpoints: str, average_over: str
     ) -> Curve | None:
         """Choose checkpoints and layers of one estimator of a model.
 
@@ -161,7 +169,7 @@ class Evidence:
         Curve or None
             None where it is not measured: for a training, at two steps at least. Its layers may be none.
         """
-        measured = [c for c in self.values.get((model, estimator), ()) if c is not None]
+        measured = list(self.values.get((model, estimator), ()))
         if checkpoints != "last":
             measured = [each for each in measured if each.step is not None]
             if len(measured) < 2:
@@ -179,7 +187,8 @@ def _curve(model: EvidenceModel, checkpoints: Sequence[LayerValues], first: int)
     values = np.stack([_of_layers(each, layers) for each in checkpoints], axis=-3)
     defined = ~np.isnan(values[..., 0]).reshape(-1, len(layers)).any(axis=0)
     kept = tuple(layer for layer, whole in zip(layers, defined, strict=True) if whole)
-    return Curve(model, tuple(checkpoints), kept, values[..., defined, :])
+    undefined = len(layers) - len(kept)
+    return Curve(model, tuple(checkpoints), kept, values[..., defined, :], undefined)
 
 
 def _of_layers(checkpoint: LayerValues, layers: Iterable[int]) -> np.ndarray:

@@ -1,13 +1,45 @@
 """The verdict on a claim, and what it rests on."""
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
+from typing import Any
 
+import numpy as np
+
+from shape_of_learning.claims import statistics, table_statistics, training_statistics
+from shape_of_learning.claims.bounds import TAIL, Bounded
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.rules import (
+    UPWARDS,
+    Units,
+    comparison_of,
+    how_many,
+    in_words,
+    leaves,
+    margin,
+    units_of,
+)
+from shape_of_learning.errors import InputError
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_MEASURED = "not measured"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
+DIGITS = 8  # of a short digest
+
+
+@dataclass(frozen=True)
+class PartOfUnit:
+    """One number of a claim, such as of one model, with its own 95 % interval."""
+
+    unit: str
+    part: str
+    estimate: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -20,24 +52,29 @@ class Judgement:
     because : str
         Why, in a sentence.
     estimate, low, high : float
-        What the rule looks at, of all models together, and its 95 % interval; NaN if there is none.
+        What decides the condition for `supported`, of all units and parts together, with its 95 % interval:
+        where all bounds of the condition are the same, the number that must lie beyond it; else the least
+        distance to a bound, positive where the condition is met. NaN if nothing is measured.
     smallest_visible : float
-        How far beyond the bound of `supported` the estimate must lie to be told from it.
+        How far beyond the bound the estimate must lie to be told from it.
     models, revisions, n, selections, hashes : tuple of str
         What it rests on; revisions as ``MODEL@REVISION``, digests as ``MODEL:DIGEST`` and ``text:DIGEST``.
+    parts : tuple of PartOfUnit
+        The numbers that the rule looks at.
     """
 
     verdict: str
     because: str
-    estimate: float = float("nan")
-    low: float = float("nan")
-    high: float = float("nan")
-    smallest_visible: float = float("nan")
+    estimate: float = nan
+    low: float = nan
+    high: float = nan
+    smallest_visible: float = nan
     models: tuple[str, ...] = ()
     revisions: tuple[str, ...] = ()
     n: tuple[str, ...] = ()
     selections: tuple[str, ...] = ()
     hashes: tuple[str, ...] = ()
+    parts: tuple[PartOfUnit, ...] = ()
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
@@ -48,6 +85,145 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     claim : Claim
         With another `average_over` (:func:`dataclasses.replace`) it is judged by other layers.
     evidence : Evidence
-        By :meth:`.Evidence.with_estimators` other estimators stand for those that it names.
+        Of one draw. By :meth:`.Evidence.with_estimators` other estimators stand for those that the claim names.
+
+    Returns
+    -------
+    Judgement
+        ``undecided`` also where the rule would decide by values of which some are beyond the conditions of
+        their estimator: those do not count as evidence.
+
+    Raises
+    ------
+    InputError
+        If the rule asks for a part that the statistic does not have.
     """
-    raise NotImplementedError
+    reading = Reading(claim, evidence)
+    try:
+        units = parts_of(claim, reading)
+        parts = tuple(_parts(units))
+        _require_numbers(parts)
+    except NotMeasured as reason:
+        return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
+    try:
+        shown = {
+            verdict: margin(claim.rule[verdict], units) for verdict in (SUPPORTED, CONTRADICTED)
+        }
+    except InputError as error:
+        raise InputError(f"claim `{claim.name}`: {error}") from None
+    decided = [each for each, of in shown.items() if of.bounds(TAIL, TAIL)[0] > 0]
+    verdict = decided[0] if len(decided) == 1 else UNDECIDED
+    suspect, of = reading.suspects
+    because = _because(claim, verdict, units)
+    if suspect:
+        beyond = (
+            f"{suspect:,} of {of:,} values are beyond the conditions of their estimator (near-duplicates)"
+        )
+        if verdict != UNDECIDED:
+            because = f"By the numbers alone it would be {verdict}, but {beyond}."
+            verdict = UNDECIDED
+        else:
+            because = f"{because[:-1]}; and {beyond}."
+    if reading.undefined:
+        because += f" Left out as undefined: {reading.undefined:,} layers."
+    checkpoints = list(reading.checkpoints)
+    return Judgement(
+        verdict,
+        because,
+        *_headline(claim.rule[SUPPORTED], shown[SUPPORTED]),
+        models=tuple(dict.fromkeys(model for model, _ in checkpoints)),
+        revisions=tuple(f"{model}@{revision}" for model, revision in checkpoints),
+        n=tuple(f"{n:g}" for n in sorted({each.n for each in reading.values})),
+        selections=tuple(sorted({each.selection for each in reading.values})),
+        hashes=tuple(_hashes(reading)),
+        parts=parts,
+    )
+
+
+def parts_of(claim: Claim, reading: Reading) -> Units:
+    """Evaluate the statistic of a claim."""
+    given = {"estimators": claim.estimators} if claim.estimators else {}
+    return find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+
+
+def find_statistic(name: str) -> Callable[..., Units]:
+    """The function of a name, which planning has checked."""
+    modules = (statistics, training_statistics, table_statistics)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))
+
+
+def _parts(units: Units) -> list[PartOfUnit]:
+    return [
+        PartOfUnit(unit, name, *_numbers(part))
+        for unit, of in units.items()
+        for name, part in of.items()
+    ]
+
+
+def _numbers(part: Bounded) -> tuple[float, float, float]:
+    low, high = part.bounds(TAIL, TAIL)
+    return float(part.estimate), float(low), float(high)
+
+
+def _require_numbers(parts: tuple[PartOfUnit, ...]) -> None:
+    for each in parts:
+        whose = f" of `{each.unit}`" if each.unit else ""
+        if np.isnan(each.estimate):
+            raise NotMeasured(f"`{each.part}`{whose} is undefined")
+        if np.isnan(each.low) or np.isnan(each.high):
+            raise NotMeasured(
+                f"`{each.part}`{whose} has no interval, which needs windows in each of 16 groups"
+            )
+
+
+def _headline(condition: Any, of: Bounded) -> tuple[float, float, float, float]:
+    """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
+    estimate, low, high = _numbers(of)
+    bounds = {
+        (comparison in UPWARDS, bound)
+        for comparison, bound in map(comparison_of, leaves(condition))
+        if not comparison.startswith("not_")
+    }
+    visible = estimate - low
+    if len(bounds) > 1:
+        return estimate, low, high, visible
+    ((upwards, bound),) = bounds
+    if upwards:
+        return bound + estimate, bound + low, bound + high, visible
+    return bound - estimate, bound - high, bound - low, visible
+
+
+def _because(claim: Claim, verdict: str, units: Units) -> str:
+    if verdict != UNDECIDED:
+        return f"It is shown that {in_words(claim.rule[verdict])}{_count(claim.rule[verdict], units)}."
+    if len(units_of(units)) == 1:
+        return "Neither condition is shown: an interval holds a bound, or lies between two."
+    counts = [
+        f"that {in_words(claim.rule[each])} {_count(claim.rule[each], units, 'is shown')}"
+        for each in (SUPPORTED, CONTRADICTED)
+    ]
+    return f"Neither is shown: {'; nor '.join(count.strip() for count in counts)}."
+
+
+def _count(condition: Any, units: Units, lead: str = "") -> str:
+    """In how many units a condition on a number of them is shown by itself."""
+    if "holds" not in condition:
+        return ""
+    names = units_of(units)
+    low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
+    needed = how_many(condition["in"], len(names))
+    return f" ({sum(bool(each > 0) for each in low)} of {len(names)} by themselves, {needed} needed)"
+
+
+def _hashes(reading: Reading) -> list[str]:
+    """One short digest of all weights of a model that were looked at, and that of the text."""
+    digests = reading.digests
+    by_model: dict[str, list[str]] = {}
+    for model, revision in reading.checkpoints:
+        if (digest := digests.get(f"{model}@{revision}")) is not None:
+            by_model.setdefault(model, []).append(digest)
+    short = [
+        f"{model}:{hashlib.sha256(' '.join(sorted(of)).encode()).hexdigest()[:DIGITS]}"
+        for model, of in by_model.items()
+    ]
+    return [*short, *(f"text:{digests[key][:DIGITS]}" for key in ("text",) if key in digests)]
