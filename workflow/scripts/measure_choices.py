@@ -6,9 +6,8 @@ Where there is a GPU, it measures, too.
 import argparse
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,7 @@ from shape_of_learning.claims.measured_rows import MeasuredRows
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import shuffle_of
-from shape_of_learning.metrics.measurements import Estimate, Measured
-from shape_of_learning.metrics.resampling import window_groups
+from shape_of_learning.metrics.measurements import Measured
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import checkpoint_folder, window_batch_size
@@ -51,33 +49,35 @@ def main(
         folder = checkpoint_folder(checkpoint["folder"])
         receipt = Path(checkpoint["receipt"]) if checkpoint["receipt"] else None
         checked_tensors(folder, receipt, threads)
+        asked = wanted.only(checkpoint["estimators"])
         for text, file in texts.items():
             drawn = replace(protocol, seed=protocol.seed + SEEDS.get(text, 0), last_layer="both")
-            windows = draw_windows(Path(file), drawn)
-            sample = partial(SampleRun.load, folder, windows, drawn, shape, threads=threads)
-            asked = wanted.only(checkpoint["estimators"])
-            for place, layer, estimate in measured(model, text, sample, drawn, asked):
-                rows += choice_rows(Place(checkpoint["revision"], *place), [(layer, estimate)])
+            chosen = MeasuredRows(asked, text, drawn.windows, drawn.seed)
+            loaded = {"checkpoint": folder, "shape": shape, "threads": threads}
+            for layer, last_layer, choice, name, value in measured(
+                model, Path(file), drawn, chosen, **loaded
+            ):
+                place = Place(checkpoint["revision"], choice, last_layer, name)
+                rows += choice_rows(place, [(layer, value.estimate)])
             logger.info("%s at %s: text %s is measured", model, checkpoint["revision"], text)
     write_table(output, COLUMNS, rows)
 
 
 def measured(
-    model: str,
-    text: str,
-    load: Callable[..., SampleRun],
-    protocol: SamplingProtocol,
-    wanted: WantedMeasures,
-) -> Iterator[tuple[tuple[Rows, str, str], int, Estimate]]:
-    """Run a sample and measure each layer, the last one also as it is before the final norm.
-
-    Yields rows, last layer and estimator, the number of the layer, and its estimate.
-    """
-    sample = load(window_batch_size=window_batch_size(), in_memory=True)
-    groups = window_groups(protocol.windows, protocol.seed)
-    last, threads = len(sample.widths) - 2, sample.threads
-    chosen = MeasuredRows(wanted, text, sample.rows, groups, protocol.seed, last)
-    places = [*((layer, False) for layer in range(last + 1)), (last, True)]
+    model: str, text: Path, protocol: SamplingProtocol, chosen: MeasuredRows, **loaded: Any
+) -> Iterator[tuple[int, str, Rows, str, Measured]]:
+    """Run a sample and measure each layer, the last one also as it is before the final norm."""
+    drawn = draw_windows(text, protocol)
+    sample = SampleRun.load(
+        windows=[drawn[number] for number in chosen.windows],
+        protocol=protocol,
+        window_batch_size=window_batch_size(),
+        in_memory=True,
+        **loaded,
+    )
+    last = len(sample.widths) - 2
+    chosen.choose(sample.rows, last)
+    places = [*((layer, AFTER) for layer in range(last + 1)), (last, BEFORE)]
     needed = [chosen.states(*place) for place in places]
     states = HiddenStatesInMemory(sample)
     sample.into(states)
@@ -89,10 +89,10 @@ def measured(
         state = dict(zip(needed[place], found, strict=True))
         return chosen.measured(state, *places[place], lambda: shuffle_of(protocol.seed, model))
 
-    every = states.measured(measure, threads, needed)
-    for (layer, before), values in zip(places, every, strict=True):
-        for rows, estimator, value in values:
-            yield (rows, BEFORE if before else AFTER, estimator), layer, value.estimate
+    every = states.measured(measure, loaded["threads"], needed)
+    for place, values in zip(places, every, strict=True):
+        for each in values:
+            yield *place, *each
 
 
 if __name__ == "__main__":
@@ -102,7 +102,7 @@ if __name__ == "__main__":
         "--checkpoints",
         type=json.loads,
         required=True,
-        help="JSON: of each its name, where it is, and estimators",
+        help="JSON: of each its revision, folder, receipt and estimators",
     )
     parser.add_argument("--texts", type=json.loads, required=True, help="JSON: file of each text")
     parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)

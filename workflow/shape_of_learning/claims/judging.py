@@ -116,9 +116,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     suspect, of = reading.suspects
     because = _because(claim, verdict, units)
     if suspect:
-        beyond = (
-            f"{suspect:,} of {of:,} values are beyond the conditions of their estimator (near-duplicates)"
-        )
+        beyond = f"{suspect:,} of {of:,} values are beyond the conditions of their estimator (near-duplicates)"
         if verdict != UNDECIDED:
             because = f"By the numbers alone it would be {verdict}, but {beyond}."
             verdict = UNDECIDED
@@ -195,7 +193,9 @@ def _headline(condition: Any, of: Bounded) -> tuple[float, float, float, float]:
 
 def _because(claim: Claim, verdict: str, units: Units) -> str:
     if verdict != UNDECIDED:
-        return f"It is shown that {in_words(claim.rule[verdict])}{_count(claim.rule[verdict], units)}."
+        return (
+            f"It is shown that {in_words(claim.rule[verdict])}{_count(claim.rule[verdict], units)}."
+        )
     if len(units_of(units)) == 1:
         return "Neither condition is shown: an interval holds a bound, or lies between two."
     counts = [
@@ -212,7 +212,9 @@ def _count(condition: Any, units: Units, lead: str = "") -> str:
     names = units_of(units)
     low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
     needed = how_many(condition["in"], len(names))
-    return f" ({sum(bool(each > 0) for each in low)} of {len(names)} by themselves, {needed} needed)"
+    return (
+        f" ({sum(bool(each > 0) for each in low)} of {len(names)} by themselves, {needed} needed)"
+    )
 
 
 def _hashes(reading: Reading) -> list[str]:

@@ -1,4 +1,4 @@
-"""One layer of one sample, measured as all specifications have it: each set of rows once."""
+"""One sample, measured as all specifications have it: each set of rows once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.claims.choices import WHOLE, Rows, WantedMeasures
+from shape_of_learning.claims.measured_choices import BEFORE
 from shape_of_learning.metrics.measure_entry import by_rows
 from shape_of_learning.metrics.measurements import Measured
+from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selected_measures import SelectedMeasures
 from shape_of_learning.metrics.selections import Selection
 
@@ -47,52 +49,58 @@ class MeasuredRows:
     ----------
     wanted : WantedMeasures
     text : str
-        Whose sample it is.
-    rows : mapping of str to ndarray
-        :attr:`.SampleRun.rows`.
-    groups : ndarray of int64, shape (windows,)
-        From :func:`.window_groups`.
-    seed : int
-        Of the selection of one vector per token type.
-    last : int
-        Number of the last layer.
+        Whose windows they are.
+    windows, seed : int
+        How many were drawn, and by which seed; it also decides groups and token types.
+
+    Attributes
+    ----------
+    windows : ndarray of int64
+        Numbers of those that any specification looks at.
 
     Notes
     -----
     Where fewer vectors are selected than a batch has, as of one vector per token type, all are one batch. Where
-    they are fewer than the neighbours that are searched, nothing is measured.
+    there are not more than the neighbours that are searched, nothing is measured.
     """
 
-    def __init__(
-        self,
-        wanted: WantedMeasures,
-        text: str,
-        rows: Mapping[str, np.ndarray],
-        groups: np.ndarray,
-        seed: int,
-        last: int,
-    ):
-        self._wanted, self._groups, self._last = wanted, groups, last
+    def __init__(self, wanted: WantedMeasures, text: str, windows: int, seed: int):
+        self._wanted, self._choices, self._seed = wanted, wanted.rows(text), seed
+        self._groups = window_groups(windows, seed)
+        most = max(float(each.windows_share) for each in self._choices)
+        self.windows = share_of_windows(self._groups, most)
         # What is measured together, and whose it is: different choices may leave the same rows.
         self._parts: dict[tuple[bytes, int, str], tuple[SelectedMeasures, list[Rows]]] = {}
-        chosen = wanted.rows(text)
-        for each in chosen:
-            self._add(each, rows, seed, each.batch_share == chosen[0].batch_share)
+        self._last = 0
 
-    def _add(
-        self, choice: Rows, rows: Mapping[str, np.ndarray], seed: int, of_own_size: bool
-    ) -> None:
-        among = np.flatnonzero(
-            np.isin(rows["windows"], share_of_windows(self._groups, float(choice.windows_share)))
-        )
+    def choose(self, rows: Mapping[str, np.ndarray], last: int) -> None:
+        """Learn what the rows of the hidden states are, and the number of the last layer.
+
+        Parameters
+        ----------
+        rows : mapping of str to ndarray
+            :attr:`.SampleRun.rows` of the windows that are looked at.
+        last : int
+        """
+        self._last = last
+        numbered = {**rows, "windows": self.windows[rows["windows"]]}
+        own_size = self._choices[0].batch_share
+        for choice in self._choices:
+            # With batches of another size, only what is taken of batches.
+            measures = [
+                replace(each, name=name)
+                for name, each in self._wanted.measures.items()
+                if choice.batch_share == own_size or each.of not in WHOLE
+            ]
+            self._add(choice, measures, numbered)
+
+    def _add(self, choice: Rows, measures: list, rows: Mapping[str, np.ndarray]) -> None:
+        kept = share_of_windows(self._groups, float(choice.windows_share))
+        among = np.flatnonzero(np.isin(rows["windows"], kept))
         size = max(3, round(float(choice.batch_share) * self._wanted.batch_vectors))
-        selection = Selection(choice.special_tokens, choice.first_token, choice.token_types, seed)
-        # With batches of another size, only what is taken of batches.
-        measures = [
-            replace(each, name=name)
-            for name, each in self._wanted.measures.items()
-            if of_own_size or each.of not in WHOLE
-        ]
+        selection = Selection(
+            choice.special_tokens, choice.first_token, choice.token_types, self._seed
+        )
         for own, chosen in by_rows(measures):
             part = SelectedMeasures(chosen, selection.with_rows(own), rows, size, among)
             if len(part.kept) <= self._wanted.neighbours:
@@ -101,21 +109,20 @@ class MeasuredRows:
             key = part.kept.tobytes(), part.batch_vectors, " ".join(chosen)
             self._parts.setdefault(key, (part, []))[1].append(choice)
 
-    def states(self, layer: int, before_final_norm: bool) -> list[int]:
+    def states(self, layer: int, last_layer: str) -> list[int]:
         """Numbers of the hidden states that measuring a layer needs, ascending."""
-        return sorted(
-            {
-                number
-                for part, _ in self._parts.values()
-                for number in self._states(part, layer, before_final_norm)
-            }
-        )
+        every = (self._states(part, layer, last_layer) for part, _ in self._parts.values())
+        return sorted({number for of_part in every for number in of_part})
+
+    def _states(self, part: SelectedMeasures, layer: int, last_layer: str) -> list[int]:
+        before = last_layer == BEFORE or (part.before_final_norm and layer == self._last)
+        return [layer + before, *([layer - 1] if part.pairs and layer else [])]
 
     def measured(
         self,
         state: "Mapping[int, np.ndarray | torch.Tensor]",
         layer: int,
-        before_final_norm: bool,
+        last_layer: str,
         stream: Callable[[], np.random.Generator],
     ) -> list[tuple[Rows, str, Measured]]:
         """Measure a layer.
@@ -125,8 +132,8 @@ class MeasuredRows:
         state : mapping of int to ndarray or tensor
             What :meth:`states` names.
         layer : int
-        before_final_norm : bool
-            Whether it is the last layer, as it is before the final norm.
+        last_layer : {"after_final_norm", "before_final_norm"}
+            The latter for the last layer only.
         stream : callable
             Gives the random numbers of the shuffle, anew for each set of rows.
 
@@ -137,11 +144,12 @@ class MeasuredRows:
         """
         found = []
         for part, choices in self._parts.values():
-            numbers = self._states(part, layer, before_final_norm)
-            values = part.measured(state, numbers, self._wanted.neighbours, stream(), self._groups)
+            values = part.measured(
+                state,
+                self._states(part, layer, last_layer),
+                self._wanted.neighbours,
+                stream(),
+                self._groups,
+            )
             found += [(choice, *each) for choice in choices for each in values.items()]
         return found
-
-    def _states(self, part: SelectedMeasures, layer: int, before_final_norm: bool) -> list[int]:
-        before = before_final_norm or (part.before_final_norm and layer == self._last)
-        return [layer + before, *([layer - 1] if part.pairs and layer else [])]

@@ -101,7 +101,9 @@ class Reading:
             whose = "model" if named == "all" else named.replace("_", "-").removesuffix("s")
             of_run = f" ({_listed(lacking)} is without)" if lacking else ""
             number = "no" if not found else f"only {len(found)} of {needs} needed"
-            raise NotMeasured(f"the run has {number} {whose} with {what}{of_run}".replace(",)", ")"))
+            raise NotMeasured(
+                f"the run has {number} {whose} with {what}{of_run}".replace(",)", ")")
+            )
         absent = [name for name in named if name not in self._evidence.models]
         parts = [f"{_listed(absent)} not among the models of the run"] if absent else []
         parts += [f"{what} of {_listed(lacking)} not measured"] if lacking else []

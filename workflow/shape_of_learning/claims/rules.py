@@ -156,7 +156,9 @@ def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
     if name is None and len(parts) == 1:
         return next(iter(parts.values()))
     if name not in parts:
-        raise InputError(f"the rule asks for the part `{name}`, but there are {_listed(list(parts))}")
+        raise InputError(
+            f"the rule asks for the part `{name}`, but there are {_listed(list(parts))}"
+        )
     return parts[name]
 
 

@@ -14,9 +14,7 @@ FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
 
 
-def change_over_training(
-    reading: Reading, estimators: Sequence[str], from_step: int = 0
-) -> Units:
+def change_over_training(reading: Reading, estimators: Sequence[str], from_step: int = 0) -> Units:
     """Mean over layers at the last step less that at the first one from `from_step` on."""
     units = {}
     for name, curves in reading.curves(*estimators).items():
@@ -169,9 +167,7 @@ def correlation_with_loss(reading: Reading, estimators: Sequence[str], from_step
     return units
 
 
-def _curves(
-    reading: Reading, *estimators: str
-) -> dict[str, tuple[list[int], list[np.ndarray]]]:
+def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], list[np.ndarray]]]:
     """Steps of each model, and means over layers of each estimator, (..., steps, 17), at steps that all have."""
     found, short = {}, []
     for name, curves in reading.curves(*estimators).items():

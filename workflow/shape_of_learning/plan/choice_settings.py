@@ -32,13 +32,13 @@ def choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
     """
     choices, measurement = settings["choices"], settings["measurement"]
     sources = settings["corpus"]["sources"]
-    for text in choices["texts"]:
+    for text in choices["text"]:
         if text not in TEXTS and text not in sources:
-            where = "configuration key `choices.texts`"
+            where = "configuration key `choices.text`"
             raise unknown_name(text, (*TEXTS, *sources), "text", where)
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
     own = {"text": "own", "windows_share": "1", "batch_share": "1", **measurement}
-    listed = {"text": choices["texts"], **{k: choices[k] for k in ROW_CHOICES if k != "text"}}
+    listed = {**{k: choices[k] for k in ROW_CHOICES}}
     return ChoiceSettings(
         rows=[Choice(name, _options(listed[name], own[name])) for name in ROW_CHOICES],
         average_over=tuple(choices["average_over"]),

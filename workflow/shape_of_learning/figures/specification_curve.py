@@ -1,0 +1,166 @@
+"""Specification curves: a claim under every combination of choices, by effect, and the choices below.
+
+Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4 (2020).
+"""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from shape_of_learning.claims.choices import Choice
+from shape_of_learning.claims.judging import (
+    CONTRADICTED,
+    NOT_MEASURED,
+    SUPPORTED,
+    UNDECIDED,
+    VERDICTS,
+)
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.style import INK, TEXT_WIDTH
+
+# Told apart by shape and by lightness, too.
+LOOKS = {
+    SUPPORTED: {"color": "#01508a", "marker": "o"},
+    CONTRADICTED: {"color": "#d55e00", "marker": "v"},
+    UNDECIDED: {"color": "0.62", "marker": "s"},
+    NOT_MEASURED: {"color": "0.85", "marker": "x"},
+}
+CURVE_HEIGHT, ROW_HEIGHT = 1.7, 0.115  # inches
+LABEL_WIDTH = 1.75  # inches, of the names of options
+MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
+
+
+def specification_curve(
+    rows: Sequence[Mapping[str, object]],
+    choices: Sequence[Choice],
+    *,
+    title: str,
+    axis: str,
+    bound: float,
+    caption: str,
+) -> Drawing:
+    """Draw one claim.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        From :func:`.specification_rows`.
+    choices : sequence of Choice
+        Of each the first option is that of the reference.
+    title : str
+        The claim.
+    axis : str
+        What the effect is.
+    bound : float
+        Where the rule decides.
+    caption : str
+    """
+    table = pd.DataFrame(rows)
+    lines = [(choice.name, option) for choice in choices for option in choice.options]
+    gaps = len(choices) - 1
+    matrix_height = ROW_HEIGHT * (len(lines) + 0.6 * gaps) + 0.1
+    figure = Figure(figsize=(TEXT_WIDTH, CURVE_HEIGHT + matrix_height + 0.55), layout="none")
+    width, height = figure.get_size_inches()
+    left, across = LABEL_WIDTH / width, 1 - (LABEL_WIDTH + 0.1) / width
+    matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
+    curve = figure.add_axes((left, (0.16 + matrix_height) / height, across, CURVE_HEIGHT / height))
+    _draw_curve(curve, table, axis, bound)
+    _draw_matrix(matrix, table, choices)
+    figure.text(
+        0.01, 1 - 0.04 / height, textwrap.fill(title, 130), va="top", fontsize=7.5, color=INK
+    )
+    return Drawing(figure, table, caption)
+
+
+def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> None:
+    number = len(table)
+    axes.axhline(bound, color="0.4", linewidth=0.6, zorder=1)
+    size = _dot_size(axes, number)
+    handles = []
+    for verdict in VERDICTS:
+        own = table[table["verdict"] == verdict]
+        if own.empty:
+            continue
+        look = LOOKS[verdict]
+        known = own[own["estimate"].notna()]
+        axes.vlines(
+            known["rank"],
+            known["low"],
+            known["high"],
+            color=look["color"],
+            linewidth=min(1, size / 3),
+        )
+        axes.plot(known["rank"], known["estimate"], linestyle="", markersize=size, zorder=3, **look)
+        label = f"{verdict} ({len(own):,} of {number:,})"
+        handles.append(Line2D([], [], linestyle="", markersize=4, label=label, **look))
+    (place,) = np.flatnonzero(table["is_reference"] == "yes")
+    rank, estimate = table["rank"].iloc[place], table["estimate"].iloc[place]
+    handles.append(_mark_reference(axes, rank, estimate, size))
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 0.99),
+        ncols=len(handles),
+        handletextpad=0.1,
+        columnspacing=1,
+    )
+    axes.set(xlim=(0.3, number + 0.7), xticks=[], ylabel=axis)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _mark_reference(axes: Axes, rank: int, estimate: float, size: float) -> Line2D:
+    axes.axvline(rank, color="0.85", linewidth=0.8, zorder=0)
+    ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.7}
+    if not np.isnan(estimate):
+        axes.plot([rank], [estimate], marker="o", markersize=size + 3, zorder=4, **ring)
+    return Line2D([], [], linestyle="", marker="o", markersize=6, label="reference", **ring)
+
+
+def _draw_matrix(axes: Axes, table: pd.DataFrame, choices: Sequence[Choice]) -> None:
+    number, height = len(table), 0.0
+    size = _dot_size(axes, number)
+    marker = "o" if number <= MOST_DOTS else "|"
+    places, labels = [], []
+    for choice in choices:
+        first = height
+        for option in choice.options:
+            axes.axhline(height, color="0.93", linewidth=0.4, zorder=0)
+            for verdict in VERDICTS:
+                own = table[(table[choice.name] == option) & (table["verdict"] == verdict)]
+                colour = LOOKS[verdict]["color"]
+                axes.plot(
+                    *(own["rank"], np.full(len(own), height)),
+                    **{"linestyle": "", "marker": marker, "color": colour},
+                    markersize=size if marker == "o" else 5.5,
+                    markeredgewidth=0 if marker == "o" else min(1, size / 2),
+                )
+            places.append(height)
+            labels.append(option.replace("_", " "))
+            height += 1
+        axes.annotate(
+            choice.name.replace("_", " "),
+            (-(LABEL_WIDTH - 0.08) * 72, first),
+            xycoords=("axes points", "data"),
+            va="center",
+            fontweight="bold",
+            fontsize=6,
+            annotation_clip=False,
+        )
+        height += 0.6
+    axes.set(xlim=(0.3, number + 0.7), ylim=(height - 1.1, -0.6), xticks=[])
+    axes.set_yticks(places, labels, fontsize=6)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _dot_size(axes: Axes, number: int) -> float:
+    """Points across, so that neighbours do not touch."""
+    width = axes.get_position().width * axes.figure.get_size_inches()[0] * 72
+    return float(np.clip(0.75 * width / max(number, 1), 1.2, 4))
