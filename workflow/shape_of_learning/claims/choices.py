@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import Any
 
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
 
 # A specification: an option of each choice, by the choice's name.
@@ -102,6 +103,10 @@ class ChoiceSettings:
         """What the other rows are compared with."""
         return Rows(**{choice.name: choice.options[0] for choice in self.rows})
 
+    def sets_of_rows(self) -> list[Rows]:
+        """Every combination of the choices of rows."""
+        return [Rows(**each) for each in specifications(self.rows)]
+
     def choices(self, measures: Mapping[str, ChosenMeasure], average_over: str) -> list[Choice]:
         """List the choices that touch a claim.
 
@@ -142,24 +147,65 @@ class ChoiceSettings:
             found.append(Choice("last_layer", self.last_layer))
         return [choice for choice in found if len(choice.options) > 1]
 
-    def estimators(
-        self, measures: Mapping[str, ChosenMeasure], specification: Specification
-    ) -> dict[str, str]:
-        """Say which variant stands for each estimator of a claim in one specification."""
-        chosen = {name: name for name in measures}
-        for name in measures:
-            for family, variants in self.families.items():
-                if any(name == each.base for each in variants):
-                    chosen[name] = specification.get(family, specification.get(name, name))
-        return chosen
+    def of_claim(self, claim: Claim, measures: Mapping[str, ChosenMeasure]) -> "ClaimChoices":
+        """Say which choices touch a claim; `measures` are the estimators that it names."""
+        choices = self.choices(measures, claim.average_over)
+        names = {choice.name for choice in choices}
+        decided_by = {
+            name: family if family in names else name
+            for name in measures
+            for family, variants in self.families.items()
+            if any(name == each.base for each in variants)
+        }
+        return ClaimChoices(claim, choices, self.own_rows, self.last_layer[0], decided_by)
 
     def variants(self, measures: Mapping[str, ChosenMeasure]) -> dict[str, ChosenMeasure]:
-        """Collect all that is measured for a claim, by name."""
+        """Collect all that is measured for a claim on some measures, by name."""
         wanted = dict(measures)
         named = {option for choice in self.choices(measures, "") for option in choice.options}
         for variants in self.families.values():
             wanted |= {each.name: each.measure for each in variants if each.name in named}
         return wanted
+
+
+@dataclass(frozen=True)
+class ClaimChoices:
+    """A claim, and the choices that touch it.
+
+    Attributes
+    ----------
+    claim : Claim
+    choices : sequence of Choice
+        Of each the first option is that of the reference.
+    rows : Rows
+        Of the reference.
+    last_layer : str
+        Likewise.
+    decided_by : mapping of str to str
+        Estimator that the claim names -> the choice whose option takes its place.
+    """
+
+    claim: Claim
+    choices: Sequence[Choice]
+    rows: Rows
+    last_layer: str
+    decided_by: Mapping[str, str]
+
+    def estimators(self, specification: Specification) -> dict[str, str]:
+        """What stands for each estimator of the claim."""
+        return {
+            name: specification.get(self.decided_by.get(name, ""), name)
+            for name in self.claim.estimators
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "ClaimChoices":
+        """Undo :func:`dataclasses.asdict`."""
+        fields = dict(given)
+        fields["claim"] = Claim(**fields["claim"])
+        fields["choices"] = [Choice(c["name"], tuple(c["options"])) for c in fields["choices"]]
+        fields["rows"] = Rows(**fields["rows"])
+        return cls(**fields)
 
 
 def _own_first(own: str, options: Iterable[str]) -> tuple[str, ...]:

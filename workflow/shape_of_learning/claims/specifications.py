@@ -1,10 +1,9 @@
 """A claim under every specification of its analysis, and which choice flips the verdict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
-from shape_of_learning.claims.choices import Choice, Rows, Specification, specifications
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.choices import ClaimChoices, Specification, specifications
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 from shape_of_learning.claims.measured_choices import MeasuredChoices
 
@@ -12,46 +11,6 @@ FLIP_COLUMNS = (
     *("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips"),
     *("pairs", "flipped_pairs"),
 )
-
-
-@dataclass(frozen=True)
-class ClaimChoices:
-    """A claim, and the choices that touch it.
-
-    Attributes
-    ----------
-    claim : Claim
-    choices : sequence of Choice
-        Of each the first option is that of the reference.
-    rows : Rows
-        Of the reference.
-    last_layer : str
-        Likewise.
-    decided_by : mapping of str to str
-        Estimator that the claim names -> the choice whose option takes its place.
-    """
-
-    claim: Claim
-    choices: Sequence[Choice]
-    rows: Rows
-    last_layer: str
-    decided_by: Mapping[str, str]
-
-    def estimators(self, specification: Specification) -> dict[str, str]:
-        """What stands for each estimator of the claim."""
-        return {
-            name: specification.get(self.decided_by.get(name, ""), name)
-            for name in self.claim.estimators
-        }
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, object]) -> "ClaimChoices":
-        """Undo :func:`dataclasses.asdict`."""
-        fields: dict = dict(given)
-        fields["claim"] = Claim(**fields["claim"])
-        fields["choices"] = [Choice(c["name"], tuple(c["options"])) for c in fields["choices"]]
-        fields["rows"] = Rows(**fields["rows"])
-        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -174,8 +133,3 @@ def _cell(rows: Sequence[Mapping[str, object]]) -> str:
         ]
         words.append(f"{row['option']}: {result} ({row['flipped_pairs']} of {row['pairs']})")
     return "<br>".join(words)
-
-
-def as_json(of: ClaimChoices) -> dict[str, object]:
-    """What :meth:`ClaimChoices.from_json` reads."""
-    return asdict(of)
