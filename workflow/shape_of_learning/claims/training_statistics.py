@@ -56,8 +56,8 @@ def rise_then_fall(reading: Reading, estimators: Sequence[str]) -> Units:
     last one.
     """
     return {
-        name: {"rise_and_fall": greatest(_rises_and_falls(np.log(curve)))}
-        for name, (_, (curve,)) in _curves(reading, *estimators).items()
+        name: {"rise_and_fall": greatest(_rises_and_falls(np.log(curve), range(1, len(steps) - 1)))}
+        for name, (steps, (curve,)) in _curves(reading, *estimators).items()
     }
 
 
@@ -74,7 +74,7 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
     Raises
     ------
     NotMeasured
-        If the warm-up of no model is known, or no other steps are measured.
+        If the warm-up of no model is known.
     """
     curves = _curves(reading, *estimators)
     known_models = {m.name: m.warmup_steps for m in reading.models if m.warmup_steps is not None}
@@ -89,14 +89,10 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
         after = [place for place, step in enumerate(steps) if step >= end][:1]
         around = sorted({*before, *after})
         others = [place for place in range(len(steps)) if place not in around]
-        inner = [place - 1 for place in around if 0 < place < len(steps) - 1]
-        if not inner:
-            continue  # the warm-up ends before the second step, or with the last one
         logarithm = np.log(curve)
         over = logarithm[..., others, None, :] - logarithm[..., None, around, :]
-        at = _rises_and_falls(logarithm, inner)
+        at = _rises_and_falls(logarithm, around)
         units[name] = {"elsewhere": greatest(least(jackknifed(over))), "at_warm_up": greatest(at)}
-    reading.require(units, [*curves], "steps on both sides of the end of the warm-up")
     return units
 
 
@@ -181,12 +177,10 @@ def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], li
     return found
 
 
-def _rises_and_falls(logarithm: np.ndarray, inner: Sequence[int] | None = None) -> Ranked:
-    """The lesser of rise and fall at each inner step, or at some of them, counted from 0."""
-    between = logarithm[..., 1:-1, :]
-    if inner is not None:
-        between = between[..., inner, :]
-    sides = [between - logarithm[..., :1, :], between - logarithm[..., -1:, :]]
+def _rises_and_falls(logarithm: np.ndarray, places: Sequence[int]) -> Ranked:
+    """The lesser of rise and fall at some of the steps, counted from 0."""
+    chosen = logarithm[..., list(places), :]
+    sides = [chosen - logarithm[..., :1, :], chosen - logarithm[..., -1:, :]]
     return least(jackknifed(np.stack(sides, axis=-2)))
 
 
