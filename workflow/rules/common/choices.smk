@@ -13,6 +13,7 @@ CLAIMS_WITH_CHOICES, VARIANTS = at_the_door(
     CONFIGURATION.settings,
     CHOICE_SETTINGS,
     {name: evidence_model(name) for name in CONFIGURATION.models},
+    [paper.name for paper in PAPERS],
 )
 CHOICE_FIGURES = [f"specification_{name}" for name in CLAIMS_WITH_CHOICES]
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
@@ -30,6 +31,8 @@ def checkpoints_of_claim(claim, model):
         return [last_checkpoint(model)]
     bad = curve(model).bad()
     sound = [c for c in checkpoints(model) if c.step is not None and c.name not in bad]
+    if len(sound) < 2:
+        return []
     return thinned(sound, 2 if claim.checkpoints == "first_and_last" else most_checkpoints())
 
 

@@ -1,6 +1,6 @@
 """Section ``choices`` of the configuration: which specifications claims are judged under."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -112,6 +112,7 @@ def claims_with_choices(
     settings: Mapping[str, Any],
     choices: ChoiceSettings,
     models: Mapping[str, Mapping[str, Any]],
+    papers: Collection[str],
 ) -> tuple[dict[str, tuple[ClaimChoices, list[str]]], dict[str, dict[str, ChosenMeasure]]]:
     """List the claims that are judged under other specifications.
 
@@ -124,6 +125,8 @@ def claims_with_choices(
     choices : ChoiceSettings
     models : mapping of str to mapping
         Of each model of the run what :class:`.EvidenceModel` holds.
+    papers : collection of str
+        Names of all that there are.
 
     Returns
     -------
@@ -136,15 +139,15 @@ def claims_with_choices(
     Raises
     ------
     InputError
-        If two papers have a claim of one name, or `choices.papers` a paper that is not in the run.
+        If two papers have a claim of one name, or `choices.papers` names one that there is not.
     """
-    papers = settings["choices"]["papers"]
-    for paper in papers or ():
-        if paper not in claims:
-            raise unknown_name(paper, claims, "paper", "configuration key `choices.papers`")
+    wanted = settings["choices"]["papers"]
+    for paper in wanted or ():
+        if paper not in papers:
+            raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
     found: dict[str, tuple[ClaimChoices, list[str]]] = {}
     variants = {}
-    for paper in claims if papers is None else papers:
+    for paper in (each for each in claims if wanted is None or each in wanted):
         for name, claim in claims[paper].items():
             named = _models_of(claim, models)
             if claim.reads or not claim.estimators or not named:
