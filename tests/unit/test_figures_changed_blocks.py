@@ -76,7 +76,7 @@ def test_each_kind_is_a_line_through_its_perplexities_dropped_blocks_apart():
 def test_any_kinds_and_orders_can_be_drawn(kinds, orders, tmp_path):
     drawing = drawn(draw_edits, ["a"], kinds=kinds, orders=orders)
     with theme():
-        save(drawing, *(tmp_path / f"figure.{suffix}" for suffix in ("pdf", "png", "csv")))
+        save(drawing, *(tmp_path / f"figure.{suffix}" for suffix in ("pdf", "png", "csv", "md")))
     assert len(pd.read_csv(tmp_path / "figure.csv")) == len(kinds) * 2
 
 

@@ -117,9 +117,8 @@ def test_later_steps_are_drawn_darker(tmp_path):
 
 def test_step_0_of_a_training_profile_is_named_and_on_top(tmp_path):
     figure, _ = drawn("training_profile", TRAINED, ["a"], tmp_path, "anisotropy")
-    axes = figure.axes[0]
-    untrained, *others = lines_of(axes).values()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["step 0, untrained"]
+    untrained, *others = lines_of(figure.axes[0]).values()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["step 0, untrained"]
     assert untrained.get_zorder() > max(line.get_zorder() for line in others)
 
 
@@ -184,7 +183,7 @@ def test_models_without_steps_have_no_training_curve(tmp_path):
 
 def test_a_training_profile_has_a_panel_and_a_bar_of_colours_for_each_model(tmp_path):
     figure, points = drawn("training_profile", TRAINED, ["a", "b"], tmp_path, "anisotropy")
-    bars = [axes for axes in figure.axes if axes.get_ylabel() == "Training step (log scale)"]
+    bars = [axes for axes in figure.axes if axes.get_ylabel() == "Training step"]
     panels = [axes for axes in figure.axes if axes not in bars]
     assert len(bars) == 2
     assert [axes.get_title(loc="left") for axes in panels] == ["a", "b"]
@@ -205,6 +204,7 @@ def test_a_profile_by_depth_shows_one_checkpoint_of_each_model(tmp_path):
     [
         ("profiles_by_role", FINAL, ["anisotropy"]),
         ("training_profile", TRAINED, ["anisotropy"]),
+        ("heat_map", TRAINED, ["anisotropy", "mada"]),
         ("dimension_by_step", TRAINED, ["two_nn", "mom"]),
         ("loss_by_step", TRAINED, []),
     ],
@@ -217,7 +217,8 @@ def test_equal_estimates_give_equal_bytes(tmp_path, name, rows, estimators, monk
     for epoch in ("1000000000", "2000000000"):
         # the date that matplotlib and fontTools write where they write one
         monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
-        files = [tmp_path / f"{epoch}figure.{suffix}" for suffix in ("pdf", "png", "csv")]
+        (tmp_path / epoch).mkdir()
+        files = [tmp_path / epoch / f"f.{suffix}" for suffix in ("pdf", "png", "csv", "md")]
         drawing = draw(name, inputs)
         with theme():
             save(drawing, *files)
@@ -226,8 +227,8 @@ def test_equal_estimates_give_equal_bytes(tmp_path, name, rows, estimators, monk
 
 
 def run_script(folder, function, models, *arguments):
-    """Run the script; what ran, and its PDF, PNG and CSV."""
-    outputs = [folder / f"figure.{kind}" for kind in ("pdf", "png", "csv")]
+    """Run the script; what ran, and its PDF, PNG, CSV and caption."""
+    outputs = [folder / f"figure.{kind}" for kind in ("pdf", "png", "csv", "md")]
     measures = measures_named("two_nn" if "dimension" in function else "anisotropy")
     figure = {
         "models": [asdict(model) for model in models_named(models, [f"M {n}" for n in models])],
@@ -250,11 +251,14 @@ def run_script(folder, function, models, *arguments):
 
 def test_the_script_writes_pdf_png_and_csv(tmp_path):
     path = write_rows(tmp_path / "estimates.csv", FINAL)
-    ran, (pdf, png, csv) = run_script(tmp_path, "profiles_by_role", ["a", "b"], "--estimates", path)
+    ran, (pdf, png, csv, md) = run_script(
+        tmp_path, "profiles_by_role", ["a", "b"], "--estimates", path
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert pdf.read_bytes().startswith(b"%PDF")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert {row["label"] for row in read_csv(csv)} == {"M a", "M b"}
+    assert md.read_text().startswith("**figure.** Protocol. Lines: mean over batches of 4,096")
 
 
 @pytest.mark.parametrize("function", ["dimension_by_step", "loss_by_step"])
@@ -265,7 +269,7 @@ def test_the_script_reads_verdicts_and_the_loss_needs_no_estimates(tmp_path, fun
     changes = write_rows(tmp_path / "changes.csv", changes_of(TRAINED), CHANGE_HEADER)
     estimates = ["--estimates", path, "--changes", changes]
     given = [] if function == "loss_by_step" else estimates
-    ran, (_, png, csv) = run_script(tmp_path, function, ["a"], "--verdicts", verdicts, *given)
+    ran, (_, png, csv, _) = run_script(tmp_path, function, ["a"], "--verdicts", verdicts, *given)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Left out: M a step 8 (same weights as step 1)." in (tmp_path / "log").read_text()
     verdict_at = {row["step"]: row["verdict"] for row in read_csv(csv)}

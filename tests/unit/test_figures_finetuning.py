@@ -152,7 +152,7 @@ def test_undefined_values_are_gaps():
     probes = TABLES_OF_ALL["finetuning_probes"]
     broken = probes.assign(score=probes["score"].where(probes["model"] != "b0"))
     drawing = drawn("probe_scores", {**TABLES_OF_ALL, "finetuning_probes": broken})
-    assert "Gaps: undefined." in drawing.caption
+    assert "cross at the lower edge: undefined" in drawing.caption
     assert drawing.table.loc[drawing.table["family"] == "b0", "value"].isna().all()
 
 

@@ -72,7 +72,7 @@ def test_a_held_out_score_far_below_does_not_flatten_the_lines(tmp_path):
 def test_where_nothing_is_defined_there_is_still_a_figure(tmp_path):
     rows = [undefined(row) for row in of_blocks("a", OF_FIGURE_1)]
     drawing = drawn("linearity_by_depth", inputs(tmp_path, rows, OF_FIGURE_1))
-    assert "Gaps: undefined." in drawing.caption
+    assert "cross at the lower edge: undefined" in drawing.caption
 
 
 def test_the_caption_says_how_much_rests_on_first_tokens(tmp_path):

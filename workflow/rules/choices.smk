@@ -57,6 +57,7 @@ rule judge_choices:
     input:
         measured=measured_choices,
         verdicts=choice_verdicts,
+        alphabet=CLEAN_CORPUS["alphabet"],
     output:
         matrix="<results>/claims/choices.csv",
         page=report("<results>/claims/choices.md", category="Claims"),
@@ -77,11 +78,13 @@ rule judge_choices:
     params:
         science=science("judge_choices"),
         judged=judged_choices,
+        # Of digests of weights, which are there where the run has measured.
+        checkpoints=own_path("<results>/checkpoints"),
     message:
         "Judging claims under every specification"
     shell:
         'python "$SCRIPTS/judge_choices.py" --judged {params.judged:q} --measured {input.measured:q}'
-        " --verdicts {input.verdicts:q} --matrix {output.matrix:q} --page {output.page:q}"
+        " --verdicts {input.verdicts:q} --places {params.checkpoints:q} {input.alphabet:q} --matrix {output.matrix:q} --page {output.page:q}"
         " --figures {output.figures:q} --log {log:q}"
 
 

@@ -2,7 +2,7 @@
 
 REQUIRED INPUTS: the tables of the models that a figure shows, and no others.
 OUTPUTS:
-    <results>/figures/{figure}.pdf, .png, .csv
+    <results>/figures/{figure}.pdf, .png, .csv, and its caption, .md
     <results>/tables/{table}.csv, .md
 STEPS: draw_figure, write_table. What they draw is said in workflow/papers/*/paper.yaml, whose figures and tables
 are targets: `snakemake --cores 1 figure_3` makes one figure.
@@ -30,6 +30,7 @@ rule draw_figure:
             category=paper_title,
             labels={"name": "{figure}", "as": "numbers"},
         ),
+        caption="<results>/figures/{figure}.md",
     log:
         "<logs>/figures/{figure}.log",
     benchmark:
@@ -50,7 +51,7 @@ rule draw_figure:
     shell:
         'python "$SCRIPTS/draw_figure.py" --function {params.function:q} --figure {params.figure:q}'
         " --caption={params.caption:q} --estimates {input.estimates:q} --changes {input.changes:q}"
-        " --verdicts {input.verdicts:q} --tables {params.reads:q} --output {output.pdf:q} {output.png:q} {output.csv:q} --log {log:q}"
+        " --verdicts {input.verdicts:q} --tables {params.reads:q} --output {output:q} --log {log:q}"
 
 
 rule write_table:
@@ -84,7 +85,7 @@ rule write_table:
         "Writing {output.markdown}"
     shell:
         'python "$SCRIPTS/write_table.py" --function {params.function:q} --entries {params.entries:q}'
-        " --tables {params.reads:q} --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
+        " --caption={params.caption:q} --tables {params.reads:q} --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
 
 
 for target in (*FIGURES, *TABLES):

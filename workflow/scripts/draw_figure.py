@@ -54,6 +54,6 @@ if __name__ == "__main__":
         parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
     parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
     parser.add_argument(
-        "--output", type=Path, nargs=3, required=True, metavar=("PDF", "PNG", "CSV")
+        "--output", type=Path, nargs=4, required=True, metavar=("PDF", "PNG", "CSV", "MD")
     )
     run(main, parser)

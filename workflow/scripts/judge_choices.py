@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.claims.choices import ClaimChoices
-from shape_of_learning.claims.evidence import EvidenceModel
-from shape_of_learning.claims.evidence_tables import unsound_checkpoints
+from shape_of_learning.claims.evidence_tables import VERDICTS, read_evidence
 from shape_of_learning.claims.measured_choices import MeasuredChoices
 from shape_of_learning.claims.specifications import (
     FLIP_COLUMNS,
@@ -31,25 +30,23 @@ def main(
     judged: Mapping[str, Any],
     measured: Sequence[Path],
     verdicts: Sequence[Path],
+    places: tuple[Path, Path],
     matrix: Path,
     page: Path,
     figures: Sequence[Path],
 ) -> None:
     """Write which choice flips which verdict, and of each claim a figure."""
-    unsound = unsound_checkpoints(verdicts)
+    frame = read_evidence(
+        judged["models"],
+        judged["suspect_above"],
+        left_out=[],
+        tables=[(VERDICTS, path) for path in verdicts],
+        places=places,
+    )
     tables: dict[str, list[Path]] = {}
     for path in measured:
         tables.setdefault(path.parent.name, []).append(path)
-    steps = {
-        model: {name: step for name, step in of.items() if (model, name) not in unsound}
-        for model, of in judged["steps"].items()
-    }
-    values = MeasuredChoices(
-        {each["name"]: EvidenceModel(**each) for each in judged["models"]},
-        tables,
-        steps,
-        judged["suspect_above"],
-    )
+    values = MeasuredChoices(frame, tables, judged["steps"], {path.stem for path in verdicts})
     rows = []
     drawn = iter(figures)
     for each in judged["claims"]:
@@ -70,6 +67,7 @@ if __name__ == "__main__":
     parser.add_argument("--judged", type=json.loads, required=True, metavar="JSON")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], metavar="CSV")
     parser.add_argument("--verdicts", type=Path, nargs="*", default=[], metavar="CSV")
+    parser.add_argument("--places", type=Path, nargs=2, required=True, metavar=("FOLDER", "JSON"))
     parser.add_argument("--matrix", type=Path, required=True, metavar="CSV")
     parser.add_argument("--page", type=Path, required=True, metavar="MARKDOWN")
     parser.add_argument("--figures", type=Path, nargs="*", default=[])

@@ -1,6 +1,5 @@
 """The figures of the paper on fine-tuning and isotropy; paper.yaml says what each of them shows."""
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from shape_of_learning.figures.captions import caption, enumerated, number_range
+from shape_of_learning.figures.captions import caption, enumerated, number_range, undefined
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import open_frame, set_whole_ticks
-from shape_of_learning.figures.step_lines import draw_steps
+from shape_of_learning.figures.step_lines import draw_steps, name_steps
 from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
@@ -26,8 +25,6 @@ from shape_of_learning.figures.style import (
     TEXT_WIDTH,
     LineStyle,
 )
-
-logger = logging.getLogger(__name__)
 
 ELONGATED = 10  # times the median eigenvalue
 WHEN = {"before": "before fine-tuning", "after": "after fine-tuning"}
@@ -61,17 +58,19 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _over_seeds(rows, ["estimator", "step", "layer"])
     families = list(dict.fromkeys(table["family"]))
-    figure, grid = _panels(2, len(families), share_x=True)
+    figure, grid = _panels(2, len(families), share=True)
+    named = {}
     for column, family in enumerate(families):
         for axes, (estimator, label) in zip(grid[:, column], MEASURES.items(), strict=True):
             own = table[(table["family"] == family) & (table["estimator"] == estimator)]
-            draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
+            named |= draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
             set_whole_ticks(axes)
             if not column:
                 axes.set_ylabel(label)
             open_frame(axes)
         grid[0, column].set_title(family)
         grid[1, column].set_xlabel(LAYER)
+    name_steps(grid, [table[table["family"] == family] for family in families], named)
     return _drawing(figure, inputs, rows, table)
 
 
@@ -260,11 +259,12 @@ def _elongated(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
 
 
 def _panels(
-    rows: int, columns: int, *, height: float = PANEL_HEIGHT, share_x: bool = False
+    rows: int, columns: int, *, height: float = PANEL_HEIGHT, share: bool = False
 ) -> tuple[Figure, np.ndarray]:
     width = COLUMN_WIDTH + 0.8 if columns == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, rows * height + 0.4))
-    return figure, figure.subplots(rows, columns, squeeze=False, sharex="col" if share_x else False)
+    shared = {"sharex": "col", "sharey": "row"} if share else {}
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def _lines(
@@ -282,7 +282,9 @@ def _lines(
 def _name_lines(figure: Figure, lines: Mapping[str, Line2D], rows: int = 1) -> None:
     """Say above the panels which lines are which: they are the same in all."""
     columns = -(-len(lines) // rows)
-    figure.legend(lines.values(), lines.keys(), loc="outside upper right", ncols=columns)
+    legend = figure.legend(lines.values(), lines.keys(), loc="outside upper right", ncols=columns)
+    for sample in legend.get_lines():
+        sample.set_marker("")  # which would look like a point
 
 
 def _other_adjustments(axes: Axes, table: pd.DataFrame) -> None:
@@ -315,13 +317,11 @@ def _drawing(
     most, fewest = int(table["seeds"].max()), int(table["seeds"].min())
     of_seeds = f"Means over {number_range(fewest, most)} seeds; bands: their range."
     tokens = f"{number_range(int(rows['n'].min()), int(rows['n'].max()))} tokens"
-    if undefined := int(table["value"].isna().sum()):
-        logger.info("%d of %d values are undefined", undefined, len(table))
     words = caption(
         inputs.caption,
         f"Texts of {samples}, {tokens}.",
         of_seeds if most > 1 else "One seed.",
-        "Gaps: undefined." if undefined else "",
+        *undefined(table),
         *more,
     )
     return Drawing(figure, table, words)

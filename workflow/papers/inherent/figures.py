@@ -19,6 +19,7 @@ from shape_of_learning.figures.lines import draw_curve, draw_line
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import profiles
+from shape_of_learning.figures.progress import LABELS, on_progress, progress_column
 from shape_of_learning.figures.scales import open_frame, set_progress_axis
 from shape_of_learning.figures.style import (
     COLOURS,
@@ -72,9 +73,10 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     return Drawing(figure, _printed(table.drop(columns="hollow")), words)
 
 
-def isotropy_by_step(inputs: FigureInputs) -> Drawing:
+def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
     table = _by_step(inputs)
+    counted = progress_column(table, progress)
     height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, len(inputs.measures) * height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
@@ -83,37 +85,38 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
     for measure, row in zip(inputs.measures, grid, strict=True):
         for (end, names), axes in zip(ENDS.items(), row, strict=True):
             own = table[(table["estimator"] == measure.name) & table["matrix"].isin(names)]
-            labelled.append((axes, _draw_models(axes, own, inputs, "step", "not known")))
+            labelled.append((axes, _draw_models(axes, own, inputs, counted, "not known")))
             axes.set(title=f"{END_TITLES[end]}, {_kind(measure)}")
             open_frame(axes)
         row[0].set_ylabel(measure.axis)
     for axes in grid[-1]:
-        axes.set_xlabel("Training step")
+        axes.set_xlabel(LABELS[counted])
     for axes in grid.flat:
-        set_progress_axis(axes, [int(step) for step in table["step"]])
+        set_progress_axis(axes, [int(value) for value in table[counted]])
         axes.set_ylim(top=max(0, axes.get_ylim()[1]))
     for axes, lines in labelled:
         if axes is grid[0, 1]:
             label_line_ends(axes, lines)
-    return _by_step_drawing(figure, table, inputs)
+    return _by_step_drawing(figure, table, inputs, counted)
 
 
-def final_norm_by_step(inputs: FigureInputs) -> Drawing:
+def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
     table = _by_step(inputs)
+    counted = progress_column(table, progress)
     height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
     panels = figure.subplots(1, len(inputs.measures), squeeze=False)[0]
     for axes, measure in zip(panels, inputs.measures, strict=True):
         own = table[table["estimator"] == measure.name]
-        lines = _draw_models(axes, own, inputs, "step", "no bias")
-        set_progress_axis(axes, [int(step) for step in table["step"]])
-        axes.set(title=measure.label, xlabel="Training step", ylabel=measure.axis)
+        lines = _draw_models(axes, own, inputs, counted, "no bias")
+        set_progress_axis(axes, [int(value) for value in table[counted]])
+        axes.set(title=measure.label, xlabel=LABELS[counted], ylabel=measure.axis)
         axes.set_ylim(bottom=0)
         open_frame(axes)
     label_line_ends(panels[-1], lines)
-    return _by_step_drawing(figure, table, inputs)
+    return _by_step_drawing(figure, table, inputs, counted)
 
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
@@ -128,7 +131,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
-    panels = figure.subplots(1, len(ENDS), squeeze=False)[0]
+    panels = figure.subplots(1, len(ENDS), sharey=True, squeeze=False)[0]
     for (end, names), axes in zip(ENDS.items(), panels, strict=True):
         own = table[table["matrix"].isin(names)]
         lines = _draw_models(axes, own, inputs, "loss", "not known")
@@ -257,12 +260,14 @@ def _by_step(inputs: FigureInputs) -> pd.DataFrame:
     return with_labels(_of_figure(inputs, "weights"), inputs.models)
 
 
-def _by_step_drawing(figure: Figure, table: pd.DataFrame, inputs: FigureInputs) -> Drawing:
+def _by_step_drawing(
+    figure: Figure, table: pd.DataFrame, inputs: FigureInputs, counted: str
+) -> Drawing:
     words = caption(
         inputs.caption,
         *omissions(inputs.verdicts, inputs.models),
         *_without_values(table),
-        "Left of the axis break: before training." if 0 in set(table["step"]) else "",
+        on_progress(table, counted),
     )
     return Drawing(figure, _printed(table.drop(columns="hollow")), words)
 

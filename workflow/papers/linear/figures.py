@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.averages import over_layers
 from shape_of_learning.figures.by_step import draw_by_step
-from shape_of_learning.figures.captions import caption, number_range
+from shape_of_learning.figures.captions import caption, number_range, undefined
 from shape_of_learning.figures.changed_blocks import draw_edits
 from shape_of_learning.figures.drawn_rows import drawn_estimates, require_one_checkpoint
 from shape_of_learning.figures.inputs import FigureInputs
@@ -71,15 +71,19 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         else "",
         "The numbers also have the score as the paper defines it, which noise raises by the number of "
         "directions over that of vectors, and 95 % intervals of all three.",
-        "" if len(defined) == len(table) else "Gaps: undefined.",
+        *undefined(table),
     )
     return Drawing(figure, table.drop(columns="suspect"), words)
 
 
-def linearity_by_step(inputs: FigureInputs) -> Drawing:
-    """Figure 2: means over blocks against the training step."""
+def linearity_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
+    """Figure 2: means over blocks against the training step, or the tokens (`progress`)."""
     return draw_by_step(
-        inputs, "Linearity, adjusted,\nmean over blocks", "Averaged are all blocks.", of=None
+        inputs,
+        "Linearity, adjusted,\nmean over blocks",
+        "Averaged are all blocks.",
+        progress=progress,
+        of=None,
     )
 
 

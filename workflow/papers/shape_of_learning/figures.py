@@ -1,6 +1,5 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -9,49 +8,40 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.averages import (
-    AVERAGED_LAYERS_IN_WORDS,
-    by_layer,
-    with_labels,
-)
+from shape_of_learning.figures.averages import AVERAGED_LAYERS_IN_WORDS, with_labels
 from shape_of_learning.figures.by_scale import draw_by_scale
-from shape_of_learning.figures.by_step import NOT_IN_CSV, draw_by_step
+from shape_of_learning.figures.by_step import draw_by_step
 from shape_of_learning.figures.captions import (
+    as_markup,
     caption,
     enumerated,
-    lines_and_bands,
     number_range,
     short_number,
-)
-from shape_of_learning.figures.drawn_rows import (
-    drawn_estimates,
-    require_progress,
-    with_verdicts,
+    undefined,
 )
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.layer_by_step import (
+    draw_heat_maps,
+    draw_layer_by_step,
+    draw_overview,
+)
 from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
 from shape_of_learning.figures.lines import draw_crosses, draw_curve
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
-from shape_of_learning.figures.scales import (
-    open_frame,
-    set_measure_axes,
-    set_progress_axis,
-    set_whole_ticks,
-)
-from shape_of_learning.figures.step_lines import draw_steps
+from shape_of_learning.figures.progress import LABELS, on_progress, progress_column
+from shape_of_learning.figures.scales import open_frame, set_measure_axes, set_progress_axis
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
+    INK,
     LOW_PANEL_HEIGHT,
-    PANEL_HEIGHT,
     TEXT_WIDTH,
     LineStyle,
     line_styles,
 )
 from shape_of_learning.figures.suspects import suspects
-from shape_of_learning.figures.visible_changes import smallest_visible_changes
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
@@ -67,6 +57,7 @@ LOSS_COLUMNS = [
     *("model", "label", "revision", "step", "tokens", "verdict"),
     *("loss", "perplexity", "predicted_tokens", "vocabulary"),
 ]
+SMALL = 0.02  # of the largest value in any panel
 REACH = 0.5  # of the lines' range: as far above them the axis grows for a cross, and no farther
 
 
@@ -77,7 +68,7 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     most = max(rows["model"].nunique() for rows in by_role.values())
     height = height_for_labels(most) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
-    add_footnote(figure, suspects(table, inputs.measures))
+    add_footnote(figure, [*suspects(table, inputs.measures), *undefined(table)])
     panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
     drawn = [
         draw_profiles(axes, rows, inputs.models)
@@ -97,14 +88,16 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     table = profiles(inputs)
     height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
-    add_footnote(figure, suspects(table, inputs.measures))
+    add_footnote(figure, [*suspects(table, inputs.measures), *undefined(table)])
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
+    labelled: list[LabelledLine] = []
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
-        lines = draw_profiles(axes, table[table["estimator"] == estimator], inputs.models)
+        rows = table[table["estimator"] == estimator]
+        lines = draw_profiles(axes, rows, inputs.models)
         axes.set(title=title, ylabel=quantities[estimator])
-        if axes is grid[0, 1]:
-            labelled = lines
+        _name_small_values(axes, rows, table)
+        labelled = labelled or lines
     for axes in grid[-1]:
         axes.set_xlabel("Relative depth")
     set_measure_axes(grid.flat, inputs.measures)
@@ -112,42 +105,31 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     return profiles_drawing(figure, table, inputs)
 
 
-def training_profile(inputs: FigureInputs) -> Drawing:
-    """Figures 2 and 3: a measure by layer, a panel per model, one line per training step, coloured by step.
+def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> None:
+    """Write into a panel that shares its y axis how large its values are, where they look like zero."""
+    largest = rows["value"].abs().max()
+    if largest < SMALL * table["value"].abs().max():
+        words = f"all between -{largest:.2g} and {largest:.2g}"
+        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=INK)
 
-    Raises
-    ------
-    InputError
-        If there is a checkpoint without its step.
-    """
-    chosen = drawn_estimates(inputs)
-    require_progress(chosen, "step")
-    rows = by_layer(chosen, inputs.measures)
-    table = with_labels(with_verdicts(rows, inputs.verdicts), inputs.models)
-    by_label = dict(list(table.groupby("label", sort=False)))
-    width = COLUMN_WIDTH if len(by_label) == 1 else TEXT_WIDTH
-    figure = Figure(figsize=(width, PANEL_HEIGHT + 0.4))
-    marked = suspects(table, inputs.measures)
-    add_footnote(figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *marked])
-    panels = figure.subplots(1, len(by_label), sharey=True, squeeze=False)[0]
-    for axes, (label, rows) in zip(panels, by_label.items(), strict=True):
-        draw_steps(axes, rows)
-        axes.set(title=label, xlabel="Layer (0 is the embedding output)")
-        set_whole_ticks(axes)
-    panels[0].set_ylabel(inputs.measures[0].label)
-    set_measure_axes(panels, inputs.measures)
-    words = caption(
-        inputs.caption,
-        lines_and_bands(table, inputs.measures),
-        smallest_visible_changes(inputs, table),
-        *omissions(inputs.verdicts, inputs.models),
-        *marked,
-    )
-    return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
+
+def training_profile(inputs: FigureInputs) -> Drawing:
+    """Figures 2 and 3: measures by layer, a panel per model, one line per training step, coloured by step."""
+    return draw_layer_by_step(inputs)
+
+
+def heat_map(inputs: FigureInputs) -> Drawing:
+    """Measures by layer and training step as colours, a panel per measure and model."""
+    return draw_heat_maps(inputs)
+
+
+def overview(inputs: FigureInputs) -> Drawing:
+    """All measures of one model by layer and training step."""
+    return draw_overview(inputs)
 
 
 def dimension_by_step(
-    inputs: FigureInputs, average_over: str = "block_outputs", progress: str = "step"
+    inputs: FigureInputs, average_over: str = "block_outputs", progress: str = "auto"
 ) -> Drawing:
     """Figures 4 and 5: measures averaged over layers against the training step, one panel each.
 
@@ -156,8 +138,8 @@ def dimension_by_step(
     inputs : FigureInputs
     average_over : {"block_outputs", "all_layers"}
         See :func:`~shape_of_learning.figures.averages.over_layers`.
-    progress : {"step", "tokens"}
-        What the x axis counts.
+    progress : {"auto", "step", "tokens"}
+        What the x axis counts, see :func:`.progress_column`.
 
     Raises
     ------
@@ -178,19 +160,26 @@ def dimension_by_scale(inputs: FigureInputs) -> Drawing:
     return draw_by_scale(inputs, "n1")
 
 
-def loss_by_step(inputs: FigureInputs) -> Drawing:
+def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Cross-entropy against the training step, decoders beside encoders.
 
     Of the checkpoints that the verdicts do not show, those with a verdict that begins with "broken" are drawn
     as crosses where their loss is known, at the upper edge if it is far above the lines; so is an infinite
     loss of a checkpoint that is shown. The table also has ``perplexity``, the exponential of the loss.
 
+    Parameters
+    ----------
+    inputs : FigureInputs
+    progress : {"auto", "step", "tokens"}
+        What the x axis counts, see :func:`.progress_column`.
+
     Raises
     ------
     InputError
-        If all is left out.
+        If all is left out, or a checkpoint does not state its progress.
     """
     points = _losses(inputs)
+    counted = progress_column(points, progress)
     styles = line_styles(inputs.models)
     by_role = {role: points[points["role"] == role] for role in PREDICTED}
     by_role = {role: rows for role, rows in by_role.items() if not rows.empty}
@@ -201,12 +190,12 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     drawn, on_edge = [], False
     for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
         of_models = rows.groupby("model", sort=False)
-        drawn.append([_draw_losses(axes, own, styles) for _, own in of_models])
-        on_edge |= _draw_broken(axes, rows, styles)
-        set_progress_axis(axes, [int(step) for step in rows["step"]])
-        axes.set(title=f"{ROLES[role]}: {PREDICTED[role]}", xlabel="Training step")
+        drawn.append([_draw_losses(axes, own, counted, styles) for _, own in of_models])
+        on_edge |= _draw_broken(axes, rows, counted, styles)
+        set_progress_axis(axes, [int(value) for value in rows[counted]])
+        axes.set(title=f"{ROLES[role]}: {PREDICTED[role]}", xlabel=LABELS[counted])
+        axes.set_ylabel("Cross-entropy (nats per token)")
         open_frame(axes)
-    panels[0].set_ylabel("Cross-entropy (nats per token)")
     on_crosses = _on_crosses(points, on_edge)
     add_footnote(figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *on_crosses])
     for axes, lines in zip(panels, drawn, strict=True):
@@ -214,7 +203,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     words = caption(
         inputs.caption,
         _on_counts(points),
-        "Left of the axis break: before training." if 0 in set(points["step"]) else "",
+        on_progress(points, counted),
         "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
         *omissions(inputs.verdicts, inputs.models),
         *on_crosses,
@@ -246,27 +235,29 @@ def _losses(inputs: FigureInputs) -> pd.DataFrame:
     return with_labels(rows, inputs.models)
 
 
-def _draw_losses(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, LineStyle]) -> LabelledLine:
+def _draw_losses(
+    axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]
+) -> LabelledLine:
     """One model's line, without what is left out and with a gap where the loss is infinite."""
     name, label = rows["model"].iloc[0], rows["label"].iloc[0]
     rows = rows[~rows["broken"]]
     finite = rows.assign(loss=rows["loss"].where(np.isfinite(rows["loss"])))
-    line = draw_curve(axes, finite, "step", "loss", styles[name], name=name, markers=True)
+    line = draw_curve(axes, finite, x, "loss", styles[name], name=name, markers=True)
     return LabelledLine(line, label, "all left out" if rows.empty else "undefined")
 
 
-def _draw_broken(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, LineStyle]) -> bool:
+def _draw_broken(axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]) -> bool:
     """Draw the crosses of one panel; whether some stand at the upper edge instead of their place."""
     crosses = rows[rows["cross"]]
     on_lines = rows.loc[~rows["cross"] & np.isfinite(rows["loss"]), "loss"]
     reach = on_lines.max() + REACH * np.ptp(on_lines) if len(on_lines) else np.inf
     within = np.isfinite(crosses["loss"]) & (crosses["loss"] <= reach)
     for name, own in crosses[within].groupby("model"):
-        draw_crosses(axes, own["step"], own["loss"], styles[name].colour)
+        draw_crosses(axes, own[x], own["loss"], styles[name].colour)
     top = axes.get_ylim()[1]
     axes.set_ylim(top=top)
     for name, own in crosses[~within].groupby("model"):
-        draw_crosses(axes, own["step"], np.full(len(own), top), styles[name].colour)
+        draw_crosses(axes, own[x], np.full(len(own), top), styles[name].colour)
     return not within.all()
 
 
@@ -312,7 +303,7 @@ def _scientific(number: float) -> str:
 
 # Of Table 1: the heading of each column for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
-    "model": ("Model", lambda label: re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", label)),
+    "model": ("Model", as_markup),
     "layers": ("Layers", _whole),
     "hidden_size": ("Hidden size", _whole),
     "attention_heads": ("Attention heads", _whole),

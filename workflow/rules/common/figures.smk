@@ -1,8 +1,9 @@
 """Which tables and files belong to a figure, and what its function is told."""
 
+from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, figures_of, tables_of
 
-FIGURES = figures_of(PAPERS)
+FIGURES = with_chosen_measures(figures_of(PAPERS), CONFIGURATION.settings)
 TABLES = tables_of(PAPERS)
 SETTINGS_OF_CAPTIONS = {key: CONFIGURATION.settings[key] for key in CAPTION_SECTIONS}
 PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
@@ -83,7 +84,7 @@ def figure_inputs(wildcards):
         {
             "models": [
                 {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
-                for m in (MODELS[name] for name in models)
+                for m in by_family_and_size(MODELS[name] for name in models)
             ],
             "measures": [
                 # Other batches are as large as the sample makes them; the caption says how large.
@@ -133,10 +134,18 @@ def protocol_sentences(figure):
     if not figure.estimators:
         return sentences[0]  # nothing is drawn but the loss
     sentences.append(f"The last layer is taken {norm}, where it has one.")
-    if setting("measurement", "special_tokens") == "drop":
-        sentences.append("Special tokens are left out.")
-    if setting("measurement", "first_token") == "drop":
-        sentences.append("The first token of each window is left out.")
+    left_out = [
+        words
+        for key, words in {
+            "special_tokens": "special tokens",
+            "first_token": "the first token of each window",
+        }.items()
+        if setting("measurement", key) == "drop"
+    ]
+    if left_out:
+        sentences.append(f"Left out of the tokens: {' and '.join(left_out)}.")
+    elif setting("measurement", "token_types") == "all":
+        sentences.append("All tokens are measured, special ones and first ones, too.")
     if setting("measurement", "token_types") == "one":
         sentences.append("Of each token type one vector is measured, drawn at random.")
     return " ".join(sentences)
@@ -196,7 +205,7 @@ def table_caption(wildcards):
 def target_files(target):
     """The files of a figure or of a table."""
     folder, suffixes = (
-        ("figures", ("pdf", "png", "csv")) if target in FIGURES else ("tables", ("csv", "md"))
+        ("figures", ("pdf", "png", "csv", "md")) if target in FIGURES else ("tables", ("csv", "md"))
     )
     return [f"<results>/{folder}/{target}.{suffix}" for suffix in suffixes]
 

@@ -1,13 +1,14 @@
 """What is measured of a checkpoint for all specifications, and the evidence that it makes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from shape_of_learning.claims.choices import ROW_CHOICES, Rows
-from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from shape_of_learning.claims.evidence import Evidence, LayerValues
+from shape_of_learning.claims.evidence_tables import VERDICTS
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measurements import LEFT_OUT_COLUMNS, Estimate
 from shape_of_learning.storage.csv_table import read_rows
@@ -65,14 +66,14 @@ class MeasuredChoices:
 
     Parameters
     ----------
-    models : mapping of str to EvidenceModel
-        Those of the run.
+    frame : Evidence
+        What is known besides, from :func:`.read_evidence`; of its table ``verdicts``, sound checkpoints.
     tables : mapping of str to sequence of Path
         Of each model that was measured.
     steps : mapping of str to mapping
         Step and tokens of each model's revisions, in order.
-    suspect_above : mapping of str to float
-        As :class:`.Evidence` has it, by the names of the tables.
+    judged : collection of str
+        Models whose checkpoints were judged: of these, only sound ones count.
 
     Raises
     ------
@@ -82,13 +83,21 @@ class MeasuredChoices:
 
     def __init__(
         self,
-        models: Mapping[str, EvidenceModel],
+        frame: Evidence,
         tables: Mapping[str, Sequence[Path]],
         steps: Mapping[str, Mapping[str, Sequence[int | None]]],
-        suspect_above: Mapping[str, float],
+        judged: Collection[str],
     ):
-        self._frame = Evidence(models, suspect_above=suspect_above)
-        self._steps = steps
+        self._frame = frame
+        sound = {(row["model"], row["revision"]) for row in frame.tables.get(VERDICTS, ())}
+        self._steps = {
+            model: {
+                name: step
+                for name, step in of.items()
+                if model not in judged or (model, name) in sound
+            }
+            for model, of in steps.items()
+        }
         self._measured: dict[tuple[str, Place], _Measured] = {}
         for model, paths in tables.items():
             for path in paths:

@@ -60,8 +60,8 @@ class MeasuredRows:
 
     Notes
     -----
-    Where fewer vectors are selected than a batch has, as of one vector per token type, all are one batch. Where
-    there are not more than the neighbours that are searched, nothing is measured.
+    Where fewer vectors are selected than a batch has, as of one vector per token type, all are one batch.
+    Where there are not more than the neighbours that are searched, nothing is measured.
     """
 
     def __init__(self, wanted: WantedMeasures, text: str, windows: int, seed: int):

@@ -1,11 +1,16 @@
 """Words: short numbers, sentences of captions."""
 
+import re
 from collections.abc import Sequence
 
 import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.metrics.table_columns import GROUPS
+
+# How a figure shows that there is no value.
+GAP = "Gaps, with a cross at the lower edge"
+CELL = "Grey with a cross"
 
 
 def short_number(number: float) -> str:
@@ -17,7 +22,12 @@ def short_number(number: float) -> str:
 
 
 def lines_and_bands(
-    table: pd.DataFrame, measures: Sequence[DrawnMeasure], *, of: str | None = "batches"
+    table: pd.DataFrame,
+    measures: Sequence[DrawnMeasure],
+    *,
+    of: str | None = "batches",
+    lines: str = "Lines",
+    bands: bool = True,
 ) -> str:
     """Say what lines and bands show, on how many vectors, windows and groups of windows.
 
@@ -29,6 +39,10 @@ def lines_and_bands(
         Those of the table.
     of : str or None
         What the mean is taken over; None where all vectors are measured together, without batches.
+    lines : str
+        What shows the values.
+    bands : bool
+        Whether there are bands.
     """
     defined = table[table["value"].notna()]
     if defined.empty:
@@ -39,31 +53,47 @@ def lines_and_bands(
     bare = {each.name: each.label for each in measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
-    lines = f"Lines: mean over {of} of {sizes} vectors" if of else f"All {sizes} vectors together"
-    bands = ""
+    values = (
+        f"{lines}: mean over {of} of {sizes} vectors" if of else f"All {sizes} vectors together"
+    )
+    intervals = ""
     if defined["low"].notna().any():
-        bands = f"; bands: 95 % intervals from leaving out each of {GROUPS} groups of the {windows} windows"
+        where = "bands:" if bands else "the numbers have"
+        groups = f"{GROUPS} groups of the {windows} windows"
+        intervals = f"; {where} 95 % intervals from leaving out each of {groups}"
         if of:
-            bands += (
+            intervals += (
                 "; the standard deviation over batches, which the paper draws, is the column batch_sd of the "
                 "numbers"
             )
     return caption(
-        f"{lines}{bands}.",
+        f"{values}{intervals}.",
         f"Fewer than {GROUPS} windows give no intervals." if (covered & few).any() else "",
         "No band where a value is undefined without some group."
-        if (covered & ~few & defined["low"].isna()).any()
+        if bands and (covered & ~few & defined["low"].isna()).any()
         else "",
-        f"No bands for {enumerated([*bare.values()])}: intervals of single layers do not cover."
+        f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}: intervals of single "
+        "layers do not cover."
         if bare
         else "",
-        "" if len(defined) == len(table) else "Gaps: undefined.",
+        *undefined(table, GAP if lines == "Lines" else CELL),
     )
+
+
+def undefined(table: pd.DataFrame, mark: str = GAP) -> list[str]:
+    """One sentence on the values of a table that are undefined, if there are any."""
+    count = int(table["value"].isna().sum())
+    return [f"{mark}: undefined ({count:,} of {len(table):,} values)."] if count else []
 
 
 def caption(*sentences: str) -> str:
     """Join the sentences that there are."""
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def as_markup(words: str) -> str:
+    """Escape what Markdown or reStructuredText, where a report shows captions, would take for marks."""
+    return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", words)
 
 
 def enumerated(items: Sequence[str]) -> str:

@@ -54,13 +54,13 @@ def drawn_estimates(inputs: FigureInputs) -> Table:
     return chosen
 
 
-def require_progress(estimates: Table, progress: str) -> None:
-    """Raise InputError unless every row says its `progress`, which is ``step`` or ``tokens``."""
+def require_steps(estimates: Table) -> None:
+    """Raise InputError unless every row says its step."""
     rows = estimates.rows
-    without = rows.loc[rows[progress].isna(), "model"]
+    without = rows.loc[rows["step"].isna(), "model"]
     if not without.empty:
         raise InputError(
-            f"{estimates.source} gives no {progress} for checkpoints of {without.iloc[0]}; "
+            f"{estimates.source} gives no step for checkpoints of {without.iloc[0]}; "
             "draw only models whose entry says it"
         )
 

@@ -11,7 +11,9 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 from shape_of_learning.figures.style import INK, PANEL_HEIGHT
 
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
-MOST_MOVED = 3  # labels; beyond that, rules from ends to labels become a fan
+MOST_JOINED = (
+    3  # lines whose labels stand at their ends; more are listed, which a reader can search
+)
 
 
 @dataclass(frozen=True)
@@ -29,17 +31,17 @@ def height_for_labels(labels: int, least: float = PANEL_HEIGHT) -> float:
 
 
 def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
-    """Write each line's label to the right of the panel, beside a sample of the line.
+    """Write each line's label to the right of the panel, beside a sample of the line without its markers.
 
-    Labels stand as near to the lines' ends as they can without covering each other, and a thin
-    rule joins each to its end. Where the ends lie so close together that these rules would make a
-    fan, labels stand at the heights of the lines' means instead, without rules. A line without a
-    single defined point is named at the bottom. Call it when all else is drawn.
+    Labels of few lines stand as near to their ends as they can without covering each other, and a thin rule
+    joins each to its end. Those of many are a list from the top in the order of `lines`, by family and size.
+    A line without a single defined point says so. Call it when all else is drawn.
 
     Parameters
     ----------
     axes : Axes
         At least :func:`height_for_labels` tall.
+    lines : sequence of LabelledLine
     """
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
     axes.figure.draw_without_rendering()  # fixes the panel's height
@@ -49,15 +51,14 @@ def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
     to_fraction = axes.transData + axes.transAxes.inverted()
     pitch = LABEL_PITCH / height
     ends = [_last_point(each.line) for each in lines]
-    wanted = np.nan_to_num(to_fraction.transform(ends)[:, 1])
-    places = spread(wanted, pitch)
-    joined = np.abs(places - wanted).max() <= MOST_MOVED * pitch
-    if not joined:
-        means = [(end[0], _mean(each.line)) for each, end in zip(lines, ends, strict=True)]
-        places = spread(np.nan_to_num(to_fraction.transform(means)[:, 1]), pitch)
+    are_joined = len(lines) <= MOST_JOINED
+    if are_joined:
+        places = spread(np.nan_to_num(to_fraction.transform(ends)[:, 1]), pitch)
+    else:
+        places = 1 - pitch * (np.arange(len(lines)) + 0.5)
     for each, end, place in zip(lines, ends, places, strict=True):
         defined = bool(np.isfinite(end[1]))
-        if joined and defined:
+        if are_joined and defined:
             axes.annotate(
                 "",
                 xy=end,
@@ -72,10 +73,9 @@ def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
                     "shrinkB": 0,
                 },
             )
-        sample = Line2D([0.14, 0.265, 0.39], [place] * 3, transform=margin, clip_on=False)
+        sample = Line2D([0.14, 0.39], [place] * 2, transform=margin, clip_on=False)
         sample.update_from(each.line)
-        sample.set(transform=margin, clip_on=False, label="_sample")
-        sample.set_markevery([1])
+        sample.set(transform=margin, clip_on=False, label="_sample", marker="")
         axes.add_artist(sample)
         words = each.label if defined else f"{each.label}: {each.without_points}"
         axes.text(0.43, place, words, transform=margin, va="center_baseline", color=INK)
@@ -108,8 +108,3 @@ def _last_point(line: Line2D) -> tuple[float, float]:
     x, y = line.get_data()
     present = np.flatnonzero(np.isfinite(y))
     return (x[present[-1]], y[present[-1]]) if present.size else (np.nan, np.nan)
-
-
-def _mean(line: Line2D) -> float:
-    y = line.get_ydata()
-    return float(y[np.isfinite(y)].mean()) if np.isfinite(y).any() else np.nan

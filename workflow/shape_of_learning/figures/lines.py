@@ -13,6 +13,7 @@ DOT = 1.5  # points, in the middle of a hollow one
 BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
+UNDEFINED_AT = 0.02  # of the panel's height
 
 
 def draw_line(
@@ -27,9 +28,22 @@ def draw_line(
     """Draw the values and the band of their intervals.
 
     As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
-    A point between two gaps of the band has a bar instead.
+    A point between two gaps of the band has a bar instead. An undefined value has a cross at the lower edge.
     """
     line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
+    undefined = rows.loc[rows["value"].isna(), x].to_numpy("float64")
+    if undefined.size:
+        axes.plot(
+            undefined,
+            np.full(undefined.size, UNDEFINED_AT),
+            transform=axes.get_xaxis_transform(),
+            color=style.colour,
+            linestyle="none",
+            marker="x",
+            markersize=CROSS,
+            markeredgewidth=CROSS_STROKE,
+            label="_undefined",
+        )
     places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))
     axes.fill_between(places, low, high, color=style.colour, alpha=BAND_OPACITY, linewidth=0)
     alone = _between_gaps(np.isfinite(low))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shape_of_learning.figures.captions import as_markup
 from shape_of_learning.storage.files import atomic_write
 
 PAPERS = Path(__file__).resolve().parents[2] / "papers"
@@ -23,7 +24,7 @@ class Drawing:
     table : pandas.DataFrame
         One row per drawn point.
     caption : str
-        A few sentences; stored in the PDF as Subject and in the PNG as Description.
+        A few sentences; stored in the PDF as Subject, in the PNG as Description, and beside them as Markdown.
     """
 
     figure: Figure
@@ -43,13 +44,17 @@ def paper_function(name: str) -> Callable:
     return getattr(module, function)
 
 
-def save(drawing: Drawing, pdf: Path, png: Path, csv: Path) -> None:
-    """Write a drawing as PDF, PNG and CSV; equal drawings give equal bytes.
+def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> None:
+    """Write a drawing as PDF and PNG, its numbers and its caption; equal drawings give equal bytes.
 
     Call it within :func:`~shape_of_learning.figures.style.theme`.
     """
     with atomic_write(csv) as partial:
         drawing.table.to_csv(partial, index=False, lineterminator="\n")
+    with atomic_write(markdown) as partial:
+        partial.write_text(
+            f"**{as_markup(markdown.stem)}.** {as_markup(drawing.caption)}\n", encoding="utf-8"
+        )
     metadata = {"Subject": drawing.caption, "CreationDate": None}
     with atomic_write(pdf) as partial:
         drawing.figure.savefig(partial, format="pdf", metadata=metadata)

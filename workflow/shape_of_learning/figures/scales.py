@@ -4,15 +4,24 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from shape_of_learning.figures.captions import short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
-LABEL_ROOM = 0.07  # of the bar's length, for one tick label
+BAR_ASPECT = 25  # height over width, of a bar beside one panel
+MOST_RANKS = 12  # labels of steps along a panel
 
 
 def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -75,22 +84,20 @@ def open_frame(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def set_step_ticks(bar: Colorbar, steps: Sequence[float]) -> None:
-    """Tick every step on a logarithmic colour bar and label those for which there is room."""
-    bar.minorticks_off()
-    places = np.log(steps)
-    room = LABEL_ROOM * (np.log(bar.norm.vmax) - np.log(bar.norm.vmin))
-    labelled = [0]
-    for i in range(1, len(steps)):
-        last = i == len(steps) - 1
-        if places[i] - places[labelled[-1]] < room:
-            if last and len(labelled) > 1:
-                labelled[-1] = i
-            continue
-        if last or places[-1] - places[i] >= room:
-            labelled.append(i)
-    words = [short_number(step) if i in labelled else "" for i, step in enumerate(steps)]
-    bar.set_ticks(list(steps), labels=words)
+def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int = MOST_RANKS) -> None:
+    """Label places 0, 1, ... of an axis by the steps that stand there: all, or evenly as many as `most`."""
+    ranks = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int))
+    axis.set_ticks(ranks, labels=[short_number(steps[rank]) for rank in ranks])
+    axis.set_minor_locator(NullLocator())
+
+
+def add_bar(mapped: ScalarMappable, panels: np.ndarray, label: str) -> Colorbar:
+    """Put a bar of colours to the right of panels, shape (rows, columns), that share them."""
+    rows, columns = panels.shape
+    place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns}
+    bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
+    bar.outline.set_visible(False)
+    return bar
 
 
 def _between(values: np.ndarray, first: float, last: float) -> list[float]:

@@ -5,6 +5,7 @@ Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behavi
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.choices import Choice
+from shape_of_learning.claims.choices import Choice, ClaimChoices
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,
@@ -20,6 +22,9 @@ from shape_of_learning.claims.judging import (
     UNDECIDED,
     VERDICTS,
 )
+from shape_of_learning.claims.rules import comparison_of, in_words, leaves
+from shape_of_learning.claims.specifications import Specified, specification_rows
+from shape_of_learning.figures.captions import caption, enumerated, number_range
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 
@@ -36,30 +41,21 @@ MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
 def specification_curve(
-    rows: Sequence[Mapping[str, object]],
-    choices: Sequence[Choice],
-    *,
-    title: str,
-    axis: str,
-    bound: float,
-    caption: str,
+    of: ClaimChoices, judged: Sequence[Specified], protocol: Mapping[str, Any]
 ) -> Drawing:
     """Draw one claim.
 
     Parameters
     ----------
-    rows : sequence of mapping
-        From :func:`.specification_rows`.
-    choices : sequence of Choice
-        Of each the first option is that of the reference.
-    title : str
-        The claim.
-    axis : str
-        What the effect is.
-    bound : float
-        Where the rule decides.
-    caption : str
+    of : ClaimChoices
+    judged : sequence of Specified
+        From :func:`.judged_specifications`.
+    protocol : mapping
+        What the caption says of the sample: `windows`, `window_characters`, `source`, `batch_vectors`, and
+        `checkpoints`, at how many a long training is measured.
     """
+    rows, choices = specification_rows(of, judged), of.choices
+    bound, axis = _axis(of.claim)
     table = pd.DataFrame(rows)
     lines = [(choice.name, option) for choice in choices for option in choice.options]
     gaps = len(choices) - 1
@@ -72,9 +68,61 @@ def specification_curve(
     _draw_curve(curve, table, axis, bound)
     _draw_matrix(matrix, table, choices)
     figure.text(
-        0.01, 1 - 0.04 / height, textwrap.fill(title, 130), va="top", fontsize=7.5, color=INK
+        0.01,
+        1 - 0.04 / height,
+        textwrap.fill(of.claim.sentence, 130),
+        va="top",
+        fontsize=7.5,
+        color=INK,
     )
-    return Drawing(figure, table, caption)
+    return Drawing(figure, table, _caption(of, judged, table, protocol))
+
+
+def _axis(claim: Claim) -> tuple[float, str]:
+    """Where the rule decides, and what the effect is, as :class:`.Judgement` has it."""
+    bounds = {
+        comparison_of(each)
+        for each in leaves(claim.rule[SUPPORTED])
+        if not comparison_of(each)[0].startswith("not_")
+    }
+    words = claim.statistic.replace("_", " ")
+    if len({bound for _, bound in bounds}) > 1:
+        return 0, f"{words}:\ndistance to the bound"
+    return next(iter(bounds))[1], words
+
+
+def _caption(
+    of: ClaimChoices,
+    judged: Sequence[Specified],
+    table: pd.DataFrame,
+    protocol: Mapping[str, Any],
+) -> str:
+    counts = [(verdict, int((table["verdict"] == verdict).sum())) for verdict in VERDICTS]
+    models = sorted({name for each in judged for name in each.judgement.models})
+    at = {
+        "last": "at the last checkpoint",
+        "training": f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank",
+        "first_and_last": "at the first and the last checkpoint",
+    }[of.claim.checkpoints]
+    sizes = sorted({float(n) for each in judged for n in each.judgement.n})
+    n = number_range(round(sizes[0]), round(sizes[-1])) if sizes else "no"
+    return caption(
+        f"{of.claim.sentence} ({of.claim.where}.)",
+        f"The claim under {len(table):,} specifications, every combination of the choices below, by "
+        f"effect: {enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
+        f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what takes their place; "
+        "bars: 95 % intervals from leaving out each of 16 groups of windows; line: bound of the rule.",
+        *(f"{each.capitalize()}: {in_words(of.claim.rule[each])}." for each in (SUPPORTED, CONTRADICTED)),
+        f"Models: {enumerated(models)}, {at}." if models else "",
+        f"{protocol['windows']} windows of {protocol['window_characters']} characters of "
+        f"{protocol['source']}, or a share of them; batches of {n} vectors."
+        if sizes
+        else "",
+        "Specifications share windows and models, so that they are not independent tests.",
+        f"Reference: {', '.join(f'{k} {v}' for k, v in judged[0].specification.items())}.".replace(
+            "_", " "
+        ),
+    )
 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> None:

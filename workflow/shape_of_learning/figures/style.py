@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import matplotlib
 import numpy as np
 import seaborn
-from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.colors import to_hex, to_rgb
 
 from shape_of_learning.figures.inputs import DrawnModel
 
@@ -28,6 +28,8 @@ DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     (0, (4, 1, 1, 1)),
     (0, (7, 1.5)),
     (0, (4, 1, 1, 1, 1, 1)),
+    (0, (2, 2)),
+    (0, (8, 1, 1, 1, 1, 1, 1, 1)),
 ]
 MARKERS = "osD^vP"
 INK = "0.15"  # a grey level
@@ -86,38 +88,53 @@ class LineStyle:
 def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     """Colour by family, from light to dark within it; keys are the models' names.
 
-    Dashes and markers follow the order of the models where there are enough of them for all, so
-    that the figure can be read without colours; else the place within the family.
+    Where there are enough dashes for all models each has its own; else each family has, and lightness tells
+    its models apart. So a figure can be read without colours.
     """
     families: dict[str, list[str]] = {}
     for model in models:
         families.setdefault(model.family, []).append(model.name)
-    in_order = len(models) <= len(DASHES)
+    in_order = len(models) <= len(MARKERS)
     order = [model.name for model in models]
     styles = {}
     for number, members in enumerate(families.values()):
         shades = _shades(COLOURS[number % len(COLOURS)], len(members))
-        for place, (name, shade) in enumerate(zip(members, shades, strict=True)):
-            place = order.index(name) if in_order else place + number // len(COLOURS)
+        for name, shade in zip(members, shades, strict=True):
+            place = order.index(name) if in_order else number
             styles[name] = LineStyle(
                 shade, DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
             )
     return styles
 
 
-def step_colours() -> Colormap:
-    """Light to dark as training goes on: even in perception and in greyscale, without the ends.
+def step_colours(steps: Sequence[int]) -> dict[int, str]:
+    """Light to dark as training goes on, evenly by the rank of a step: all that are drawn are told apart.
 
-    The palest end would vanish on paper.
+    The colours are even in perception and in greyscale, without the palest end, which would vanish on paper.
     """
-    whole = matplotlib.colormaps["viridis_r"]
-    return ListedColormap(whole(np.linspace(0.08, 1, 256)), name="steps")
+    ranks = np.linspace(1, 0.08, len(steps))[::-1]
+    shades = matplotlib.colormaps["viridis_r"](ranks)
+    return {step: to_hex(shade) for step, shade in zip(sorted(steps), shades, strict=True)}
+
+
+def lightness(colour: str) -> float:
+    """CIE L* of a colour, 0 (black) to 100 (white): what greyscale leaves of it."""
+    red, green, blue = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return 116 * luminance ** (1 / 3) - 16 if luminance > (6 / 29) ** 3 else luminance * 903.3
 
 
 def _shades(colour: str, members: int) -> list[str]:
-    """One family's shades, the last member's darkest; a single member has the plain colour."""
+    """One family's shades at even steps of lightness, the last member's darkest; a single one is plain."""
     if members == 1:
         return [colour]
-    light = seaborn.light_palette(colour, 6).as_hex()[3]
-    dark = seaborn.dark_palette(colour, 5).as_hex()[2]
-    return seaborn.blend_palette([light, colour, dark], members).as_hex()
+    ends = [
+        seaborn.light_palette(colour, 6).as_hex()[3],
+        seaborn.dark_palette(colour, 5).as_hex()[2],
+    ]
+    fine = seaborn.blend_palette([ends[0], colour, ends[1]], 256).as_hex()
+    levels = np.array([lightness(shade) for shade in fine])
+    wanted = np.linspace(levels[0], levels[-1], members)
+    return [fine[int(np.abs(levels - level).argmin())] for level in wanted]

@@ -6,8 +6,10 @@ import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnMeasure
 
+POINT = "Hollow with a dot"
 
-def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]:
+
+def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure], mark: str = POINT) -> list[str]:
     """Say which points are suspect, and why.
 
     Parameters
@@ -15,6 +17,8 @@ def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]
     table : pandas.DataFrame
         From :mod:`shape_of_learning.figures.averages`, with labels.
     measures : sequence of DrawnMeasure
+    mark : str
+        How these points look.
 
     Returns
     -------
@@ -39,7 +43,7 @@ def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]
                 part += f", in up to {most['suspect_layers']} of {most['layers']} layers"
             parts.append(part)
         sentences.append(
-            f"Hollow with a dot: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
+            f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
             f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: "
             f"{'; '.join(parts)}."
         )

@@ -4,7 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shape_of_learning.claims.choices import ROW_CHOICES, Choice, ChoiceSettings, ClaimChoices, Variant
+from shape_of_learning.claims.choices import (
+    ROW_CHOICES,
+    Choice,
+    ChoiceSettings,
+    ClaimChoices,
+    Variant,
+)
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
@@ -59,7 +65,8 @@ def _check_batches(shares: Sequence[float], measurement: Mapping[str, Any]) -> N
     if size <= searched:
         raise InputError(
             f"configuration key `choices.batch_share` has {min(shares):g}, which makes batches of {size:.0f} "
-            f"vectors, but the neighbour search looks for {searched} others (`measurement.neighbours`); raise it"
+            f"vectors, but the neighbour search looks for {searched} others (`measurement.neighbours`); "
+            "raise it"
         )
 
 
@@ -170,7 +177,11 @@ def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[st
     if isinstance(claim.models, str):
         group = claim.models
         kind = group.removesuffix("s") if group in ("fine_tunings", "twins") else "pretrained"
-        roles = [group.removesuffix("s")] if group in ("decoders", "encoders") else ["decoder", "encoder"]
+        roles = (
+            [group.removesuffix("s")]
+            if group in ("decoders", "encoders")
+            else ["decoder", "encoder"]
+        )
         named = [n for n, m in models.items() if m["kind"] == kind and m["role"] in roles]
     else:
         named = [name for name in claim.models if name in models]

@@ -17,6 +17,7 @@ from shape_of_learning.plan.paper_models import (
     chosen_papers,
     models_of_figures,
     models_of_tables,
+    with_chosen_measures,
 )
 from shape_of_learning.plan.papers import Paper, figures_of, tables_of
 from shape_of_learning.plan.schema import unknown_name, validate
@@ -109,13 +110,15 @@ def read_configuration(
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
-    drawn, written = figures_of(papers), tables_of(papers)
+    drawn = with_chosen_measures(figures_of(papers), settings)
+    written = tables_of(papers)
     check_estimators(drawn, measure_names())
     for paper in papers:
         check_claims(paper.claims, paper.folder / CLAIMS, measure_names(), entries)
     check_targets(settings["figures"], (*drawn, *written), entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
-    drawn, written = figures_of(chosen), tables_of(chosen)
+    drawn = {name: drawn[name] for name in figures_of(chosen)}
+    written = tables_of(chosen)
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     apart = measurement["for_figures_only"]

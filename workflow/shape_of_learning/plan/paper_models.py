@@ -1,16 +1,18 @@
 """Which models each figure and table of the papers shows."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.model_list import Entries, Model
-from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
+from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.schema import unknown_name
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
 
-SETTINGS = ("average_over",)  # keys of `figures` that are no targets
+SETTINGS = ("average_over", "progress", "measures")  # keys of `figures` that are no targets
 # What `draws` in a paper.yaml allows, in the words of a notice.
 KINDS = {
     "fine_tunings": " with `finetuning`, measured at the first and the last step",
@@ -61,6 +63,58 @@ def chosen_papers(
         if name not in known:
             raise unknown_name(name, known, "paper", "configuration key `papers`")
     return [known[name] for name in names]
+
+
+def with_chosen_measures(
+    figures: Mapping[str, FigureSpecification], settings: Mapping[str, Any]
+) -> dict[str, FigureSpecification]:
+    """Say of each figure what it draws: by its paper, or by key ``figures.measures`` of the configuration.
+
+    Raises
+    ------
+    InputError
+        If that names a figure or a measure that there is not, or whose measures cannot be chosen.
+    """
+    known, chosen = measure_names(), settings["figures"]["measures"]
+    free = [target for target, figure in figures.items() if figure.any_measures]
+    for target, names in chosen.items():
+        where = f"configuration key `figures.measures.{target}`"
+        if target not in free:
+            raise unknown_name(target, free, "figure", "configuration key `figures.measures`")
+        for name in names:
+            if name not in known:
+                raise unknown_name(name, known, "estimator", where)
+            if not _is_of_layers(name):
+                raise InputError(
+                    f"{where} names `{name}`, which is no measure of layers; remove it"
+                )
+    every = settings["measurement"]["estimators"]
+    of_layers = [name for name in every if name in known and _is_of_layers(name)]
+    return {
+        target: replace(
+            figure,
+            estimators=tuple(
+                chosen.get(target, of_layers if figure.estimators == ALL else figure.estimators)
+            ),
+        )
+        for target, figure in figures.items()
+    }
+
+
+def _is_of_layers(name: str) -> bool:
+    return find_measure(name).of != "weights"
+
+
+def by_family_and_size(models: Iterable[Model]) -> list[Model]:
+    """Order models as figures name them: families as they come, in each the smaller ones first."""
+    listed = list(models)
+    families = list(dict.fromkeys(model.family for model in listed))
+
+    def place(model: Model) -> tuple[int, int]:
+        layers, width = model.shape.layers or 0, model.shape.hidden_size or 0
+        return families.index(model.family), layers * width**2  # about a twelfth of its parameters
+
+    return sorted(listed, key=place)
 
 
 def check_estimators(figures: Mapping[str, FigureSpecification], known: Collection[str]) -> None:

@@ -15,6 +15,7 @@ from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
 KIND = "function of figures.py"
+ALL = ("all",)  # estimators
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
 CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
@@ -31,7 +32,9 @@ class FigureSpecification:
     draw : str
         Function of the paper's ``figures.py``.
     estimators : tuple of str
-        What is drawn; none: just the loss.
+        What is drawn; none: just the loss; :data:`ALL`: what is of layers in ``measurement.estimators``.
+    any_measures : bool
+        Whether ``figures.measures`` in the configuration may name others.
     most_models : int or None
         How many there is room for; None if for any number.
     needs_training_steps : bool
@@ -63,6 +66,7 @@ class FigureSpecification:
     reads: tuple[str, ...] = ()
     role: str | None = None
     draws: str | None = None
+    any_measures: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def _read_paper(file: Path) -> Paper:
         figure = FigureSpecification(
             folder=file.parent,
             draw=entry["draw"],
-            estimators=tuple(entry["estimators"]),
+            estimators=ALL if entry["estimators"] == "all" else tuple(entry["estimators"]),
             most_models=entry.get("most_models"),
             needs_training_steps=entry["checkpoints"] == "training",
             options=entry.get("options", {}),
@@ -147,6 +151,7 @@ def _read_paper(file: Path) -> Paper:
             reads=tuple(entry.get("reads", ())),
             role=entry.get("role"),
             draws=entry.get("draws"),
+            any_measures=entry.get("any_measures", False),
         )
         check_function(figure.draw, (*figure.options, *figure.settings), functions, where, KIND)
         _check_caption(figure.caption, where)

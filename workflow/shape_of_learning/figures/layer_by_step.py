@@ -1,0 +1,214 @@
+"""Measures by layer and training step: as lines, one per step, and as heat maps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from shape_of_learning.figures.averages import by_layer, with_labels
+from shape_of_learning.figures.by_step import NOT_IN_CSV
+from shape_of_learning.figures.captions import CELL, GAP, caption, lines_and_bands, undefined
+from shape_of_learning.figures.drawn_rows import drawn_estimates, require_steps, with_verdicts
+from shape_of_learning.figures.footnotes import add_footnote
+from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.omissions import omissions
+from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.scales import (
+    add_bar,
+    open_frame,
+    set_measure_axes,
+    set_rank_ticks,
+    set_whole_ticks,
+)
+from shape_of_learning.figures.step_lines import draw_steps, has_bands, name_steps
+from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
+from shape_of_learning.figures.suspects import POINT, suspects
+from shape_of_learning.figures.visible_changes import smallest_visible_changes
+
+LAYER = "Layer (0 is the embedding output)"
+ROW_HEIGHT = 1.7  # inches, where there are several
+FRAME = 0.4  # inches
+ACROSS = 3  # panels of an overview beside each other
+STEP_ROOM = 0.3  # inches, for the label of one step under a heat map
+CELL_COLOURS = matplotlib.colormaps["viridis"]
+LIGHT = 0.6  # share of these colours from which on marks are dark
+NO_VALUE = "0.9"  # a grey level
+CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
+LARGEST_MARK = 4  # points
+
+
+def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
+    """Draw a panel per measure (row) and model (column), with one line per training step.
+
+    Raises
+    ------
+    InputError
+        If there is a checkpoint without its step.
+    """
+    table = _by_layer_and_step(inputs)
+    models = dict(list(table.groupby("label", sort=False)))
+    figure, said = _figure(inputs, table, len(inputs.measures), len(models))
+    grid = figure.subplots(
+        len(inputs.measures), len(models), sharex="col", sharey="row", squeeze=False
+    )
+    named: dict[str, Line2D] = {}
+    for column, (label, own) in zip(grid.T, models.items(), strict=True):
+        for axes, measure in zip(column, inputs.measures, strict=True):
+            named |= _draw_lines(axes, own, measure)
+        column[0].set_title(label)
+        column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
+    for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
+        axes.set_ylabel(_quantity(measure, inputs.measures))
+    name_steps(grid, [*models.values()], named)
+    return _drawing(figure, inputs, table, said, bands=has_bands(table))
+
+
+def draw_overview(inputs: FigureInputs) -> Drawing:
+    """Draw all measures of one model on one page, a panel each, with one line per training step.
+
+    Raises
+    ------
+    InputError
+        If there is a checkpoint without its step.
+    """
+    table = _by_layer_and_step(inputs)
+    rows = -(-len(inputs.measures) // ACROSS)
+    figure, said = _figure(inputs, table, rows, ACROSS)
+    figure.suptitle(inputs.models[0].label, x=0, ha="left")
+    grid = figure.subplots(rows, ACROSS, squeeze=False)
+    named: dict[str, Line2D] = {}
+    for axes, measure in zip(grid.flat, inputs.measures, strict=False):
+        named |= _draw_lines(axes, table, measure)
+        axes.set(title=measure.label, ylabel=measure.axis, xlabel="Layer")
+    for axes in grid.flat[len(inputs.measures) :]:
+        axes.set_axis_off()
+    name_steps(grid, [table], named)
+    return _drawing(figure, inputs, table, said, bands=has_bands(table))
+
+
+def draw_heat_maps(inputs: FigureInputs) -> Drawing:
+    """Draw a panel per measure (row) and model (column), with a cell per layer and training step.
+
+    All cells are equally wide, whatever lies between two steps. The models of a row share their colours.
+
+    Raises
+    ------
+    InputError
+        If there is a checkpoint without its step.
+    """
+    table = _by_layer_and_step(inputs)
+    models = dict(list(table.groupby("label", sort=False)))
+    figure, said = _figure(inputs, table, len(inputs.measures), len(models), mark="Dot")
+    grid = figure.subplots(len(inputs.measures), len(models), squeeze=False)
+    norms = []
+    for row, measure in zip(grid, inputs.measures, strict=True):
+        values = table.loc[table["estimator"] == measure.name, "value"]
+        norms.append(Normalize(values.min(), values.max()))
+        for axes, own in zip(row, models.values(), strict=True):
+            _draw_cells(axes, own[own["estimator"] == measure.name], norms[-1])
+        row[0].set_ylabel("Layer")
+        add_bar(ScalarMappable(norms[-1], CELL_COLOURS), row[np.newaxis], measure.label)
+    for label, column in zip(models, grid.T, strict=True):
+        column[0].set_title(label)
+        column[-1].set_xlabel("Training step")
+    figure.draw_without_rendering()  # fixes the size of the cells
+    for row, measure, norm in zip(grid, inputs.measures, norms, strict=True):
+        for axes, own in zip(row, models.values(), strict=True):
+            _mark_cells(axes, own[own["estimator"] == measure.name], norm)
+    said.append("Cells of all steps are equally wide.")
+    return _drawing(figure, inputs, table, said, lines="Colours", bands=False)
+
+
+def _by_layer_and_step(inputs: FigureInputs) -> pd.DataFrame:
+    chosen = drawn_estimates(inputs)
+    require_steps(chosen)
+    rows = by_layer(chosen, inputs.measures)
+    return with_labels(with_verdicts(rows, inputs.verdicts), inputs.models)
+
+
+def _figure(
+    inputs: FigureInputs, table: pd.DataFrame, rows: int, columns: int, mark: str = POINT
+) -> tuple[Figure, list[str]]:
+    """A figure with its footnote, and those sentences of its caption that the footnote has, too."""
+    width = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
+    height = PANEL_HEIGHT if rows == 1 else rows * ROW_HEIGHT
+    figure = Figure(figsize=(width, height + FRAME))
+    marked = suspects(table, inputs.measures, mark)
+    notes = undefined(table, CELL if mark != POINT else GAP)
+    add_footnote(
+        figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *marked, *notes]
+    )
+    return figure, [*omissions(inputs.verdicts, inputs.models), *marked]
+
+
+def _drawing(
+    figure: Figure, inputs: FigureInputs, table: pd.DataFrame, said: Sequence[str], **shown: Any
+) -> Drawing:
+    words = caption(
+        inputs.caption,
+        lines_and_bands(table, inputs.measures, **shown),
+        smallest_visible_changes(inputs, table),
+        *said,
+    )
+    return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
+
+
+def _quantity(measure: DrawnMeasure, measures: Sequence[DrawnMeasure]) -> str:
+    """What an axis says of a measure: one of several is named, too."""
+    is_named = len(measures) == 1 or measure.label == measure.axis
+    return measure.axis if is_named else f"{measure.axis},\n{measure.label}"
+
+
+def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
+    named = draw_steps(axes, table[table["estimator"] == measure.name])
+    set_whole_ticks(axes)
+    set_measure_axes([axes], [measure])
+    return named
+
+
+def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
+    """Draw the values of one measure and model; undefined ones are grey."""
+    cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
+    edges = np.arange(cells.shape[1] + 1) - 0.5, np.append(cells.index, cells.index[-1] + 1) - 0.5
+    axes.set_facecolor(NO_VALUE)
+    axes.grid(visible=False)
+    axes.pcolormesh(*edges, cells, norm=norm, cmap=CELL_COLOURS, rasterized=True)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    open_frame(axes)
+
+
+def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
+    """Label steps where there is room; mark undefined and suspect cells, and those of hollow checkpoints."""
+    steps = sorted({int(step) for step in rows["step"]})
+    size = axes.get_window_extent().size / axes.figure.dpi
+    set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
+    side = 72 * min(size[0] / len(steps), size[1] / rows["layer"].nunique())
+    places = rows["step"].map({step: place for place, step in enumerate(steps)})
+    is_undefined = rows["value"].isna()
+    is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
+    for marked, marker in (
+        (is_undefined, "x"),
+        (~is_undefined & rows["hollow"], "o"),
+        (~is_undefined & rows["suspect"], "."),
+    ):
+        for ink, which in (("0.4", is_undefined), ("0.1", is_light), ("1", ~is_light)):
+            own = rows[marked & which & (is_undefined == (marker == "x"))]
+            style = {"color": ink, "marker": marker, "linestyle": "none", "label": "_marks"}
+            if own.empty:
+                continue
+            axes.plot(
+                places[own.index],
+                own["layer"],
+                markersize=min(LARGEST_MARK, CELL_SHARE * side),
+                markerfacecolor="none" if marker == "o" else ink,
+                markeredgewidth=min(0.7, 0.1 * side) if marker != "." else 0,
+                rasterized=True,
+                **style,
+            )
