@@ -122,8 +122,8 @@ class ChoiceSettings:
         list of Choice
             Those that have more than one option. A choice of rows touches it unless all of its measures
             make that choice for themselves; the size of batches, unless all take all vectors together;
-            whether layer 0 counts, unless all are of blocks; and an estimator, if another one is in its family.
-            Where the claim itself names several of a family, each of them has just its own parameters to choose.
+            whether layer 0 counts, unless all are of blocks; and an estimator, if another one is in its
+            family. Where the claim itself names several of a family, each has its own parameters to choose.
         """
         values = measures.values()
         found = [

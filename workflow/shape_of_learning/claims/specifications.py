@@ -110,8 +110,8 @@ def flip_page(rows: Sequence[Sequence[object]]) -> str:
     claims = list(dict.fromkeys(row["claim"] for row in named))
     choices = list(dict.fromkeys(row["choice"] for row in named))
     lines = [
-        "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how many "
-        "of all pairs of specifications that differ in nothing else the verdict differs.",
+        "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how "
+        "many of all pairs of specifications that differ in nothing else the verdict differs.",
         "",
         f"| claim | reference | {' | '.join(map(str, choices))} |",
         f"|{'---|' * (len(choices) + 2)}",
@@ -125,7 +125,7 @@ def flip_page(rows: Sequence[Sequence[object]]) -> str:
 
 def _cell(rows: Sequence[Mapping[str, object]]) -> str:
     if not rows:
-        return "–"
+        return ""
     words = []
     for row in rows:
         verdict = str(row["verdict"])

@@ -4,7 +4,8 @@ Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behavi
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.choices import Choice, ClaimChoices
+from shape_of_learning.claims.choices import Choice, ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
@@ -22,7 +23,7 @@ from shape_of_learning.claims.judging import (
     UNDECIDED,
     VERDICTS,
 )
-from shape_of_learning.claims.rules import comparison_of, in_words, leaves
+from shape_of_learning.claims.rules import UPWARDS, comparison_of, in_words, leaves
 from shape_of_learning.claims.specifications import Specified, specification_rows
 from shape_of_learning.figures.captions import caption, enumerated, number_range
 from shape_of_learning.figures.output import Drawing
@@ -37,6 +38,7 @@ LOOKS = {
 }
 CURVE_HEIGHT, ROW_HEIGHT = 1.7, 0.115  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
+BY_NUMBERS = "By the numbers alone"  # begins why a verdict is undecided that these would decide
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
@@ -56,17 +58,19 @@ def specification_curve(
     """
     rows, choices = specification_rows(of, judged), of.choices
     bound, axis = _axis(of.claim)
+    estimators = set(of.decided_by.values())
     table = pd.DataFrame(rows)
     lines = [(choice.name, option) for choice in choices for option in choice.options]
     gaps = len(choices) - 1
     matrix_height = ROW_HEIGHT * (len(lines) + 0.6 * gaps) + 0.1
-    figure = Figure(figsize=(TEXT_WIDTH, CURVE_HEIGHT + matrix_height + 0.55), layout="none")
+    figure = Figure(figsize=(TEXT_WIDTH, CURVE_HEIGHT + matrix_height + 0.55))
+    figure.set_layout_engine("none")  # labels of options stand in a column of their own
     width, height = figure.get_size_inches()
     left, across = LABEL_WIDTH / width, 1 - (LABEL_WIDTH + 0.1) / width
     matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
     curve = figure.add_axes((left, (0.16 + matrix_height) / height, across, CURVE_HEIGHT / height))
     _draw_curve(curve, table, axis, bound)
-    _draw_matrix(matrix, table, choices)
+    _draw_matrix(matrix, table, choices, estimators)
     figure.text(
         0.01,
         1 - 0.04 / height,
@@ -81,13 +85,13 @@ def specification_curve(
 def _axis(claim: Claim) -> tuple[float, str]:
     """Where the rule decides, and what the effect is, as :class:`.Judgement` has it."""
     bounds = {
-        comparison_of(each)
-        for each in leaves(claim.rule[SUPPORTED])
-        if not comparison_of(each)[0].startswith("not_")
+        (comparison in UPWARDS, bound)
+        for comparison, bound in map(comparison_of, leaves(claim.rule[SUPPORTED]))
+        if not comparison.startswith("not_")
     }
-    words = claim.statistic.replace("_", " ")
-    if len({bound for _, bound in bounds}) > 1:
-        return 0, f"{words}:\ndistance to the bound"
+    words = textwrap.fill(claim.statistic.replace("_", " "), 24)
+    if len(bounds) > 1:
+        return 0, f"{words}:\ndistance to the bounds"
     return next(iter(bounds))[1], words
 
 
@@ -104,19 +108,32 @@ def _caption(
         "training": f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank",
         "first_and_last": "at the first and the last checkpoint",
     }[of.claim.checkpoints]
+    own, chosen = Rows(), {choice.name for choice in of.choices}
+    fixed = [
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in asdict(of.rows).items()
+        if name not in chosen and value != getattr(own, name)
+    ]
     sizes = sorted({float(n) for each in judged for n in each.judgement.n})
     n = number_range(round(sizes[0]), round(sizes[-1])) if sizes else "no"
     return caption(
         f"{of.claim.sentence} ({of.claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
         f"effect: {enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
-        f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what takes their place; "
+        f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what stands for it; "
         "bars: 95 % intervals from leaving out each of 16 groups of windows; line: bound of the rule.",
-        *(f"{each.capitalize()}: {in_words(of.claim.rule[each])}." for each in (SUPPORTED, CONTRADICTED)),
+        *(
+            f"{each.capitalize()}: {in_words(of.claim.rule[each])}."
+            for each in (SUPPORTED, CONTRADICTED)
+        ),
         f"Models: {enumerated(models)}, {at}." if models else "",
         f"{protocol['windows']} windows of {protocol['window_characters']} characters of "
         f"{protocol['source']}, or a share of them; batches of {n} vectors."
         if sizes
+        else "",
+        f"All with {enumerated(fixed)}." if fixed else "",
+        "Hollow: decided by the numbers alone, but some are beyond the conditions of their estimator."
+        if table["because"].str.startswith(BY_NUMBERS).any()
         else "",
         "Specifications share windows and models, so that they are not independent tests.",
         f"Reference: {', '.join(f'{k} {v}' for k, v in judged[0].specification.items())}.".replace(
@@ -146,9 +163,14 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> Non
         axes.plot(known["rank"], known["estimate"], linestyle="", markersize=size, zorder=3, **look)
         label = f"{verdict} ({len(own):,} of {number:,})"
         handles.append(Line2D([], [], linestyle="", markersize=4, label=label, **look))
-    (place,) = np.flatnonzero(table["is_reference"] == "yes")
-    rank, estimate = table["rank"].iloc[place], table["estimate"].iloc[place]
-    handles.append(_mark_reference(axes, rank, estimate, size))
+        beyond = known[known["because"].str.startswith(BY_NUMBERS)]
+        if not beyond.empty:
+            hollow = {"linestyle": "", "markerfacecolor": "white", "markeredgewidth": 0.6, **look}
+            hollow["markeredgecolor"] = look["color"]
+            axes.plot(beyond["rank"], beyond["estimate"], markersize=size, zorder=4, **hollow)
+            handles.append(Line2D([], [], markersize=4, label="conditions not met", **hollow))
+    reference = _reference(table)
+    handles.append(_mark_reference(axes, reference["rank"], reference["estimate"], size))
     axes.legend(
         handles=handles,
         loc="lower left",
@@ -161,6 +183,10 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> Non
     axes.spines[["top", "right", "bottom"]].set_visible(False)
 
 
+def _reference(table: pd.DataFrame) -> pd.Series:
+    return table[table["is_reference"] == "yes"].iloc[0]
+
+
 def _mark_reference(axes: Axes, rank: int, estimate: float, size: float) -> Line2D:
     axes.axvline(rank, color="0.85", linewidth=0.8, zorder=0)
     ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.7}
@@ -169,11 +195,14 @@ def _mark_reference(axes: Axes, rank: int, estimate: float, size: float) -> Line
     return Line2D([], [], linestyle="", marker="o", markersize=6, label="reference", **ring)
 
 
-def _draw_matrix(axes: Axes, table: pd.DataFrame, choices: Sequence[Choice]) -> None:
+def _draw_matrix(
+    axes: Axes, table: pd.DataFrame, choices: Sequence[Choice], estimators: Collection[str]
+) -> None:
     number, height = len(table), 0.0
     size = _dot_size(axes, number)
     marker = "o" if number <= MOST_DOTS else "|"
     places, labels = [], []
+    axes.axvline(_reference(table)["rank"], color="0.85", linewidth=0.8, zorder=0)
     for choice in choices:
         first = height
         for option in choice.options:
@@ -188,7 +217,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, choices: Sequence[Choice]) -> 
                     markeredgewidth=0 if marker == "o" else min(1, size / 2),
                 )
             places.append(height)
-            labels.append(option.replace("_", " "))
+            labels.append(option if choice.name in estimators else option.replace("_", " "))
             height += 1
         axes.annotate(
             choice.name.replace("_", " "),

@@ -138,8 +138,8 @@ def claims_with_choices(
     Returns
     -------
     dict of str to (ClaimChoices, list of str)
-        By the claims' names, with the models that each is judged on: claims on hidden states alone, for which the
-        run has as many models as they need, of the papers that ``choices.papers`` names.
+        By the claims' names, with the models that each is judged on: claims on hidden states alone, for which
+        the run has as many models as they need, of the papers that ``choices.papers`` names.
     dict of str to dict of str to ChosenMeasure
         Of each of these claims what is measured.
 
