@@ -1,4 +1,4 @@
-"""Gather what one estimator says of the checkpoints of one model: values, estimates, changes, left-out values."""
+"""Gather what one estimator says of the checkpoints of one model, with left-out values and changes."""
 
 import argparse
 from pathlib import Path

@@ -1,7 +1,7 @@
 r"""Numbers with bounds that hold together: of one statistic, and of the k-th largest of several.
 
-A rule asks whether a number, or the least, the largest or the k-th largest of several, lies above a bound. With
-one-sided bounds :math:`\ell_i, u_i` of the parts at a level :math:`\alpha` each, those of the k-th largest of m are
+A rule asks whether a number, or the least, the largest or the k-th largest of several, lies beyond another.
+Of m parts with one-sided bounds :math:`\ell_i, u_i`, the k-th largest has at level :math:`\alpha` the bounds
 
 .. math::
     \ell_{(k)} \text{ of the } \ell_i \text{ at level } \alpha / (m - k + 1), \qquad
@@ -9,8 +9,8 @@ one-sided bounds :math:`\ell_i, u_i` of the parts at a level :math:`\alpha` each
 
 whatever the parts have in common. For if the lower one is too high, then k of the lower bounds lie above the
 k-th largest number, and at most k - 1 of the numbers do, so that one of m - k + 1 bounds is wrong
-(Bonferroni). For the least, k = m, nothing is divided (Berger, Multiparameter hypothesis testing and acceptance
-sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
+(Bonferroni). For the least, k = m, nothing is divided (Berger, Multiparameter hypothesis testing and
+acceptance sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,24 @@ TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
 
 
 class Bounded(Protocol):
-    """A number, or an array of them, with one-sided bounds.
-
-    Attributes
-    ----------
-    estimate : ndarray of float64
-        The number itself.
-    """
+    """A number, or an array of them, with one-sided bounds."""
 
     @property
-    def estimate(self) -> np.ndarray: ...
+    def estimate(self) -> np.ndarray:
+        """The number itself."""
 
     def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """Lower bound that exceeds the truth with chance `below`, upper one that falls short with chance `above`."""
+        """Give bounds.
+
+        Parameters
+        ----------
+        below, above : float
+            How often the lower one may exceed the truth, and the upper one fall short of it.
+
+        Returns
+        -------
+        low, high : ndarray of float64
+        """
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Estimated:
     degrees: int = GROUPS - 1
 
     def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`Bounded`."""
         from scipy.special import stdtrit
 
         down, up = stdtrit(self.degrees, [below, above])
@@ -91,16 +97,18 @@ def replicated(values: np.ndarray) -> Estimated:
 
 @dataclass(frozen=True)
 class Apart:
-    """How far one number lies above another by intervals that are each its own: positive if they do not meet."""
+    """How far one number lies above another by an interval of each: positive if these do not meet."""
 
     upper: Bounded
     lower: Bounded
 
     @property
     def estimate(self) -> np.ndarray:
+        """As of :class:`Bounded`."""
         return self.upper.estimate - self.lower.estimate
 
     def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`Bounded`."""
         (low, high), (other_low, other_high) = (
             each.bounds(below, above) for each in (self.upper, self.lower)
         )
@@ -115,9 +123,11 @@ class Stacked:
 
     @property
     def estimate(self) -> np.ndarray:
+        """As of :class:`Bounded`."""
         return np.stack([part.estimate for part in self.parts], axis=-1)
 
     def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`Bounded`."""
         pairs = [part.bounds(below, above) for part in self.parts]
         low, high = (np.stack(side, axis=-1) for side in zip(*pairs, strict=True))
         return low, high
@@ -132,9 +142,11 @@ class Ranked:
 
     @property
     def estimate(self) -> np.ndarray:
+        """As of :class:`Bounded`."""
         return self._ranked(self.of.estimate)
 
     def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`Bounded`."""
         number = self.of.estimate.shape[-1]
         low, high = self.of.bounds(below / (number - self.rank + 1), above / self.rank)
         return self._ranked(low), self._ranked(high)

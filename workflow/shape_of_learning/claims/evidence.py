@@ -119,7 +119,7 @@ class Evidence:
     suspect_above : mapping of str to float
         Of each estimator that has conditions, the share of near-duplicates up to which they hold.
     digests : mapping of str to str
-        Digests of the weights, by ``MODEL@REVISION``, and of the ``text``.
+        Of the weights, by ``MODEL@REVISION``, of the ``text``, and of other tables, by ``KIND/MODEL``.
     """
 
     models: Mapping[str, EvidenceModel]

@@ -43,7 +43,8 @@ def read_evidence(
         Kinds of further tables and a CSV file each. Those of the kind ``verdicts`` say which checkpoints are
         sound: a model that has one is judged by these alone, in all tables.
     places : (Path, Path)
-        The folder of digests of weights, ``{model}/{revision}.tensors.csv.sha256``, and what describes the text.
+        The folder of digests of weights, ``{model}/{revision}.tensors.csv.sha256``, and what describes
+        the text.
 
     Raises
     ------
@@ -77,6 +78,8 @@ def read_evidence(
     for model, revision in sorted(read):
         if digest := recorded_digest(checkpoints / model / f"{revision}.tensors.csv"):
             digests[f"{model}@{revision}"] = digest
+    for kind, path in tables:
+        digests[f"{kind}/{path.stem}"] = recorded_digest(path) or ""
     return Evidence(
         models={each["name"]: EvidenceModel(**each) for each in models},
         values={key: sorted(of, key=lambda each: each.step or 0) for key, of in values.items()},

@@ -17,6 +17,7 @@ from shape_of_learning.claims.rules import (
     UPWARDS,
     Units,
     comparison_of,
+    holds,
     how_many,
     in_words,
     leaves,
@@ -85,7 +86,8 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     claim : Claim
         With another `average_over` (:func:`dataclasses.replace`) it is judged by other layers.
     evidence : Evidence
-        Of one draw. By :meth:`.Evidence.with_estimators` other estimators stand for those that the claim names.
+        Of one draw. By :meth:`.Evidence.with_estimators` others stand for the estimators that the claim
+        names.
 
     Returns
     -------
@@ -102,21 +104,14 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     try:
         units = parts_of(claim, reading)
         parts = tuple(_parts(units))
-        _require_numbers(parts)
     except NotMeasured as reason:
         return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
-    try:
-        shown = {
-            verdict: margin(claim.rule[verdict], units) for verdict in (SUPPORTED, CONTRADICTED)
-        }
-    except InputError as error:
-        raise InputError(f"claim `{claim.name}`: {error}") from None
-    decided = [each for each, of in shown.items() if of.bounds(TAIL, TAIL)[0] > 0]
+    decided = [each for each, is_shown in decide(claim, units).items() if is_shown]
     verdict = decided[0] if len(decided) == 1 else UNDECIDED
     suspect, of = reading.suspects
     because = _because(claim, verdict, units)
     if suspect:
-        beyond = f"{suspect:,} of {of:,} values are beyond the conditions of their estimator (near-duplicates)"
+        beyond = f"{suspect:,} of {of:,} values are suspect (near-duplicates)"
         if verdict != UNDECIDED:
             because = f"By the numbers alone it would be {verdict}, but {beyond}."
             verdict = UNDECIDED
@@ -128,7 +123,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     return Judgement(
         verdict,
         because,
-        *_headline(claim.rule[SUPPORTED], shown[SUPPORTED]),
+        *_headline(claim.rule[SUPPORTED], units),
         models=tuple(dict.fromkeys(model for model, _ in checkpoints)),
         revisions=tuple(f"{model}@{revision}" for model, revision in checkpoints),
         n=tuple(f"{n:g}" for n in sorted({each.n for each in reading.values})),
@@ -144,6 +139,14 @@ def parts_of(claim: Claim, reading: Reading) -> Units:
     return find_statistic(claim.statistic)(reading, **given, **claim.arguments)
 
 
+def decide(claim: Claim, units: Units) -> dict[str, np.ndarray]:
+    """Whether the conditions of both verdicts are shown, of each draw; raises as :func:`judge`."""
+    try:
+        return {each: holds(claim.rule[each], units) for each in (SUPPORTED, CONTRADICTED)}
+    except InputError as error:
+        raise InputError(f"claim `{claim.name}`: {error}") from None
+
+
 def find_statistic(name: str) -> Callable[..., Units]:
     """The function of a name, which planning has checked."""
     modules = (statistics, training_statistics, table_statistics)
@@ -151,11 +154,13 @@ def find_statistic(name: str) -> Callable[..., Units]:
 
 
 def _parts(units: Units) -> list[PartOfUnit]:
-    return [
-        PartOfUnit(unit, name, *_numbers(part))
-        for unit, of in units.items()
-        for name, part in of.items()
-    ]
+    parts = []
+    for unit, of in units.items():
+        for name, part in of.items():
+            numbers = _numbers(part)
+            _require_numbers(f"`{name}`" + (f" of `{unit}`" if unit else ""), *numbers)
+            parts.append(PartOfUnit(unit, name, numbers[0], *_without_interval(*numbers[1:])))
+    return parts
 
 
 def _numbers(part: Bounded) -> tuple[float, float, float]:
@@ -163,26 +168,28 @@ def _numbers(part: Bounded) -> tuple[float, float, float]:
     return float(part.estimate), float(low), float(high)
 
 
-def _require_numbers(parts: tuple[PartOfUnit, ...]) -> None:
-    for each in parts:
-        whose = f" of `{each.unit}`" if each.unit else ""
-        if np.isnan(each.estimate):
-            raise NotMeasured(f"`{each.part}`{whose} is undefined")
-        if np.isnan(each.low) or np.isnan(each.high):
-            raise NotMeasured(
-                f"`{each.part}`{whose} has no interval, which needs windows in each of 16 groups"
-            )
+def _without_interval(low: float, high: float) -> tuple[float, float]:
+    """What is compared as it is has none."""
+    return (low, high) if low < high else (nan, nan)
 
 
-def _headline(condition: Any, of: Bounded) -> tuple[float, float, float, float]:
+def _require_numbers(what: str, estimate: float, low: float, high: float) -> None:
+    if np.isnan(estimate):
+        raise NotMeasured(f"{what} is undefined")
+    if np.isnan(low) or np.isnan(high):
+        raise NotMeasured(f"{what} has no interval, which needs windows in each of 16 groups")
+
+
+def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
-    estimate, low, high = _numbers(of)
+    estimate, low, high = _numbers(margin(condition, units))
+    visible = estimate - low if low < high else nan
+    low, high = _without_interval(low, high)
     bounds = {
         (comparison in UPWARDS, bound)
         for comparison, bound in map(comparison_of, leaves(condition))
         if not comparison.startswith("not_")
     }
-    visible = estimate - low
     if len(bounds) > 1:
         return estimate, low, high, visible
     ((upwards, bound),) = bounds
@@ -192,40 +199,36 @@ def _headline(condition: Any, of: Bounded) -> tuple[float, float, float, float]:
 
 
 def _because(claim: Claim, verdict: str, units: Units) -> str:
-    if verdict != UNDECIDED:
-        return (
-            f"It is shown that {in_words(claim.rule[verdict])}{_count(claim.rule[verdict], units)}."
-        )
-    if len(units_of(units)) == 1:
-        return "Neither condition is shown: an interval holds a bound, or lies between two."
-    counts = [
-        f"that {in_words(claim.rule[each])} {_count(claim.rule[each], units, 'is shown')}"
-        for each in (SUPPORTED, CONTRADICTED)
-    ]
-    return f"Neither is shown: {'; nor '.join(count.strip() for count in counts)}."
+    conditions = [SUPPORTED, CONTRADICTED] if verdict == UNDECIDED else [verdict]
+    said = [in_words(claim.rule[each]) + _count(claim.rule[each], units) for each in conditions]
+    if verdict == UNDECIDED:
+        return f"Neither is shown: {said[0]}; nor {said[1]}."
+    return f"It is shown: {said[0]}."
 
 
-def _count(condition: Any, units: Units, lead: str = "") -> str:
+def _count(condition: Any, units: Units) -> str:
     """In how many units a condition on a number of them is shown by itself."""
     if "holds" not in condition:
         return ""
     names = units_of(units)
     low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
     needed = how_many(condition["in"], len(names))
-    return (
-        f" ({sum(bool(each > 0) for each in low)} of {len(names)} by themselves, {needed} needed)"
-    )
+    shown = sum(bool(each > 0) for each in low)
+    return f" (by itself in {shown} of {len(names)}, needed in {needed})"
 
 
 def _hashes(reading: Reading) -> list[str]:
-    """One short digest of all weights of a model that were looked at, and that of the text."""
+    """Short digests: of all weights of a model that were looked at, of the text, and of other tables."""
     digests = reading.digests
     by_model: dict[str, list[str]] = {}
     for model, revision in reading.checkpoints:
         if (digest := digests.get(f"{model}@{revision}")) is not None:
             by_model.setdefault(model, []).append(digest)
-    short = [
-        f"{model}:{hashlib.sha256(' '.join(sorted(of)).encode()).hexdigest()[:DIGITS]}"
+    of_weights = {
+        model: hashlib.sha256(" ".join(sorted(of)).encode()).hexdigest()
         for model, of in by_model.items()
-    ]
-    return [*short, *(f"text:{digests[key][:DIGITS]}" for key in ("text",) if key in digests)]
+    }
+    others = ["text"] if reading.values else []
+    others += reading.tables
+    found = of_weights | {each: digests[each] for each in others if each in digests}
+    return [f"{each}:{digest[:DIGITS]}" for each, digest in found.items()]

@@ -24,14 +24,17 @@ class Reading:
 
     Attributes
     ----------
-    checkpoints : set of (str, str)
+    checkpoints : dict of (str, str)
         Model and revision of all that was read.
+    tables : dict of str
+        Other tables that were read, as ``KIND/MODEL``.
     """
 
     def __init__(self, claim: Claim, evidence: Evidence) -> None:
         self.claim = claim
         self._evidence = evidence
         self.checkpoints: dict[tuple[str, str], None] = {}
+        self.tables: dict[str, None] = {}
         self._values: list[tuple[str, LayerValues]] = []
         self._suspect = self._judged = self._undefined = 0
 
@@ -74,12 +77,12 @@ class Reading:
         lacking = [name for name, own in found.items() if not own]
         found = {name: own for name, own in found.items() if own}
         self.require(found, lacking, f"tables/{table}")
-        for name, own in found.items():
-            self.checkpoints |= {(name, row["revision"]): None for row in own}
+        for name in found:
+            self.rows_beside(name, table)
         return found
 
     def beside(self, model: str, estimator: str) -> Curve | None:
-        """Give the curve of a model that is none of the claim's, such as a twin's original; None without it."""
+        """Give the curve of a model that is none of the claim's, such as a twin's original, or None."""
         curve = self._curve(model, estimator)
         if curve is not None:
             self._record(model, estimator, curve)
@@ -89,6 +92,7 @@ class Reading:
         """Give the rows of such a model."""
         rows = [row for row in self._evidence.tables.get(table, ()) if row["model"] == model]
         self.checkpoints |= {(model, row["revision"]): None for row in rows}
+        self.tables |= {f"{table}/{model}": None} if rows else {}
         return rows
 
     def require(self, found: Collection[str], lacking: Sequence[str], what: str) -> None:
@@ -126,6 +130,7 @@ class Reading:
 
     @property
     def digests(self) -> Mapping[str, str]:
+        """As of the evidence."""
         return self._evidence.digests
 
     def _curve(self, model: str, estimator: str) -> Curve | None:

@@ -1,6 +1,6 @@
 """Decision rules in data: conditions on the parts of a statistic.
 
-A statistic gives *units*, such as models, and of each some *parts*, numbers with bounds. A condition is one of
+A statistic gives *units*, such as models, and of each some *parts*, numbers with bounds. Conditions are
 
 ``{of: PART, above: X}``
     Also `below`, `at_least`, `at_most`. `of` may be left out where there is one part.
@@ -12,9 +12,9 @@ A statistic gives *units*, such as models, and of each some *parts*, numbers wit
     In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75.
     A condition outside is on the only unit, or on the parts of the unit ``""``, of all together.
 
-A condition holds where the interval of its margin lies above zero: the distance of a number to its bound, of `all_of`
-the least one, of `any_of` the largest, of a number of units the k-th largest. So a rule of many parts
-errs as rarely as one of a single part (:mod:`.bounds`).
+A condition holds where the interval of its margin lies above zero. That is the distance of a number to
+its bound, of `all_of` the least one, of `any_of` the largest, of a number of units the k-th largest. So a
+rule of many parts errs as rarely as one of a single part (:mod:`.bounds`).
 """
 
 import math
@@ -47,9 +47,11 @@ class Margin:
 
     @property
     def estimate(self) -> np.ndarray:
+        """As of :class:`.Bounded`."""
         return self._signed(self.of.estimate)
 
     def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`.Bounded`."""
         is_hurdle = self.comparison.startswith("not_")
         if is_hurdle:
             below = above = TAIL
@@ -95,8 +97,8 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
         return Ranked(Stacked(each), how_many(condition["in"], len(names)))
     if unit is None:
         unit = TOGETHER if TOGETHER in units else next(iter(units))
-    comparison, bound = comparison_of(condition)
-    return Margin(_part(condition.get("of"), units[unit]), comparison, bound)
+    parts = units[unit]
+    return Margin(_part(condition.get("of"), parts), *comparison_of(condition))
 
 
 def holds(condition: Mapping[str, Any], units: Units) -> np.ndarray:
@@ -135,27 +137,30 @@ def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def in_words(condition: Mapping[str, Any]) -> str:
-    """Say a condition, such as "in at least 0.75 of the models `rise` is above 0.05"."""
+    """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
     if "holds" in condition:
-        inner = in_words(condition["holds"])
         number = condition["in"]
         if isinstance(number, str):
-            where = {"all": "in all", "any": "in at least one", "most": "in more than half"}[number]
+            where = {"all": "all cases", "any": "at least one case", "most": "most cases"}[number]
         else:
-            where = f"in at least {number:g}" if number >= 1 else f"in at least {100 * number:g} %"
-        return f"{where}: {inner}"
+            where = (
+                f"at least {number} cases"
+                if number >= 1
+                else f"at least {100 * number:g} % of cases"
+            )
+        return f"in {where} {in_words(condition['holds'])}"
     for key, word in (("all_of", " and "), ("any_of", " or ")):
         if key in condition:
             return f"({word.join(in_words(each) for each in condition[key])})"
     comparison, bound = comparison_of(condition)
-    part = f"`{condition['of']}` " if "of" in condition else ""
-    return f"{part}{WORDS[comparison]} {bound:g}"
+    part = f"`{condition['of']}`" if "of" in condition else "it"
+    return f"{part} is {WORDS[comparison]} {bound:g}"
 
 
 def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
     if name is None and len(parts) == 1:
         return next(iter(parts.values()))
-    if name not in parts:
+    if name is None or name not in parts:
         raise InputError(
             f"the rule asks for the part `{name}`, but there are {_listed(list(parts))}"
         )

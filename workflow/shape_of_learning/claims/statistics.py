@@ -1,8 +1,8 @@
 """Statistics of layers and models: the name that a claim gives is that of a public function here.
 
 Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
-(:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so, all that
-might have been chosen pay for it (:mod:`.bounds`).
+(:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
+bounds allow for all that might have been chosen (:mod:`.bounds`).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ EMBEDDINGS_OF_OUTPUTS = ("output", "tied")
 
 
 def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
-    """Of each model and estimator the mean over layers, at the last checkpoint; the parts are the estimators."""
+    """Of each model the mean over layers at the last checkpoint; the parts are the estimators."""
     return {
         name: {e: jackknifed(_last(curve)) for e, curve in zip(estimators, curves, strict=True)}
         for name, curves in reading.curves(*estimators).items()
@@ -29,8 +29,8 @@ def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
 def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
     """Mean of the middle half of the layers less that of the first quarter, and less that of the last one.
 
-    A peak in the middle has both above zero. Where the maximum itself lies is not asked: the place of a maximum
-    of noisy values is biased, and two layers of one height would change it.
+    A peak in the middle has both above zero. Where the maximum itself lies is not asked: noise and layers
+    of one height move it.
     """
     units = {}
     for name, (curve,) in reading.curves(*estimators).items():
@@ -46,8 +46,8 @@ def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
 def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
     """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
 
-    The range is that of the means of the quarters of the depth, each of all their layers. It is the largest of
-    their twelve differences, so that noise alone makes no profile look uneven.
+    The range is that of the means of the four quarters of the depth: the largest of their twelve
+    differences, with bounds that allow for its choice, so that noise alone makes no profile uneven.
     """
     curves = reading.curves(*estimators)
     differences = {}
@@ -221,8 +221,8 @@ def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman's correlation along the last but one axis."""
-    ranks = [each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y)]
-    return correlation(*ranks, axis=-2)
+    x, y = (each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y))
+    return correlation(x, y, axis=-2)
 
 
 def correlation(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:

@@ -1,14 +1,15 @@
 """Statistics of other tables: changed blocks, twins, fine-tunings. As in :mod:`.statistics`.
 
-These tables have no left-out values. What was repeated with other seeds has an interval from them; the rest is
-compared as it is.
+These tables have no left-out values. What was repeated with other seeds has an interval from them, the
+rest is compared as it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import jackknifed, known, replicated
+from shape_of_learning.claims.bounds import Bounded, jackknifed, known, replicated
 from shape_of_learning.claims.evidence import EvidenceModel
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import Units
@@ -24,9 +25,9 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
     Returns
     -------
     Units
-        Of each model and each of ``dropped`` and ``replaced``: the perplexity over that of the unchanged model,
-        by the order of linearity; and, ``dropped_over_reverse`` and ``replaced_over_reverse``, this
-        ratio less that by the reverse order.
+        Of each model ``dropped`` and ``replaced``: the perplexity over that of the unchanged model, by
+        the order of linearity. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio
+        less that by the reverse order.
     """
     units = {}
     layers = {model.name: model.layers for model in reading.models}
@@ -66,14 +67,14 @@ def twins_less_originals(
 
 
 def twins_loss_less_originals(reading: Reading, regulariser: str, pairs: int) -> Units:
-    """Loss on the held-out end of the text of a twin less that of its original, as :func:`twins_less_originals`."""
+    """Held-out loss of a twin less that of its original, as :func:`twins_less_originals`."""
     originals = {model.name: model.origin for model in reading.models}
     values = {}
     for name, rows in reading.rows("training").items():
         other = reading.rows_beside(originals[name], "training")
         losses = [_at_last_step(each)[0]["held_out_loss"] for each in (rows, other) if each]
         if len(losses) == 2 and all(losses):
-            values[name] = np.float64(losses[0]) - np.float64(losses[1])
+            values[name] = np.asarray(float(losses[0]) - float(losses[1]))
     return _over_pairs(reading, values, regulariser, pairs, "a held-out loss")
 
 
@@ -106,12 +107,12 @@ def change_of_local_structure(reading: Reading) -> Units:
 
     The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, of the last layer.
     """
-    units: dict[str, dict] = {}
+    units: dict[str, dict[str, Bounded]] = {}
     for quantity in ("share_between_token_types", "share_between_frequency_bands"):
         changes = _of_seeds(
             reading,
             "finetuning_structure",
-            lambda row, quantity=quantity: row["quantity"] == quantity,
+            partial(_is_of, quantity),
             lambda before, after: abs(_value(after) / _value(before) - 1),
         )
         for family, of in changes.items():
@@ -145,6 +146,10 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
         for family, of in more.items()
         if family in costs
     }
+
+
+def _is_of(quantity: str, row: Row) -> bool:
+    return row["quantity"] == quantity
 
 
 def _is_probed(row: Row) -> bool:
@@ -199,10 +204,10 @@ def _at_last_step(rows: Sequence[Row]) -> list[Row]:
 
 
 def _over_pairs(
-    reading: Reading, values: Mapping[str, object], regulariser: str, pairs: int, what: str
+    reading: Reading, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
 ) -> Units:
     """Means over the pairs of each treatment by a regulariser, if there are enough of one."""
-    treatments: dict[str, list[object]] = {}
+    treatments: dict[str, list[np.ndarray]] = {}
     for model in reading.models:
         if model.name in values and model.treatment.split()[0] == regulariser:
             treatments.setdefault(model.treatment, []).append(values[model.name])

@@ -5,7 +5,15 @@ from itertools import combinations
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import Ranked, Stacked, greatest, jackknifed, known, least
+from shape_of_learning.claims.bounds import (
+    Bounded,
+    Ranked,
+    Stacked,
+    greatest,
+    jackknifed,
+    known,
+    least,
+)
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import Units
 from shape_of_learning.claims.statistics import correlation
@@ -36,8 +44,8 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
     -------
     Units
         Of each model ``growth``, the mean over layers at the last step less that at the first; and
-        ``settling``, `share` of this growth less the change, up or down, over the second half of the steps, which
-        begins with the last checkpoint that is not past their middle.
+        ``settling``, `share` of this growth less the change, up or down, over the second half of the
+        steps. That begins with the last checkpoint that is not past the middle.
     """
     units = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
@@ -45,15 +53,16 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
         growth = curve[..., -1, :] - curve[..., 0, :]
         late = curve[..., -1, :] - curve[..., half, :]
         settling = np.stack([share * growth - late, share * growth + late], axis=-2)
-        units[name] = {"growth": jackknifed(growth), "settling": least(jackknifed(settling))}
+        parts: dict[str, Bounded] = {"growth": jackknifed(growth)}
+        units[name] = parts | {"settling": least(jackknifed(settling))}
     return units
 
 
 def rise_then_fall(reading: Reading, estimators: Sequence[str]) -> Units:
     """How far a curve rises to some step and falls from it, whichever is less, at the best of the steps.
 
-    Both are logarithms of ratios of means over layers: to the step from the first one, and from the step to the
-    last one.
+    Both are logarithms of ratios of means over layers: from the first step to it, and from it to the last
+    one.
     """
     return {
         name: {"rise_and_fall": greatest(_rises_and_falls(np.log(curve), range(1, len(steps) - 1)))}
@@ -67,9 +76,9 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
     Returns
     -------
     Units
-        Of each model with its logarithms: ``elsewhere``, how far the highest of the other steps lies above both
-        steps around the end of the warm-up, the last one not after it and the first one not before it;
-        ``at_warm_up``, rise and fall (:func:`rise_then_fall`) at the better of these two.
+        Of each model, in logarithms: ``elsewhere``, how far the highest of the other steps lies above
+        those around the end of the warm-up, the last one not after it and the first one not before it;
+        ``at_warm_up``, rise and fall (:func:`rise_then_fall`) at the better of these.
 
     Raises
     ------
@@ -139,7 +148,7 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
 
 
 def correlation_with_loss(reading: Reading, estimators: Sequence[str], from_step: int) -> Units:
-    """Pearson's correlation of a measure of the output embeddings with the loss, over steps from `from_step` on."""
+    """Pearson's correlation of a measure of the output embeddings with the loss, from `from_step` on."""
     (estimator,) = estimators
     losses, units = reading.rows("verdicts"), {}
     for name, rows in reading.rows("weights").items():
@@ -164,7 +173,7 @@ def correlation_with_loss(reading: Reading, estimators: Sequence[str], from_step
 
 
 def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], list[np.ndarray]]]:
-    """Steps of each model, and means over layers of each estimator, (..., steps, 17), at steps that all have."""
+    """Steps that all estimators of a model have, and means over layers of each, (..., steps, 17)."""
     found, short = {}, []
     for name, curves in reading.curves(*estimators).items():
         common = [step for step in curves[0].steps if all(step in c.steps for c in curves)]
@@ -185,7 +194,7 @@ def _rises_and_falls(logarithm: np.ndarray, places: Sequence[int]) -> Ranked:
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Ranked:
-    """The least change up, or down, of all estimators, whichever is more; shape (..., steps, estimators, 17)."""
+    """The least change of all estimators up, or down, whichever is more."""
     change = logarithms[..., pair[1], :, :] - logarithms[..., pair[0], :, :]
     return greatest(Stacked([least(jackknifed(change)), least(jackknifed(-change))]))
 
