@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md
+.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md gallery
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -53,6 +53,11 @@ bench: $(ENVIRONMENT)-bench/complete
 docs/performance.md docs/checkpoints.md docs/statistics.md: docs/%.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow:. python docs/write_$*.py > $@.new
 	mv $@.new $@
+
+# Every figure at the size of the papers, on made-up numbers: docs/gallery.md.
+gallery: $(ENVIRONMENT)/workflow
+	mkdir -p docs/gallery
+	PYTHONPATH=workflow python docs/write_gallery.py
 
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .

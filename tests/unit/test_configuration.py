@@ -9,6 +9,7 @@ from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.model_list import read_entries, read_models
+from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -73,7 +74,8 @@ def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
     assert targets(papers=[]) == set()
     # Models that are for single figures are in none that the configuration does not name.
     apart = {name: demo()["figures"][name] for name in ("linear_figure_4", "linear_table_1")}
-    named = {"average_over": "block_outputs", "linear_first_token": "all", **apart}
+    settings = {"average_over": "block_outputs", "progress": "auto", "measures": {}}
+    named = {**settings, "linear_first_token": "all", **apart}
     assert targets(figures=named) == set(linear.figures)
     said = refusal(demo() | {"papers": ["lineal"]})
     assert "key `papers`: unknown paper `lineal`; did you mean `linear`?" in said
@@ -190,3 +192,38 @@ def test_training_steps_become_revisions_and_tokens():
     last = models["tinyllama-1.1b"].checkpoints[-1]
     assert last.repository == "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"
     assert (last.revision, last.name) == ("main", "step-1431k-token-3000B")
+
+
+def test_figures_name_families_together_and_smaller_models_first():
+    names = ["opt-13b", "gpt2", "opt-125m", "gpt2-xl", "llama-2-13b", "llama-2-7b", "opt-2.7b"]
+    models = read_models(read_entries(MODELS), names)
+    ordered = [model.name for model in by_family_and_size(models.values())]
+    opt, llama = ["opt-125m", "opt-2.7b", "opt-13b"], ["llama-2-7b", "llama-2-13b"]
+    assert ordered == [*opt, "gpt2", "gpt2-xl", *llama]
+
+
+def test_the_configuration_chooses_the_measures_of_figures_that_take_any():
+    settings = paper()
+    settings["measurement"]["estimators"] = ["mle", "matrix_partition_isotropy"]
+    settings["figures"]["measures"] = {"heat_map": ["rankme"]}
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=True)
+    drawn = with_chosen_measures(figures_of(PAPERS), settings)
+    assert drawn["heat_map"].estimators == ("rankme",)
+    assert drawn["overview"].estimators == ("mle",)
+    assert drawn["figure_1"].estimators == ("anisotropy",)
+    assert "rankme" in configuration.measures
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        ({"heat_map": ["rankmi"]}, "unknown estimator `rankmi`; did you mean `rankme`?"),
+        ({"heatmap": ["rankme"]}, "unknown figure `heatmap`; did you mean `heat_map`?"),
+        ({"figure_1": ["rankme"]}, "unknown figure `figure_1`"),
+        ({"overview": ["bias_length"]}, "`bias_length`, which is no measure of layers; remove it"),
+    ],
+)
+def test_measures_that_a_figure_cannot_draw_are_refused(measures, said):
+    settings = paper()
+    settings["figures"]["measures"] = measures
+    assert said in refusal(settings)

@@ -12,6 +12,7 @@ import yaml
 from jsonschema import ValidationError
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from figure_tables import draw, inputs_of, rows_of_model, verdicts_on
@@ -171,3 +172,17 @@ def test_a_table_shows_hard_labels_as_they_are_written():
         cell = re.split(r"(?<!\\)(?:\\\\)*\|", line)[1].strip()
         assert re.sub(r"\\(?=[\\`*_{}\[\]<>&#|~])(.)", r"\1", cell) == label
         assert not re.search(r"(?<!\\)(?:\\\\)*[`*_{}\[\]<>&#~]", cell)
+
+
+def test_many_labels_are_listed_in_the_order_of_models_and_samples_have_no_markers(tmp_path):
+    names = list("dbcae")
+    rows = [row for m in names for row in rows_of_model(m, steps=[1, 8], estimators=["two_nn"])]
+    axes = draw("dimension_by_step", inputs_of(tmp_path, names, "two_nn", rows=rows)).figure.axes[0]
+    words = [text for text in axes.texts if text.get_text() in names]
+    assert [text.get_text() for text in sorted(words, key=lambda t: -t.get_position()[1])] == names
+    outside = [line for line in axes.findobj(Line2D) if line.get_label() == "_sample"]
+    assert len(outside) == len(names)
+    assert {line.get_marker() for line in outside} == {""}
+    assert {line.get_marker() for line in axes.get_lines() if line.get_label() in names} == {
+        *"osD^v"
+    }

@@ -48,6 +48,7 @@ SCORES = {
     "matthews": "Matthews correlation",
     "spearman": "Spearman correlation",
 }
+ACROSS = 2  # panels beside each other that have room for long words below
 # Places on the axis of removed directions for what has no number of them.
 AS_IT_IS, CLUSTERED = -5, (38, 43)
 
@@ -69,7 +70,7 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
                 axes.set_ylabel(label)
             open_frame(axes)
         grid[0, column].set_title(family)
-        grid[1, column].set_xlabel(LAYER)
+        grid[1, column].set_xlabel(LAYER if len(families) <= ACROSS else "Layer")
     name_steps(grid, [table[table["family"] == family] for family in families], named)
     return _drawing(figure, inputs, rows, table)
 
@@ -109,6 +110,7 @@ def spectra(inputs: FigureInputs) -> Drawing:
         for axes in grid[row, 1:]:
             set_whole_ticks(axes)
         grid[row, 1].set_ylim(bottom=0)
+        grid[row, 1].yaxis.get_major_locator().set_params(integer=True)
     ten_largest = {f"in ten directions, {when}": line for when, line in ten.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | ten_largest)
     return _drawing(figure, inputs, layers, table, *notes)
@@ -128,8 +130,12 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     keys = ["when", "step", "layer", "adjustment", "clusters", "directions", "metric"]
     table = _over_seeds(rows, keys)
     families = list(dict.fromkeys(table["family"]))
-    figure, grid = _panels(1, len(families), height=PANEL_HEIGHT + 0.5)
-    for axes, family in zip(grid[0], families, strict=True):
+    rows_of_panels = -(-len(families) // ACROSS)
+    across = min(ACROSS, len(families))
+    figure, grid = _panels(rows_of_panels, across, height=PANEL_HEIGHT + 0.5)
+    for axes in grid.flat[len(families) :]:
+        axes.set_axis_off()
+    for axes, family in zip(grid.flat, families, strict=False):
         own = table[table["family"] == family]
         curves = own[own["adjustment"] == "without_directions"]
         lines = _lines(axes, curves, "directions")

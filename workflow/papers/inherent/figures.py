@@ -68,7 +68,8 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
         open_frame(axes)
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
     handles = panels[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper right", ncols=len(present))
+    # The frame parts its markers from the points.
+    figure.legend(*handles, loc="outside upper right", ncols=len(present), frameon=True)
     words = caption(inputs.caption, *_without_values(table))
     return Drawing(figure, _printed(table.drop(columns="hollow")), words)
 
@@ -132,6 +133,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     figure = Figure(figsize=(TEXT_WIDTH, height))
     add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
     panels = figure.subplots(1, len(ENDS), sharey=True, squeeze=False)[0]
+    labelled: dict[Axes, list[LabelledLine]] = {}
     for (end, names), axes in zip(ENDS.items(), panels, strict=True):
         own = table[table["matrix"].isin(names)]
         lines = _draw_models(axes, own, inputs, "loss", "not known")
@@ -139,10 +141,11 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
         axes.invert_xaxis()
         open_frame(axes)
         correlations = own.groupby("label")["correlation"].first()
-        lines = [
+        labelled[axes] = [
             LabelledLine(each.line, f"{each.label}{_in_words(correlations.get(each.label))}")
             for each in lines
         ]
+    for axes, lines in labelled.items():
         label_line_ends(axes, lines)
     panels[0].set_ylabel(inputs.measures[0].axis)
     words = caption(

@@ -178,7 +178,8 @@ def twins(inputs: FigureInputs) -> Drawing:
             }
             ends = own[["plain", "value"]].to_numpy().T
             axes.plot([0, place + 1], ends, **style)
-        axes.set_xticks(range(len(settings) + 1), ["none", *settings], rotation=45)
+        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
         open_frame(axes)

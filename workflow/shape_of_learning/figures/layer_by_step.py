@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -23,11 +23,12 @@ from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import (
     add_bar,
     open_frame,
+    set_log_ticks,
     set_measure_axes,
     set_rank_ticks,
     set_whole_ticks,
 )
-from shape_of_learning.figures.step_lines import draw_steps, has_bands, name_steps
+from shape_of_learning.figures.step_lines import draw_steps, name_steps, on_bands
 from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
 from shape_of_learning.figures.suspects import POINT, suspects
 from shape_of_learning.figures.visible_changes import smallest_visible_changes
@@ -38,6 +39,7 @@ FRAME = 0.4  # inches
 ACROSS = 3  # panels of an overview beside each other
 STEP_ROOM = 0.3  # inches, for the label of one step under a heat map
 CELL_COLOURS = matplotlib.colormaps["viridis"]
+WIDE = 10  # times the smallest value, from which on colours are on a log scale
 LIGHT = 0.6  # share of these colours from which on marks are dark
 NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
@@ -67,7 +69,7 @@ def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
     name_steps(grid, [*models.values()], named)
-    return _drawing(figure, inputs, table, said, bands=has_bands(table))
+    return _drawing(figure, inputs, table, [on_bands(table), *said])
 
 
 def draw_overview(inputs: FigureInputs) -> Drawing:
@@ -81,7 +83,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     table = _by_layer_and_step(inputs)
     rows = -(-len(inputs.measures) // ACROSS)
     figure, said = _figure(inputs, table, rows, ACROSS)
-    figure.suptitle(inputs.models[0].label, x=0, ha="left")
+    figure.suptitle(inputs.models[0].label, x=0.01, ha="left")
     grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
@@ -90,7 +92,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     for axes in grid.flat[len(inputs.measures) :]:
         axes.set_axis_off()
     name_steps(grid, [table], named)
-    return _drawing(figure, inputs, table, said, bands=has_bands(table))
+    return _drawing(figure, inputs, table, [on_bands(table), *said])
 
 
 def draw_heat_maps(inputs: FigureInputs) -> Drawing:
@@ -107,14 +109,17 @@ def draw_heat_maps(inputs: FigureInputs) -> Drawing:
     models = dict(list(table.groupby("label", sort=False)))
     figure, said = _figure(inputs, table, len(inputs.measures), len(models), mark="Dot")
     grid = figure.subplots(len(inputs.measures), len(models), squeeze=False)
-    norms = []
+    norms: list[Normalize] = []
     for row, measure in zip(grid, inputs.measures, strict=True):
         values = table.loc[table["estimator"] == measure.name, "value"]
-        norms.append(Normalize(values.min(), values.max()))
+        norms.append(_colour_scale(values.min(), values.max()))
         for axes, own in zip(row, models.values(), strict=True):
             _draw_cells(axes, own[own["estimator"] == measure.name], norms[-1])
         row[0].set_ylabel("Layer")
-        add_bar(ScalarMappable(norms[-1], CELL_COLOURS), row[np.newaxis], measure.label)
+        bar = add_bar(ScalarMappable(norms[-1], CELL_COLOURS), row[np.newaxis], measure.label)
+        if isinstance(norms[-1], LogNorm):
+            bar.set_label(f"{measure.label} (log scale)")
+            set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
         column[0].set_title(label)
         column[-1].set_xlabel("Training step")
@@ -173,6 +178,11 @@ def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[
     return named
 
 
+def _colour_scale(low: float, high: float) -> Normalize:
+    """A scale of colours; logarithmic where one large value would leave all others the same colour."""
+    return LogNorm(low, high) if 0 < WIDE * low < high else Normalize(low, high)
+
+
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Draw the values of one measure and model; undefined ones are grey."""
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
@@ -193,22 +203,22 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     places = rows["step"].map({step: place for place, step in enumerate(steps)})
     is_undefined = rows["value"].isna()
     is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
+    ink = pd.Series(np.select([is_undefined, is_light], ["0.4", "0.1"], "1"), rows.index)
     for marked, marker in (
         (is_undefined, "x"),
         (~is_undefined & rows["hollow"], "o"),
         (~is_undefined & rows["suspect"], "."),
     ):
-        for ink, which in (("0.4", is_undefined), ("0.1", is_light), ("1", ~is_light)):
-            own = rows[marked & which & (is_undefined == (marker == "x"))]
-            style = {"color": ink, "marker": marker, "linestyle": "none", "label": "_marks"}
-            if own.empty:
-                continue
+        for shade, own in rows[marked].groupby(ink[marked]):
             axes.plot(
                 places[own.index],
                 own["layer"],
+                color=shade,
+                linestyle="none",
+                marker=marker,
                 markersize=min(LARGEST_MARK, CELL_SHARE * side),
-                markerfacecolor="none" if marker == "o" else ink,
-                markeredgewidth=min(0.7, 0.1 * side) if marker != "." else 0,
+                markerfacecolor="none" if marker == "o" else shade,
+                markeredgewidth=0 if marker == "." else min(0.7, 0.1 * side),
                 rasterized=True,
-                **style,
+                label="_marks",
             )

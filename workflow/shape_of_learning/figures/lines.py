@@ -13,6 +13,7 @@ DOT = 1.5  # points, in the middle of a hollow one
 BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
+MOST_MARKERS = 40  # points of a line; markers of more would cover each other
 UNDEFINED_AT = 0.02  # of the panel's height
 
 
@@ -74,8 +75,8 @@ def draw_curve(
     name : str
         Kept on the line as its label.
     markers : bool
-        Mark every point instead of only the hollow ones and those that a gap on both sides would
-        hide.
+        Mark every point, of a line that has no more than :data:`MOST_MARKERS`, instead of only the hollow
+        ones and those that a gap on both sides would hide.
 
     Returns
     -------
@@ -92,6 +93,7 @@ def draw_curve(
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
         for mark in ("hollow", "suspect")
     )
+    markers = markers and len(rows) <= MOST_MARKERS
     filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
     (line,) = axes.plot(
         places,

@@ -21,6 +21,7 @@ from shape_of_learning.figures.inputs import DrawnMeasure
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
+CROWDED = 0.7  # of the distance between labels
 MOST_RANKS = 12  # labels of steps along a panel
 
 
@@ -69,9 +70,14 @@ def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -
 def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
     """Make the y axis logarithmic, with plain numbers at powers of ten and some of their multiples."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=subdivisions))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    set_log_ticks(axes.yaxis, subdivisions)
+
+
+def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
+    """Label powers of ten and some of their multiples with plain numbers."""
+    axis.set_major_locator(LogLocator(subs=subdivisions))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def set_whole_ticks(axes: Axes) -> None:
@@ -85,8 +91,13 @@ def open_frame(axes: Axes) -> None:
 
 
 def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int = MOST_RANKS) -> None:
-    """Label places 0, 1, ... of an axis by the steps that stand there: all, or evenly as many as `most`."""
-    ranks = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int))
+    """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many."""
+    last = len(steps) - 1
+    stride = max(1, -(-last // max(1, most - 1)))
+    ranks = [*range(0, last, stride)]
+    if ranks and last - ranks[-1] < CROWDED * stride:
+        ranks.pop()
+    ranks.append(last)
     axis.set_ticks(ranks, labels=[short_number(steps[rank]) for rank in ranks])
     axis.set_minor_locator(NullLocator())
 

@@ -36,7 +36,7 @@ def draw_steps(axes: Axes, table: pd.DataFrame, start: str = "untrained") -> dic
     """
     steps = trained_steps(table)
     colours = step_colours(steps)
-    if not has_bands(table):
+    if table["step"].nunique() > MOST_BANDS:
         table = table.assign(low=np.nan, high=np.nan)
     named = {}
     for step, rows in table.groupby("step"):
@@ -87,6 +87,10 @@ def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
     set_rank_ticks(bar.ax.yaxis, steps)
 
 
-def has_bands(table: pd.DataFrame) -> bool:
-    """Whether bands are drawn."""
-    return table["step"].nunique() <= MOST_BANDS
+def on_bands(table: pd.DataFrame) -> str:
+    """Say which models have too many steps for bands, if some have."""
+    steps = table.groupby("label", sort=False)["step"].nunique()
+    many = [*steps[steps > MOST_BANDS].index]
+    if not many:
+        return ""
+    return f"Too many steps for bands: {', '.join(many)}; the numbers have the intervals."

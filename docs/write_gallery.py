@@ -1,0 +1,103 @@
+"""Write docs/gallery.md and docs/gallery/: every figure at full size, on made-up numbers; `make gallery`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+from synthetic_tables import estimates, further, verdicts
+
+from shape_of_learning.figures.captions import as_markup
+from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
+from shape_of_learning.figures.output import PAPERS, paper_function
+from shape_of_learning.figures.style import theme
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.merging import with_defaults
+from shape_of_learning.plan.model_list import Model
+from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
+from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, read_papers
+from shape_of_learning.storage.yaml_file import read_yaml
+
+DOCS = Path(__file__).parent
+CONFIG = DOCS.parent / "config"
+FILES = {
+    "shape_of_learning": "config",
+    "linear": "linear",
+    "inherent": "inherent",
+    "finetuning": "finetuning",
+}
+DPI, COLOURS = 120, 128  # of the images, so that all are small
+PAGE = """\
+# Gallery
+
+Every figure at the size of the papers, to see how it reads with all models, steps and layers. **The
+numbers are made up** (`docs/synthetic_tables.py`): smooth curves with noise, some values undefined, some
+points beyond the conditions of TwoNN, some checkpoints left out or hollow. They say nothing of any model.
+`make gallery` draws them with the functions, models and captions of the workflow, coarser than a run does.
+"""
+
+
+def main() -> None:
+    """Draw the figures of all papers, and write the page that shows them."""
+    papers, page = read_papers(PAPERS), [PAGE]
+    for paper in papers:
+        name = FILES[paper.name]
+        given = {} if name == "config" else read_yaml(CONFIG / f"{name}.yaml")
+        settings = with_defaults(given, CONFIG / "config.yaml")
+        configuration = read_configuration(
+            settings, CONFIG / "models", papers=papers, has_hub_token=True
+        )
+        specifications = with_chosen_measures(paper.figures, settings)
+        page.append(f"## {paper.title}\n")
+        for target in paper.figures:
+            models = [configuration.models[each] for each in configuration.figures[target]]
+            measures = [configuration.measures[each] for each in specifications[target].estimators]
+            page.append(draw(target, specifications[target], models, measures, settings))
+    (DOCS / "gallery.md").write_text("\n".join(page), encoding="utf-8")
+
+
+def draw(
+    target: str,
+    figure: FigureSpecification,
+    models: Sequence[Model],
+    measures: Sequence[ChosenMeasure],
+    settings: Mapping[str, Any],
+) -> str:
+    """Draw one figure; the Markdown that shows it."""
+    last = not figure.needs_training_steps
+    tables = {
+        "estimates": estimates(models, measures, last) if measures else None,
+        "verdicts": None if last else verdicts(models),
+        "tables": {kind: further(kind, models, measures) for kind in figure.reads},
+    }
+    sections = {key: settings[key] for key in CAPTION_SECTIONS}
+    words = figure.caption.format(
+        measures=", ".join(each.label for each in measures),
+        models=", ".join(each.label for each in models),
+        **sections,
+    )
+    keys = [each.name for each in fields(DrawnMeasure)]
+    inputs = FigureInputs(
+        [DrawnModel(m.name, m.label, m.family, m.shape.role) for m in by_family_and_size(models)],
+        [
+            DrawnMeasure(**{key: getattr(each, key) for key in keys})
+            for each in (replace(m, depends_on_n=m.of == "neighbours") for m in measures)
+        ],
+        words,
+        **tables,
+    )
+    options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
+    with theme():
+        drawing = paper_function(f"{figure.folder.name}:{figure.draw}")(inputs, **options)
+        content = BytesIO()
+        drawing.figure.savefig(content, format="png", dpi=DPI)
+    image = PIL.Image.open(content).convert("RGB").quantize(COLOURS)
+    image.save(DOCS / "gallery" / f"{target}.png", optimize=True)
+    return f"![{target}](gallery/{target}.png)\n\n**{as_markup(target)}.** {as_markup(drawing.caption)}\n"
+
+
+if __name__ == "__main__":
+    main()
