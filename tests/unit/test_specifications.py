@@ -177,9 +177,9 @@ def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(tmp_path):
     estimates = [float(row["estimate"]) for row in rows]
     assert estimates == sorted(estimates)
     assert [row["is_reference"] for row in rows].count("yes") == 1
-    curve, matrix = drawing.figure.axes[1], drawing.figure.axes[0]
-    labels = [text.get_text() for text in curve.get_legend().get_texts()]
-    assert labels == ["supported (8 of 16)", "contradicted (8 of 16)", "reference"]
+    matrix, (legend,) = drawing.figure.axes[0], drawing.figure.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels == ["supported: 8", "contradicted: 8", "reference"]
     dots = sum(len(line.get_xdata()) for line in matrix.lines if line.get_marker() == "o")
     assert dots == 16 * len(CHOICES.choices)  # one option of each choice
     caption = (tmp_path / "curve.md").read_text()

@@ -34,9 +34,9 @@ LOOKS = {
     SUPPORTED: {"color": "#01508a", "marker": "o"},
     CONTRADICTED: {"color": "#d55e00", "marker": "v"},
     UNDECIDED: {"color": "0.62", "marker": "s"},
-    NOT_MEASURED: {"color": "0.85", "marker": "x"},
+    NOT_MEASURED: {"color": "0.85", "marker": "s"},
 }
-CURVE_HEIGHT, ROW_HEIGHT = 1.7, 0.115  # inches
+CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
 BY_NUMBERS = "By the numbers alone"  # begins why a verdict is undecided that these would decide
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
@@ -60,24 +60,28 @@ def specification_curve(
     bound, axis = _axis(of.claim)
     estimators = set(of.decided_by.values())
     table = pd.DataFrame(rows)
-    lines = [(choice.name, option) for choice in choices for option in choice.options]
-    gaps = len(choices) - 1
-    matrix_height = ROW_HEIGHT * (len(lines) + 0.6 * gaps) + 0.1
-    figure = Figure(figsize=(TEXT_WIDTH, CURVE_HEIGHT + matrix_height + 0.55))
+    title = textwrap.wrap(of.claim.sentence, 120)
+    number = sum(len(choice.options) for choice in choices)
+    matrix_height = ROW_HEIGHT * (number + 0.6 * (len(choices) - 1)) + 0.1
+    above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
+    figure = Figure(figsize=(TEXT_WIDTH, above + CURVE_HEIGHT + matrix_height + 0.2))
     figure.set_layout_engine("none")  # labels of options stand in a column of their own
     width, height = figure.get_size_inches()
     left, across = LABEL_WIDTH / width, 1 - (LABEL_WIDTH + 0.1) / width
     matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
-    curve = figure.add_axes((left, (0.16 + matrix_height) / height, across, CURVE_HEIGHT / height))
-    _draw_curve(curve, table, axis, bound)
+    curve = figure.add_axes(
+        (left, 0.16 / height + matrix_height / height, across, CURVE_HEIGHT / height)
+    )
+    handles = _draw_curve(curve, table, axis, bound)
     _draw_matrix(matrix, table, choices, estimators)
-    figure.text(
-        0.01,
-        1 - 0.04 / height,
-        textwrap.fill(of.claim.sentence, 130),
-        va="top",
-        fontsize=7.5,
-        color=INK,
+    figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0, 1 - (TITLE_HEIGHT * len(title) + 0.03) / height),
+        ncols=len(handles),
+        handletextpad=0.1,
+        columnspacing=1.2,
     )
     return Drawing(figure, table, _caption(of, judged, table, protocol))
 
@@ -142,7 +146,7 @@ def _caption(
     )
 
 
-def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> None:
+def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> list[Line2D]:
     number = len(table)
     axes.axhline(bound, color="0.4", linewidth=0.6, zorder=1)
     size = _dot_size(axes, number)
@@ -161,26 +165,19 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> Non
             linewidth=min(1, size / 3),
         )
         axes.plot(known["rank"], known["estimate"], linestyle="", markersize=size, zorder=3, **look)
-        label = f"{verdict} ({len(own):,} of {number:,})"
+        label = f"{verdict}: {len(own):,}"
         handles.append(Line2D([], [], linestyle="", markersize=4, label=label, **look))
         beyond = known[known["because"].str.startswith(BY_NUMBERS)]
         if not beyond.empty:
             hollow = {"linestyle": "", "markerfacecolor": "white", "markeredgewidth": 0.6, **look}
             hollow["markeredgecolor"] = look["color"]
             axes.plot(beyond["rank"], beyond["estimate"], markersize=size, zorder=4, **hollow)
-            handles.append(Line2D([], [], markersize=4, label="conditions not met", **hollow))
+            handles.append(Line2D([], [], markersize=4, label="(conditions not met)", **hollow))
     reference = _reference(table)
     handles.append(_mark_reference(axes, reference["rank"], reference["estimate"], size))
-    axes.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(-0.01, 0.99),
-        ncols=len(handles),
-        handletextpad=0.1,
-        columnspacing=1,
-    )
     axes.set(xlim=(0.3, number + 0.7), xticks=[], ylabel=axis)
     axes.spines[["top", "right", "bottom"]].set_visible(False)
+    return handles
 
 
 def _reference(table: pd.DataFrame) -> pd.Series:
