@@ -1,6 +1,7 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
 from shape_of_learning.figures.progress import LABELS, on_progress, progress_column
+from shape_of_learning.figures.published_values import draw_published
 from shape_of_learning.figures.scales import open_frame, set_measure_axes, set_progress_axis
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
@@ -323,3 +325,8 @@ def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.D
         *([printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries),
     ]
     return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]]) -> Drawing:
+    """Measures of models by layer, beside what the authors have published of them."""
+    return draw_published(inputs, published)
