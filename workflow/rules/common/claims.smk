@@ -92,7 +92,6 @@ def evidence_model(name):
         "name": name,
         "role": model.shape.role,
         "layers": model.shape.layers,
-        "family": model.family,
         "warmup_steps": source.warmup_steps,
         **facts,
     }

@@ -14,7 +14,7 @@ class EvidenceModel:
 
     Attributes
     ----------
-    name, role, family : str
+    name, role : str
         As in its entry.
     layers : int
         Blocks; hidden states are 0 to `layers`.
@@ -32,7 +32,6 @@ class EvidenceModel:
     name: str
     role: str
     layers: int
-    family: str = ""
     kind: str = "pretrained"
     origin: str = ""
     warmup_steps: int | None = None

@@ -63,8 +63,8 @@ class Reading:
                 found[model.name] = whole
             else:
                 lacking.append(model.name)
-        at = {"last": "its last checkpoint"}.get(self.claim.checkpoints, "two steps or more")
-        self.require(found, lacking, f"{_listed(estimators)} at {at}, which must be sound,")
+        at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
+        self.require(found, lacking, f"{_listed(estimators)} at {at}")
         for name, curves in found.items():
             for estimator, curve in zip(estimators, curves, strict=True):
                 self._record(name, estimator, curve)
@@ -102,15 +102,16 @@ class Reading:
         if len(found) >= needs:
             return
         if isinstance(named, str):
-            whose = "model" if named == "all" else named.replace("_", "-").removesuffix("s")
-            of_run = f" ({_listed(lacking)} is without)" if lacking else ""
-            number = "no" if not found else f"only {len(found)} of {needs} needed"
-            raise NotMeasured(
-                f"the run has {number} {whose} with {what}{of_run}".replace(",)", ")")
+            whose = "models" if named == "all" else named.replace("_", "-")
+            number = (
+                f"{len(found)} {whose}, of {needs} that are needed," if found else f"no {whose}"
             )
+            of_run = f" ({_listed(lacking)} {_are(lacking)} without)" if lacking else ""
+            raise NotMeasured(f"the run has {number} with {what}{of_run}")
         absent = [name for name in named if name not in self._evidence.models]
-        parts = [f"{_listed(absent)} not among the models of the run"] if absent else []
-        parts += [f"{what} of {_listed(lacking)} not measured"] if lacking else []
+        parts = [f"{_listed(absent)} {_are(absent)} not in the run"] if absent else []
+        have = "has" if len(lacking) == 1 else "have"
+        parts += [f"{_listed(lacking)} {have} no {what}"] if lacking else []
         raise NotMeasured("; ".join(parts))
 
     @property
@@ -154,6 +155,10 @@ def _is_in(model: EvidenceModel, group: str) -> bool:
     if group in ("fine_tunings", "twins"):
         return model.kind == group.removesuffix("s")
     return model.kind == "pretrained" and group in ("all", f"{model.role}s")
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _listed(names: Sequence[str]) -> str:

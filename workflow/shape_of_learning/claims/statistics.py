@@ -64,9 +64,7 @@ def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
     )
     for role, of_role in (("decoder", decoders), ("encoder", encoders)):
         if not of_role:
-            raise NotMeasured(
-                f"the run has no {role} with `{estimators[0]}` at its last checkpoint"
-            )
+            raise NotMeasured(f"the run has no {role} with `{estimators[0]}` at a sound checkpoint")
     for decoder in decoders:
         for encoder in encoders:
             # Of each difference of the decoder those to all of the encoder's.
