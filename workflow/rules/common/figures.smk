@@ -107,8 +107,9 @@ def figure_caption(wildcards):
     """What a caption says before the tables are read: what is drawn, by what measures, how it was measured."""
     figure, models = drawn_by(wildcards)
     measures = [CONFIGURATION.measures[name] for name in figure.estimators]
+    names = [measure.label for measure in measures]
     labels = {
-        "measures": ", ".join(measure.label for measure in measures),
+        "measures": ("; " if any("," in name for name in names) else ", ").join(names),
         "models": ", ".join(MODELS[name].label for name in models),
     }
     try:
