@@ -69,7 +69,7 @@ def estimate(value, noise=0.01):
 
 
 def value_of(rows, estimator, layer, last_layer):
-    """Without first tokens it is low, before the final norm one layer is unlike the others; else nothing matters."""
+    """Without first tokens it is low; before the final norm one layer is another; nothing else matters."""
     if last_layer == BEFORE:
         return 0.95
     if rows.first_token == "drop":

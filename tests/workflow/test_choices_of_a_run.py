@@ -53,5 +53,5 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     assert "| dimension_rises_then_falls | not measured |" in page
     curve = rows_of(checkout, "figures/specification_dimension_rises_then_falls.csv")
     assert {row["verdict"] for row in curve} == {"not measured"}
-    assert len(curve) == 2**6
+    assert len(curve) == 2**7
     assert checkout.planned("choices", "--configfile", "tiny.yaml") == {}

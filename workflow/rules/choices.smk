@@ -62,9 +62,11 @@ rule judge_choices:
         matrix="<results>/claims/choices.csv",
         page=report("<results>/claims/choices.md", category="Claims"),
         figures=[
-            report(f"<results>/figures/{figure}.{suffix}", category="Claims")
-            if suffix == "png"
-            else f"<results>/figures/{figure}.{suffix}"
+            (
+                report(f"<results>/figures/{figure}.{suffix}", category="Claims")
+                if suffix == "png"
+                else f"<results>/figures/{figure}.{suffix}"
+            )
             for figure in CHOICE_FIGURES
             for suffix in FIGURE_SUFFIXES
         ],

@@ -19,9 +19,7 @@ CHOICE_FIGURES = [f"specification_{name}" for name in CLAIMS_WITH_CHOICES]
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
 all_choices = [
     *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
-    *expand(
-        "<results>/figures/{figure}.{suffix}", figure=CHOICE_FIGURES, suffix=FIGURE_SUFFIXES
-    ),
+    *expand("<results>/figures/{figure}.{suffix}", figure=CHOICE_FIGURES, suffix=FIGURE_SUFFIXES),
 ]
 
 
@@ -33,11 +31,9 @@ def checkpoints_of_claim(claim, model):
     sound = [c for c in checkpoints(model) if c.step is not None and c.name not in bad]
     if len(sound) < 2:
         return []
-    return thinned(sound, 2 if claim.checkpoints == "first_and_last" else most_checkpoints())
-
-
-def most_checkpoints():
-    return setting("choices", "checkpoints")
+    return thinned(
+        sound, 2 if claim.checkpoints == "first_and_last" else setting("choices", "checkpoints")
+    )
 
 
 @cache
@@ -96,7 +92,9 @@ def choice_checkpoints(wildcards):
 
 def choice_measures(wildcards):
     """All estimators that these checkpoints are measured with, each with its parameters."""
-    names = {name for c in checkpoints_of_part(wildcards) for name in wanted_of(c.model)[c.revision]}
+    names = {
+        name for c in checkpoints_of_part(wildcards) for name in wanted_of(c.model)[c.revision]
+    }
     every = {name: measure for of in VARIANTS.values() for name, measure in of.items()}
     return {name: every[name].without_words() for name in sorted(names)}
 
@@ -154,7 +152,9 @@ def judged_choices(wildcards):
     """What judge_choices.py is told, as JSON."""
     models = models_with_choices()
     steps = {
-        model: {c.name: (c.step, c.tokens) for c in checkpoints(model) if c.name in wanted_of(model)}
+        model: {
+            c.name: (c.step, c.tokens) for c in checkpoints(model) if c.name in wanted_of(model)
+        }
         for model in models
     }
     every = {name: measure for of in VARIANTS.values() for name, measure in of.items()}
@@ -169,7 +169,7 @@ def judged_choices(wildcards):
                 **CONFIGURATION.settings["sampling"],
                 "source": setting("corpus", "source"),
                 "batch_vectors": setting("measurement", "batch_vectors"),
-                "checkpoints": most_checkpoints(),
+                "checkpoints": setting("choices", "checkpoints"),
             },
         }
     )

@@ -226,7 +226,9 @@ def files_of_target(target):
             reason = next(known, None)
             if reason is None and target in FIGURES and FIGURES[target].published:
                 names = dict.fromkeys(f"`{row['model']}`" for row in FIGURES[target].published)
-                fail(f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one")
+                fail(
+                    f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
+                )
             if reason is None:
                 fail(
                     f"{target} belongs to the paper `{PAPER_OF[target]}`, which this configuration does not "

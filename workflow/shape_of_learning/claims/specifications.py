@@ -54,7 +54,7 @@ def flips(of: ClaimChoices, judged: Sequence[Specified]) -> list[tuple[object, .
     """
     verdicts = {frozenset(s.specification.items()): s.judgement.verdict for s in judged}
     reference = judged[0].specification
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for choice in of.choices:
         own, *others = choice.options
         for option in others:

@@ -176,6 +176,10 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> lis
     reference = _reference(table)
     handles.append(_mark_reference(axes, reference["rank"], reference["estimate"], size))
     axes.set(xlim=(0.3, number + 0.7), xticks=[], ylabel=axis)
+    if table["estimate"].isna().all():
+        reason = textwrap.fill(table["because"].iloc[0], 90)
+        axes.text(0.5, 0.6, reason, transform=axes.transAxes, ha="center")
+        axes.set_yticks([])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
     return handles
 

@@ -100,6 +100,6 @@ class SelectedMeasures:
             groups,
             self.token_ids,
         )
-        if before:
-            values |= measure_pair(*before, after, self.windows, self.pairs, groups)
+        for state_before in before:  # one, or none
+            values |= measure_pair(state_before, after, self.windows, self.pairs, groups)
         return values
