@@ -132,9 +132,27 @@ def test_suspect_values_decide_nothing():
         [[measured([1, 1], near_duplicates=(0.0, 0.2))]], suspect_above={"linearity": 0.1}
     )
     assert near.verdict == "undecided"
-    assert "it would be supported, but 1 of 2 values are suspect" in near.because
+    assert "would be supported, but values that are suspect" in near.because
+    assert near.because.endswith("decide nothing: 1 of `d`.")
     few = judged([[measured([1, 1], near_duplicates=(0.0, 0.1))]], suspect_above={"linearity": 0.1})
     assert few.verdict == "supported"
+
+
+def test_suspect_models_count_among_those_that_a_rule_needs_but_for_nothing():
+    def of(clear, suspect):
+        names = [f"m{i}" for i in range(clear + suspect)]
+        values = {
+            (name, "linearity"): [measured([1, 1], near_duplicates=(0.0, 0.2 * (i >= clear)))]
+            for i, name in enumerate(names)
+        }
+        models = {name: EvidenceModel(name, "decoder", 2) for name in names}
+        rule = CLAIM["rule"] | {"supported": {"in": 0.75, "holds": {"above": 0}}}
+        evidence = Evidence(models, values, suspect_above={"linearity": 0.1})
+        return judge(Claim(name="c", **CLAIM | {"rule": rule}), evidence)
+
+    assert of(3, 1).verdict == "supported"
+    assert "decide nothing: 1 of `m3`" in of(3, 1).because
+    assert of(2, 2).verdict == "undecided"
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
@@ -162,7 +180,7 @@ def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
         ({"models": ["gpt2", "d"]}, "`gpt2` is not in the run."),
         ({"models": "encoders"}, "The run has no encoders with `linearity` at a sound checkpoint."),
         ({"checkpoints": "training", "models": ["d"]}, "`d` has no `linearity` at two or more sound steps."),
-        ({"statistic": "flatter", "models": "all", "estimators": ["linearity"]}, "no encoder with"),
+        ({"statistic": "flatter", "models": "all", "estimators": ["linearity"]}, "has no encoders with `linearity`"),
         ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
           "models": ["d"]}, "`d` has no tables/edits."),
     ],

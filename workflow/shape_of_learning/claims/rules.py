@@ -29,6 +29,7 @@ from shape_of_learning.errors import InputError
 
 Units = Mapping[str, Mapping[str, Bounded]]
 TOGETHER = ""  # the unit of all units together
+PAIR = " / "  # between the models of a unit of two
 UPWARDS = ("above", "at_least", "not_below")
 INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
 WORDS = {

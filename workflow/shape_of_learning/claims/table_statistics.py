@@ -164,8 +164,7 @@ def _cost(rows: Sequence[Row], directions: Sequence[int]) -> float:
         for row in rows
         if row["adjustment"] != "none"
     }
-    without = [left[number] for number in directions if number in left]
-    return whole - float(np.mean(without)) if without else float("nan")
+    return whole - float(np.mean([left.get(number, float("nan")) for number in directions]))
 
 
 def _of_seeds(
