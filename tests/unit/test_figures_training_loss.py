@@ -16,6 +16,7 @@ from figure_tables import (
     verdicts_on,
 )
 from shape_of_learning.errors import InputError
+from shape_of_learning.figures.lines import UPPER_EDGE
 from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH
 
 STEPS = [0, 1, 10, 100, 1000]
@@ -103,7 +104,7 @@ def test_a_broken_checkpoint_far_above_stands_at_the_edge_and_the_lines_keep_the
     without = drawn(tmp_path, listed(flagged={100: ("missing", "no")}))
     (axes,) = far.figure.axes
     assert axes.get_ylim() == without.figure.axes[0].get_ylim()
-    assert marks(far, "_crosses") == [(100, axes.get_ylim()[1])]
+    assert marks(far, "_crosses") == [(100, UPPER_EDGE)]
     assert footnote(far).endswith("left out as broken; at the upper edge: beyond the axis.")
     assert 40.0 in set(far.table["loss"])
 
@@ -111,8 +112,7 @@ def test_a_broken_checkpoint_far_above_stands_at_the_edge_and_the_lines_keep_the
 @pytest.mark.parametrize("flagged", [{}, {10: ("broken: perplexity is infinite", "no")}])
 def test_an_infinite_loss_is_a_cross_at_the_edge(tmp_path, flagged):
     drawing = drawn(tmp_path, listed(flagged=flagged, losses={10: "inf"}))
-    (axes,) = drawing.figure.axes
-    assert marks(drawing, "_crosses") == [(10, axes.get_ylim()[1])]
+    assert marks(drawing, "_crosses") == [(10, UPPER_EDGE)]
     finite = dict(named_lines(drawing)["a"].get_xydata())
     assert 10 not in finite or math.isnan(finite[10])
     point = drawing.table.set_index("step").loc[10]

@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 import shape_of_learning
+from shape_of_learning.plan.papers import figures_of, read_papers
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -36,6 +37,12 @@ def test_every_key_of_the_configuration_is_explained():
 def test_what_a_clone_begins_with_says_what_will_be_there():
     for folder in ("resources", "results"):
         assert (REPOSITORY / folder / "README.md").read_text()
+
+
+def test_the_gallery_shows_every_figure():
+    page = (REPOSITORY / "docs/gallery.md").read_text()
+    figures = figures_of(read_papers(REPOSITORY / "workflow/papers"))
+    assert [name for name in figures if f"![{name}](gallery/{name}.png)" not in page] == []
 
 
 def test_links_of_the_pages_lead_somewhere():

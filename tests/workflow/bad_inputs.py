@@ -256,6 +256,15 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
         "figures: {average_over: rows}",
         "must be one of `block_outputs`, `all_layers`",
     ),
+    "unknown progress": ("figures: {progress: epochs}", "must be one of `auto`, `step`, `tokens`"),
+    "measures of a figure that takes no others": (
+        "figures: {measures: {figure_1: [two_nn]}}",
+        "key `figures.measures`: unknown figure `figure_1`; known: heat_map, overview",
+    ),
+    "measure of weights by layer": (
+        "figures: {measures: {heat_map: [bias_length]}}",
+        "names `bias_length`, which is no measure of layers; remove it",
+    ),
     "unknown estimator": (
         "measurement: {estimators: [twonn]}",
         "unknown estimator `twonn`; did you mean",
@@ -888,7 +897,7 @@ DRAW = (
     *(
         "--caption=x",
         "--estimates=tables/estimates.csv",
-        *("--output", "made/f.pdf", "made/f.png", "made/f.csv"),
+        *("--output", "made/f.pdf", "made/f.png", "made/f.csv", "made/f.md"),
     ),
 )
 COLUMNS = ",".join(ESTIMATE_COLUMNS)

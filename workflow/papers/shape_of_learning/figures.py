@@ -28,7 +28,7 @@ from shape_of_learning.figures.layer_by_step import (
     draw_overview,
 )
 from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
-from shape_of_learning.figures.lines import draw_crosses, draw_curve
+from shape_of_learning.figures.lines import UPPER_EDGE, draw_crosses, draw_curve
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
@@ -256,10 +256,8 @@ def _draw_broken(axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, Li
     within = np.isfinite(crosses["loss"]) & (crosses["loss"] <= reach)
     for name, own in crosses[within].groupby("model"):
         draw_crosses(axes, own[x], own["loss"], styles[name].colour)
-    top = axes.get_ylim()[1]
-    axes.set_ylim(top=top)
     for name, own in crosses[~within].groupby("model"):
-        draw_crosses(axes, own[x], np.full(len(own), top), styles[name].colour)
+        draw_crosses(axes, own[x], UPPER_EDGE, styles[name].colour)
     return not within.all()
 
 

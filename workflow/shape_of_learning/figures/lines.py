@@ -14,7 +14,7 @@ BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to 
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
 MOST_MARKERS = 40  # points of a line; markers of more would cover each other
-UNDEFINED_AT = 0.02  # of the panel's height
+LOWER_EDGE, UPPER_EDGE = 0.02, 0.98  # of a panel's height: what is there lies within it
 
 
 def draw_line(
@@ -34,17 +34,7 @@ def draw_line(
     line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
     undefined = rows.loc[rows["value"].isna(), x].to_numpy("float64")
     if undefined.size:
-        axes.plot(
-            undefined,
-            np.full(undefined.size, UNDEFINED_AT),
-            transform=axes.get_xaxis_transform(),
-            color=style.colour,
-            linestyle="none",
-            marker="x",
-            markersize=CROSS,
-            markeredgewidth=CROSS_STROKE,
-            label="_undefined",
-        )
+        draw_crosses(axes, undefined, LOWER_EDGE, style.colour, label="_undefined")
     places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))
     axes.fill_between(places, low, high, color=style.colour, alpha=BAND_OPACITY, linewidth=0)
     alone = _between_gaps(np.isfinite(low))
@@ -125,18 +115,21 @@ def draw_curve(
     return line
 
 
-def draw_crosses(axes: Axes, x: np.ndarray, y: np.ndarray, colour: str) -> None:
-    """Mark points that belong to no line, also on the very edge of the panel."""
+def draw_crosses(
+    axes: Axes, x: np.ndarray, y: np.ndarray | float, colour: str, *, label: str = "_crosses"
+) -> None:
+    """Mark points that belong to no line; `y` is data, or for all the same share of the panel's height."""
+    at_edge = isinstance(y, float)
     axes.plot(
         x,
-        y,
+        np.full(len(x), y) if at_edge else y,
+        transform=axes.get_xaxis_transform() if at_edge else axes.transData,
         color=colour,
         linestyle="none",
         marker="x",
         markersize=CROSS,
         markeredgewidth=CROSS_STROKE,
-        clip_on=False,
-        label="_crosses",
+        label=label,
     )
 
 

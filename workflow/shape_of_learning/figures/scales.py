@@ -22,7 +22,7 @@ ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
-MOST_RANKS = 12  # labels of steps along a panel
+MOST_RANKS = 14  # labels of steps along a panel
 
 
 def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
@@ -90,7 +90,7 @@ def open_frame(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int = MOST_RANKS) -> None:
+def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
     """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many."""
     last = len(steps) - 1
     stride = max(1, -(-last // max(1, most - 1)))

@@ -11,7 +11,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures.lines import draw_line
-from shape_of_learning.figures.scales import add_bar, set_rank_ticks
+from shape_of_learning.figures.scales import MOST_RANKS, add_bar, set_rank_ticks
 from shape_of_learning.figures.style import LineStyle, step_colours
 
 UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
@@ -84,7 +84,7 @@ def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
     colours = ListedColormap([*step_colours(steps).values()])
     mapped = ScalarMappable(BoundaryNorm(edges, len(steps)), colours)
     bar = add_bar(mapped, panels, "Training step")
-    set_rank_ticks(bar.ax.yaxis, steps)
+    set_rank_ticks(bar.ax.yaxis, steps, MOST_RANKS * len(panels))
 
 
 def on_bands(table: pd.DataFrame) -> str:
