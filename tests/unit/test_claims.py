@@ -180,7 +180,7 @@ def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
         ({"models": ["gpt2", "d"]}, "`gpt2` is not in the run."),
         ({"models": "encoders"}, "The run has no encoders with `linearity` at a sound checkpoint."),
         ({"checkpoints": "training", "models": ["d"]}, "`d` has no `linearity` at two or more sound steps."),
-        ({"statistic": "flatter", "models": "all", "estimators": ["linearity"]}, "has no encoders with `linearity`"),
+        ({"statistic": "flatter", "models": "all"}, "The run has no encoders with `linearity`"),
         ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
           "models": ["d"]}, "`d` has no tables/edits."),
     ],
@@ -219,6 +219,34 @@ def test_statistics_of_training_on_numbers_by_hand():
     assert (
         "no decoders with a known `warmup_steps` (`d` is without)" in judge(claim, evidence).because
     )
+
+
+def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
+    values = [measured([v], step) for step, v in ((0, 1), (2, 5), (9, 4))]
+    claim = {"statistic": "change_over_training"}
+    ends = judged([values], claim | {"checkpoints": "first_and_last"})
+    assert parts(ends) == {"linearity": 3}
+    assert ends.revisions == ("d@step0", "d@step9")
+    later = {"checkpoints": "training", "arguments": {"from_step": 1}}
+    assert parts(judged([values], claim | later)) == {"linearity": -1}
+
+
+def test_isotropy_of_weights_goes_with_the_loss_over_steps():
+    steps = (1, 2, 3, 4)
+    weights = [
+        {"model": "d", "revision": f"step{s}", "step": str(s), "matrix": "output", "value": str(-s),
+         "estimator": "matrix_partition_isotropy"} for s in steps
+    ]  # fmt: skip
+    losses = [
+        {"model": "d", "revision": f"step{s}", "loss": str(loss)}
+        for s, loss in zip(steps, (9, 3, 2, 1), strict=True)
+    ]
+    claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": 2}}
+    claim["estimators"] = ["matrix_partition_isotropy"]
+    tables = {"weights": weights, "verdicts": losses}
+    assert parts(judged([], claim, tables)) == {"correlation": pytest.approx(1)}
+    claim["arguments"]["from_step"] = 3
+    assert "a loss at 2 steps from 3 on, and 3 are needed" in judged([], claim, tables).because
 
 
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():

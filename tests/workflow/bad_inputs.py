@@ -256,7 +256,10 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
         "figures: {average_over: rows}",
         "must be one of `block_outputs`, `all_layers`",
     ),
-    "unknown choice": ("choices: {first_tokens: [keep]}", "unknown key `first_tokens` in `choices`"),
+    "unknown choice": (
+        "choices: {first_tokens: [keep]}",
+        "unknown key `first_tokens` in `choices`",
+    ),
     "unknown text of a choice": ("choices: {text: [enwik]}", "unknown text `enwik`; did you mean"),
     "unknown estimator of a choice": (
         "choices: {estimators: {dimension: [two_n]}}",

@@ -109,8 +109,9 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     except NotMeasured as reason:
         return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
     by_numbers = _verdict(claim, units)
-    verdict = _verdict(claim, _without_suspects(units, reading))
-    because = _because(claim, verdict, units)
+    known = _without_suspects(units, reading)
+    verdict = _verdict(claim, known)
+    because = _because(claim, verdict, known)
     if reading.suspects:
         whose = ", ".join(f"{number:,} of `{model}`" for model, number in reading.suspects.items())
         suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}"
@@ -218,22 +219,26 @@ def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]
 
 
 def _because(claim: Claim, verdict: str, units: Units) -> str:
-    conditions = [SUPPORTED, CONTRADICTED] if verdict == UNDECIDED else [verdict]
-    said = [in_words(claim.rule[each]) + _count(claim.rule[each], units) for each in conditions]
+    rule = claim.rule
     if verdict == UNDECIDED:
-        return f"Neither is shown: {said[0]}; nor {said[1]}."
-    return f"It is shown: {said[0]}."
+        said = [_count(rule[each], units) for each in (SUPPORTED, CONTRADICTED)]
+        supports, contradicts = (f" ({each})" if each else "" for each in said)
+        return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
+    condition = rule[verdict]
+    count = _count(condition, units)
+    inner = in_words(condition["holds"] if count else condition)
+    said = f"{count}: {inner}" if count else inner
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _count(condition: Any, units: Units) -> str:
-    """In how many units a condition on a number of them is shown by itself."""
+    """In how many units a condition on a number of them is shown by itself; nothing for another one."""
     if "holds" not in condition:
         return ""
     names = units_of(units)
     low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
     needed = how_many(condition["in"], len(names))
-    shown = sum(bool(each > 0) for each in low)
-    return f" (by itself in {shown} of {len(names)}, needed in {needed})"
+    return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 
 
 def _hashes(reading: Reading) -> list[str]:

@@ -224,25 +224,5 @@ def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman's correlation along the last but one axis."""
     x, y = (each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y))
-    return correlation(x, y, axis=-2)
-
-
-def correlation(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    """Pearson's correlation along an axis; NaN where one does not vary."""
-    x, y = (each - each.mean(axis=axis, keepdims=True) for each in (x, y))
-    products, squares = (x * y).sum(axis=axis), (x**2).sum(axis=axis) * (y**2).sum(axis=axis)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return products / np.sqrt(squares)
-
-
-__all__ = [
-    "difference_of_estimators",
-    "encoders_less_decoders",
-    "flatter",
-    "isotropic_matrices",
-    "isotropy_beside_others",
-    "mean_over_layers",
-    "middle_over_ends",
-    "norms_beside_linearity",
-    "weights_beside",
-]
+    x, y = (each - each.mean(axis=-2, keepdims=True) for each in (x, y))
+    return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))
