@@ -92,14 +92,14 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     add_footnote(figure, [*suspects(table, inputs.measures), *undefined(table)])
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
-    labelled: list[LabelledLine] = []
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
         rows = table[table["estimator"] == estimator]
         lines = draw_profiles(axes, rows, inputs.models)
         axes.set(title=title, ylabel=quantities[estimator])
         _name_small_values(axes, rows, table)
-        labelled = labelled or lines
+        if axes is grid[0, 1]:
+            labelled = lines
     for axes in grid[-1]:
         axes.set_xlabel("Relative depth")
     set_measure_axes(grid.flat, inputs.measures)
