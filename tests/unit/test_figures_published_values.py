@@ -101,4 +101,4 @@ def test_measured_values_are_drawn_beside_published_ones(tmp_path, models):
     sources = {row["source"] for row in published}
     (legend,) = drawing.figure.legends
     assert {text.get_text() for text in legend.get_texts()} == sources
-    assert "128 windows of 512 characters" in drawing.caption
+    assert "the first 4096 of 13764 tokens" in drawing.caption

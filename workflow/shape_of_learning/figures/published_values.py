@@ -59,7 +59,7 @@ def draw_published(inputs: FigureInputs, published: Sequence[Mapping[str, Any]])
             if measure is inputs.measures[0]:
                 axes.set_title(model.label)
     for axes in grid[-1]:
-        axes.set_xlabel("Layer")
+        axes.set_xlabel("Block" if _of_blocks(measured) else "Layer")
     figure.legend(
         handles=[
             Line2D([], [], linestyle="", label=source, **_look(marker))
@@ -72,6 +72,11 @@ def draw_published(inputs: FigureInputs, published: Sequence[Mapping[str, Any]])
     )
     table["difference"] = table["value"] - table["published"]
     return Drawing(figure, table, _caption(inputs, measured, values, table))
+
+
+def _of_blocks(measured: pd.DataFrame) -> bool:
+    """Whether there is nothing at the embedding output."""
+    return bool(measured["layer"].min() > 0)
 
 
 def _look(marker: str) -> dict[str, Any]:
@@ -100,9 +105,9 @@ def _caption(
     protocols = values["protocol"].drop_duplicates().tolist()
     return caption(
         inputs.caption,
-        f"Points: as published, of {'; '.join(protocols)}; bars: the error of reading printed figures.",
+        f"Points: as published, of {enumerated(protocols)}; bars: the error of reading printed figures.",
         f"Median absolute difference: {enumerated(differences)}.",
         "Differences hold other windows and other batches, too.",
-        lines_and_bands(measured, inputs.measures),
+        lines_and_bands(measured, inputs.measures, of=None if _of_blocks(measured) else "batches"),
         *suspects(measured, inputs.measures),
     )
