@@ -60,10 +60,20 @@ rule judge_choices:
         alphabet=CLEAN_CORPUS["alphabet"],
     output:
         matrix="<results>/claims/choices.csv",
-        page=report("<results>/claims/choices.md", category="Claims"),
+        page=report(
+            "<results>/claims/choices.md",
+            caption="../report/choices.rst",
+            category="Claims",
+            labels={"name": "choices", "as": "verdicts"},
+        ),
         figures=[
             (
-                report(f"<results>/figures/{figure}.{suffix}", category="Claims")
+                report(
+                    f"<results>/figures/{figure}.png",
+                    caption="../report/specification.rst",
+                    category="Claims",
+                    labels={"name": figure, "as": "figure"},
+                )
                 if suffix == "png"
                 else f"<results>/figures/{figure}.{suffix}"
             )
