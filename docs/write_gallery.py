@@ -90,6 +90,9 @@ def draw(
         **tables,
     )
     options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
+    if figure.published:  # which is not made up
+        names = {model.name for model in models}
+        options["published"] = [row for row in figure.published if row["model"] in names]
     with theme():
         drawing = paper_function(f"{figure.folder.name}:{figure.draw}")(inputs, **options)
         content = BytesIO()

@@ -117,6 +117,10 @@ intervals.
 - *What has no interval*, such as measures of a model's weights and tables of tasks, is compared as it
   is. Pairs of one seed each have the interval of their mean, by Student's t.
 
+Under other choices of the analysis the same rules judge the same claim (target `choices`). Its
+specifications share windows and models: their number is no number of independent tests, and a share of
+supported ones no probability. The curve shows which choice an answer rests on.
+
 `tests/unit/test_claims_on_simulations.py` judges simulated tables 1,000 times. Their truth is a hair
 beside the bound in as many models, layers and steps as decide, where verdicts are false most often. Of
 each claim fewer than 2.5 % are, and the more noise there is, the more are `undecided`. Where the

@@ -15,6 +15,8 @@ from shape_of_learning.plan.papers import figures_of, read_papers
 CONFIG = Path(__file__).parents[2] / "config"
 MODELS = CONFIG / "models"
 PAPERS = read_papers(CONFIG.parent / "workflow" / "papers")
+# Of models whose values are published; runs without these do not miss them.
+PUBLISHED = {name for name, figure in figures_of(PAPERS).items() if figure.published}
 
 
 def paper() -> dict:
@@ -69,14 +71,14 @@ def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
         assert not any("linear" in notice for notice in configuration.notices)
         return {*configuration.figures, *configuration.tables}
 
-    assert targets(papers=["linear"]) == set(linear.figures)
-    assert targets(papers=["shape_of_learning"]) == {*first.figures, *first.tables}
+    assert targets(papers=["linear"]) == set(linear.figures) - PUBLISHED
+    assert targets(papers=["shape_of_learning"]) == {*first.figures, *first.tables} - PUBLISHED
     assert targets(papers=[]) == set()
     # Models that are for single figures are in none that the configuration does not name.
     apart = {name: demo()["figures"][name] for name in ("linear_figure_4", "linear_table_1")}
     settings = {"average_over": "block_outputs", "progress": "auto", "measures": {}}
     named = {**settings, "linear_first_token": "all", **apart}
-    assert targets(figures=named) == set(linear.figures)
+    assert targets(figures=named) == set(linear.figures) - PUBLISHED
     said = refusal(demo() | {"papers": ["lineal"]})
     assert "key `papers`: unknown paper `lineal`; did you mean `linear`?" in said
 
@@ -128,11 +130,24 @@ def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
 
 def test_the_demo_draws_every_figure():
     configuration = read_configuration(demo(), MODELS, papers=PAPERS, has_hub_token=False)
-    assert set(configuration.figures) == set(figures_of(PAPERS))
+    assert set(configuration.figures) == set(figures_of(PAPERS)) - PUBLISHED
     assert configuration.tables == {
         "table_1": ("demo-decoder", "demo-encoder"),
         "finetuning_table_1": ("demo-encoder-topic",),
     }
+
+
+def test_published_values_are_shown_of_the_models_that_have_some():
+    settings = demo() | {"models": ["gpt2", "opt-125m"], "papers": ["shape_of_learning"]}
+    settings["measurement"]["for_figures_only"] = []
+    settings["figures"] = {
+        key: settings["figures"][key] for key in ("average_over", "progress", "measures")
+    }
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
+    assert configuration.figures["published_values"] == ("opt-125m",)
+    settings["figures"] |= {"published_values": ["gpt2"]}
+    configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
+    assert any(said.startswith("published_values is left out") for said in configuration.notices)
 
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
@@ -147,7 +162,7 @@ def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     )
     settings["models"] = ["demo-decoder", "demo-encoder"]
     configuration = read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False)
-    undrawn = {*figures_of(PAPERS)} - {*configuration.figures}
+    undrawn = {*figures_of(PAPERS)} - {*configuration.figures} - PUBLISHED
     assert {"linear_figure_4", "linear_table_1", "finetuning_figure_1"} <= undrawn
     assert len(configuration.notices) == len(undrawn) + 1  # and finetuning_table_1
 

@@ -99,6 +99,17 @@ def test_anisotropy_measures_draw_their_csv(tmp_path):
             assert_line_is(line, [point for point in panel if point["model"] == name], "depth")
 
 
+def test_labels_are_joined_to_the_lines_of_the_panel_beside_them(tmp_path):
+    figure, points = drawn("anisotropy_measures", FINAL, ["a", "c"], tmp_path, *ALL[:4])
+    ends = [note.xy for axes in figure.axes for note in axes.texts if hasattr(note, "xy")]
+    cosines = [
+        float(p["value"])
+        for p in points
+        if p["estimator"] == "average_cosine" and p["depth"] == "1.0"
+    ]
+    assert [end[1] for end in ends] == cosines
+
+
 def test_training_profile_draws_its_csv_from_early_to_late(tmp_path):
     figure, points = drawn("training_profile", TRAINED, ["a"], tmp_path, "anisotropy")
     lines = lines_of(figure.axes[0])

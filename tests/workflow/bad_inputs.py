@@ -256,6 +256,19 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
         "figures: {average_over: rows}",
         "must be one of `block_outputs`, `all_layers`",
     ),
+    "unknown choice": (
+        "choices: {first_tokens: [keep]}",
+        "unknown key `first_tokens` in `choices`",
+    ),
+    "unknown text of a choice": ("choices: {text: [enwik]}", "unknown text `enwik`; did you mean"),
+    "unknown estimator of a choice": (
+        "choices: {estimators: {dimension: [two_n]}}",
+        "key `choices.estimators.dimension`: unknown estimator `two_n`; did you mean `two_nn`?",
+    ),
+    "batches of a choice that are smaller than the neighbour search": (
+        "choices: {batch_share: [0.01]}",
+        "`choices.batch_share` has 0.01",
+    ),
     "unknown progress": ("figures: {progress: epochs}", "must be one of `auto`, `step`, `tokens`"),
     "measures of a figure that takes no others": (
         "figures: {measures: {figure_1: [two_nn]}}",

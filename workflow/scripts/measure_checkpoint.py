@@ -17,11 +17,10 @@ from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import require_one_batch, shuffle_of
-from shape_of_learning.metrics.layer import measure_layer
 from shape_of_learning.metrics.measure_entry import ChosenMeasure, by_rows
 from shape_of_learning.metrics.measurements import Measured, write_left_out, write_measurements
-from shape_of_learning.metrics.pairs import measure_pair
 from shape_of_learning.metrics.resampling import window_groups
+from shape_of_learning.metrics.selected_measures import SelectedMeasures
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.metrics.weights_table import WeightMeasurement, write_weight_tables
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
@@ -53,35 +52,6 @@ class Measurement:
         return cls(measures, selection, **fields)
 
 
-class SelectedMeasures:
-    """Measures of the same rows."""
-
-    def __init__(
-        self,
-        measures: dict[str, ChosenMeasure],
-        selection: Selection,
-        rows: "dict[str, np.ndarray]",
-        batch_vectors: int,
-    ):
-        self.pairs = {name: each for name, each in measures.items() if each.of == "pair"}
-        self.of_layers = {name: each for name, each in measures.items() if each.of != "pair"}
-        self.before_final_norm = selection.before_final_norm
-        self.kept = selection.rows(rows["special"], rows["positions"], rows["token_ids"])
-        self.all_are_kept = len(self.kept) == len(rows["windows"])
-        self.windows, self.token_ids = (rows[name][self.kept] for name in ("windows", "token_ids"))
-        if any(each.of != "labelled" for each in self.of_layers.values()):
-            require_one_batch(len(self.kept), batch_vectors)
-
-    def states(self, layer: int, layers: int) -> list[int]:
-        """Numbers of the hidden states that are needed to measure a layer: its own, and that before it."""
-        last = layer == layers and self.before_final_norm
-        return [layer + last, *([layer - 1] if self.pairs and layer else [])]
-
-    def of(self, state: "np.ndarray | torch.Tensor") -> "np.ndarray | torch.Tensor":
-        """Keep the rows that are measured."""
-        return state if self.all_are_kept else state[self.kept]
-
-
 def main(
     model: str,
     revision: str,
@@ -108,6 +78,9 @@ def main(
         )
         for rows, chosen in by_rows(measurement.measures)
     ]
+    for part in parts:
+        if part.is_in_batches:
+            require_one_batch(len(part.kept), part.batch_vectors)
     groups = window_groups(protocol.windows, protocol.seed)
     last = len(sample.widths) - 1 - sample.before_final_norm
     needed = [
@@ -124,19 +97,13 @@ def main(
         state = dict(zip(needed[layer], rows, strict=True))
         values: dict[str, Measured] = {}
         for part in parts:
-            after, *before = (part.of(state[number]) for number in part.states(layer, last))
-            values |= measure_layer(
-                after,
-                part.windows,
-                part.of_layers,
-                measurement.batch_vectors,
+            values |= part.measured(
+                state,
+                part.states(layer, last),
                 measurement.neighbours,
                 shuffle_of(protocol.seed, model),
                 groups,
-                part.token_ids,
             )
-            if before:
-                values |= measure_pair(*before, after, part.windows, part.pairs, groups)
         return values
 
     layers = []

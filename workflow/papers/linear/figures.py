@@ -1,5 +1,8 @@
 """The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -14,6 +17,7 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import height_for_labels, label_line_ends
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
+from shape_of_learning.figures.published_values import draw_published
 from shape_of_learning.figures.scales import open_frame, set_log_axis
 from shape_of_learning.figures.style import (
     COLOURS,
@@ -281,3 +285,8 @@ def _mean_and_deviation(values: pd.Series) -> str:
         return "undefined"
     spread = f" (sd {defined.std():.3f}, n {len(defined)})" if len(defined) > 1 else " (n 1)"
     return f"{defined.mean():+.3f}{spread}"
+
+
+def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]]) -> Drawing:
+    """Measures of models by block, beside what the authors have published of them."""
+    return draw_published(inputs, published)

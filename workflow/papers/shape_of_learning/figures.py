@@ -1,6 +1,7 @@
 """The figures of "The Shape of Learning" and its Table 1; paper.yaml says what each of them shows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
 from shape_of_learning.figures.progress import LABELS, on_progress, progress_column
+from shape_of_learning.figures.published_values import draw_published
 from shape_of_learning.figures.scales import open_frame, set_measure_axes, set_progress_axis
 from shape_of_learning.figures.style import (
     COLUMN_WIDTH,
@@ -90,14 +92,14 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     add_footnote(figure, [*suspects(table, inputs.measures), *undefined(table)])
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
-    labelled: list[LabelledLine] = []
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
         rows = table[table["estimator"] == estimator]
         lines = draw_profiles(axes, rows, inputs.models)
         axes.set(title=title, ylabel=quantities[estimator])
         _name_small_values(axes, rows, table)
-        labelled = labelled or lines
+        if axes is grid[0, 1]:
+            labelled = lines
     for axes in grid[-1]:
         axes.set_xlabel("Relative depth")
     set_measure_axes(grid.flat, inputs.measures)
@@ -321,3 +323,8 @@ def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.D
         *([printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries),
     ]
     return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]]) -> Drawing:
+    """Measures of models by layer, beside what the authors have published of them."""
+    return draw_published(inputs, published)

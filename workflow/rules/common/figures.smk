@@ -92,9 +92,15 @@ def figure_inputs(wildcards):
                 | {"depends_on_n": measure.depends_on_n and measure.of == "neighbours"}
                 for measure in measures
             ],
-            "options": {**figure.options, **settings},
+            "options": {**figure.options, **settings, **published_options(figure, models)},
         }
     )
+
+
+def published_options(figure, models):
+    """The argument that holds what is published of a figure's models."""
+    rows = [row for row in figure.published if row["model"] in models]
+    return {"published": rows} if figure.published else {}
 
 
 def figure_caption(wildcards):
@@ -218,6 +224,11 @@ def files_of_target(target):
         if target not in CONFIGURATION.figures and target not in CONFIGURATION.tables:
             known = (n for n in CONFIGURATION.notices if n.startswith(f"{target} "))
             reason = next(known, None)
+            if reason is None and target in FIGURES and FIGURES[target].published:
+                names = dict.fromkeys(f"`{row['model']}`" for row in FIGURES[target].published)
+                fail(
+                    f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
+                )
             if reason is None:
                 fail(
                     f"{target} belongs to the paper `{PAPER_OF[target]}`, which this configuration does not "

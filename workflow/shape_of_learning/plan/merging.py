@@ -13,7 +13,17 @@ from shape_of_learning.storage.yaml_file import read_yaml, refuse_what_grows
 # What is in results/, so that no run may be called so.
 FOLDERS = (
     "readme.md",
-    *("benchmarks", "checkpoints", "corpus", "embeddings", "figures", "logs", "losses"),
+    *(
+        "benchmarks",
+        "checkpoints",
+        "choices",
+        "claims",
+        "corpus",
+        "embeddings",
+        "figures",
+        "logs",
+        "losses",
+    ),
     *("finetuned", "left_out", "measurements", "neighbours", "pretrained", "spectra", "tables"),
     *("tasks", "weight_points", "weights"),
 )

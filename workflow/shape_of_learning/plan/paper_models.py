@@ -162,6 +162,8 @@ def models_of_figures(
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         names = _drawable(figure, listed, names, specification.draws, models)
+        if specification.published:
+            names = [n for n in names if any(n == row["model"] for row in specification.published)]
         if names:
             most = specification.most_models
             if most is not None and len(names) > most:
@@ -179,6 +181,8 @@ def models_of_figures(
         if listed == []:
             notices.append(f"{figure} is left out: key `figures.{figure}` is an empty list")
             continue
+        if specification.published and listed == "all":
+            continue  # as of nearly every run
         asked = _asked(listed, apart)
         kind = " with training steps" if specification.needs_training_steps else ""
         kind = KINDS.get(specification.draws or "", kind)

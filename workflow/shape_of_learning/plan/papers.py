@@ -11,6 +11,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.claim_list import CLAIMS, read_claims
 from shape_of_learning.plan.functions import check_function, public_functions
+from shape_of_learning.plan.published import read_published
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
@@ -53,6 +54,9 @@ class FigureSpecification:
         Of the models that it can draw; None for both.
     draws : {"fine_tunings", "twins"} or None
         The only kind of models that it can draw.
+    published : sequence of mapping
+        What :func:`.read_published` says of its estimators, an argument of its function, too; of models
+        without such values it draws nothing.
     """
 
     folder: Path
@@ -67,6 +71,7 @@ class FigureSpecification:
     role: str | None = None
     draws: str | None = None
     any_measures: bool = False
+    published: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,11 @@ def _read_paper(file: Path) -> Paper:
             role=entry.get("role"),
             draws=entry.get("draws"),
             any_measures=entry.get("any_measures", False),
+            published=_published(file, entry),
         )
-        check_function(figure.draw, (*figure.options, *figure.settings), functions, where, KIND)
+        published = ["published"] if figure.published else []
+        given = (*figure.options, *figure.settings, *published)
+        check_function(figure.draw, given, functions, where, KIND)
         _check_caption(figure.caption, where)
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
@@ -169,6 +177,14 @@ def _read_paper(file: Path) -> Paper:
     claims = read_claims(file.with_name(CLAIMS))
     heading = (content["title"], content["citation"])
     return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
+
+
+def _published(file: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Published values of a figure's estimators, if it shows any."""
+    if not entry.get("published", False):
+        return []
+    rows = read_published(file.with_name("published.csv"))
+    return [row for row in rows if row["estimator"] in entry["estimators"]]
 
 
 def _check_caption(caption: str, where: str) -> None:

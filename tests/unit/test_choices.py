@@ -1,0 +1,180 @@
+"""Which choices touch a claim, and what specifications they make."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from shape_of_learning.claims.choices import specifications, thinned
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.errors import InputError
+from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
+from shape_of_learning.plan.claim_list import read_claims
+from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.plan.merging import with_defaults
+from shape_of_learning.plan.schema import validate
+from shape_of_learning.storage.yaml_file import read_yaml
+
+REPOSITORY = Path(__file__).parents[2]
+DEFAULTS = REPOSITORY / "config/config.yaml"
+MODELS = {
+    "d": {"kind": "pretrained", "role": "decoder"},
+    "e": {"kind": "pretrained", "role": "encoder"},
+}
+
+
+def settings_with(**choices):
+    return with_defaults({"choices": choices}, DEFAULTS)
+
+
+def choices_of(estimators, average_over="block_outputs", **choices):
+    """The choices of a claim on some estimators, by name."""
+    settings = settings_with(**choices)
+    measures = chosen_measures(settings["measurement"], estimators, "both")
+    found = read_choice_settings(settings).choices(measures, average_over)
+    return {choice.name: choice.options for choice in found}
+
+
+def claims_of(paper, settings):
+    claims = {paper: read_claims(REPOSITORY / f"workflow/papers/{paper}/claims.yaml")}
+    read = read_choice_settings(settings)
+    return claims_with_choices(claims, settings, read, MODELS, [paper, "linear"])[0]
+
+
+def test_only_what_touches_a_claim_is_chosen():
+    anisotropy, dimension = choices_of(["anisotropy"]), choices_of(["two_nn"])
+    assert "centring" in anisotropy
+    assert "dimension" not in anisotropy
+    assert "dimension" in dimension
+    assert "centring" not in dimension
+    # Blocks are measured on all vectors together, and there is none at layer 0.
+    shares = {"batch_share": [1, 0.5]}
+    assert "batch_share" in choices_of(["anisotropy"], **shares)
+    of_blocks = choices_of(["linearity"], **shares)
+    assert {"batch_share", "average_over"}.isdisjoint(of_blocks)
+    # What a measure says of its rows itself is no choice.
+    assert "first_token" in of_blocks
+    assert "first_token" not in choices_of(["linearity_without_first_token"])
+
+
+def test_of_several_estimators_each_has_its_own_parameters():
+    found = choices_of(["two_nn", "mada", "mom"])
+    assert found["two_nn"] == ("two_nn", "two_nn(kept=0.2)")
+    assert found["mada"] == ("mada", "mada(k=10)")
+    assert "dimension" not in found
+
+
+def test_what_the_run_has_is_the_reference():
+    settings = settings_with()
+    settings["measurement"]["first_token"] = "drop"
+    settings["forward"]["last_layer"] = "before_final_norm"
+    found = read_choice_settings(settings)
+    assert found.own_rows.first_token == "drop"
+    assert found.last_layer[0] == "before_final_norm"
+    assert choices_of(["anisotropy"], "all_layers")["average_over"][0] == "all_layers"
+
+
+def test_an_estimator_with_the_parameters_of_the_run_is_listed_once():
+    settings = settings_with()
+    settings["measurement"]["parameters"] = {"two_nn": {"kept": 0.2}}
+    variants = read_choice_settings(settings).families["dimension"]
+    assert [each.name for each in variants if each.base == "two_nn"] == ["two_nn"]
+
+
+def test_every_combination_is_there_once():
+    settings = settings_with(batch_share=[1, 0.5])
+    for of, _ in claims_of("shape_of_learning", settings).values():
+        made = specifications(of.choices)
+        number = 1
+        for choice in of.choices:
+            number *= len(choice.options)
+        assert len({tuple(each.items()) for each in made}) == len(made) == number
+        # The reference takes nothing else's place.
+        assert of.estimators(made[0]) == {name: name for name in of.claim.estimators}
+
+
+def test_the_demo_has_32_specifications_of_each_claim_of_the_first_paper():
+    settings = with_defaults(read_yaml(REPOSITORY / "config/demo.yaml"), DEFAULTS)
+    assert settings["choices"]["judged"]
+    found = claims_of("shape_of_learning", settings)
+    # All but that on two models that the demo does not have.
+    assert len(found) == 6
+    assert min(len(specifications(of.choices)) for of, _ in found.values()) >= 32
+
+
+def test_claims_without_enough_models_or_on_other_tables_are_left_out():
+    of = {"sentence": "", "where": "", "statistic": "flatter", "rule": {}}
+    claims = {
+        "one": Claim("one", **of, models=["d", "missing"], estimators=["two_nn"]),
+        "some": Claim("some", **of, models=["d", "missing"], estimators=["two_nn"], needs=1),
+        "twins": Claim("twins", **of, models="twins", estimators=["two_nn"]),
+        "table": Claim("table", **of, models="all", reads=["edits"]),
+    }
+    settings = settings_with()
+    read = read_choice_settings(settings)
+    found, measured = claims_with_choices({"p": claims}, settings, read, MODELS, ["p"])
+    assert {name: models for name, (_, models) in found.items()} == {"some": ["d"]}
+    assert {"two_nn(kept=0.2)", "mle"} <= measured["some"].keys()
+    with pytest.raises(InputError, match="two papers have a claim `some`"):
+        claims_with_choices({"p": claims, "q": claims}, settings, read, MODELS, ["p", "q"])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 9, 154])
+def test_a_long_training_is_thinned_evenly(number):
+    chosen = thinned(range(number), 3)
+    assert len(chosen) == min(3, number)
+    assert {chosen[0], chosen[-1]} == {0, number - 1}
+    gaps = [b - a for a, b in pairwise(chosen)]
+    assert max(gaps, default=0) - min(gaps, default=0) <= 1
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        (
+            {"text": ["own", "enwik"]},
+            r"key `choices.text`: unknown text `enwik`; did you mean `enwik8",
+        ),
+        ({"papers": ["shape"]}, r"key `choices.papers`: unknown paper `shape`"),
+        (
+            {"estimators": {"d": ["two_n"]}},
+            r"key `choices.estimators.d`: unknown estimator `two_n`",
+        ),
+        (
+            {"estimators": {"dimension": [{"two_nn": {"kep": 0.2}}]}},
+            r"key `choices.estimators.dimension.two_nn`: unknown parameter `kep`; did you mean `kept`",
+        ),
+        ({"estimators": {"d": ["two_nn"]}}, r"`two_nn`, which is in `.*` already"),
+        (
+            {"estimators": {"text": ["isoscore"]}},
+            r"`choices.estimators.text` has the name of another",
+        ),
+        (
+            {"estimators": {"d": ["gain_length"]}},
+            r"`choices.estimators.d` names `gain_length`, which",
+        ),
+        ({"batch_share": [1, 0.01]}, r"`choices.batch_share` has 0.01, which makes batches of 41"),
+    ],
+)
+def test_what_there_is_not_is_refused_by_its_key(choices, message):
+    with pytest.raises(InputError, match=message):
+        claims_of("shape_of_learning", settings_with(**choices))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        (
+            {"first_tokens": ["keep"]},
+            r"unknown key `first_tokens` in `choices`; did you mean `first_token`",
+        ),
+        (
+            {"token_types": ["many"]},
+            r"`choices.token_types.0` is 'many', but must be one of `all`, `one`",
+        ),
+        ({"windows_share": [0]}, r"choices.windows_share"),
+    ],
+)
+def test_what_the_schema_does_not_allow_is_refused(choices, message):
+    with pytest.raises(InputError, match=message):
+        validate(settings_with(**choices), "config", "configuration")

@@ -1,0 +1,189 @@
+"""Section ``choices`` of the configuration: which specifications claims are judged under."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from shape_of_learning.claims.choices import (
+    ROW_CHOICES,
+    Choice,
+    ChoiceSettings,
+    ClaimChoices,
+    Variant,
+)
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.plan.schema import unknown_name
+
+TEXTS = ("own", "resampled")
+OTHER_CHOICES = (*ROW_CHOICES, "average_over", "last_layer")
+
+
+def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
+    """Read the section.
+
+    Parameters
+    ----------
+    settings : mapping
+        The configuration, which the schema allows.
+
+    Returns
+    -------
+    ChoiceSettings
+        The run's own option of each choice is the first, where it is listed.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the key: a text, an estimator or a parameter that there is not.
+    """
+    choices, measurement = settings["choices"], settings["measurement"]
+    sources = settings["corpus"]["sources"]
+    for text in choices["text"]:
+        if text not in TEXTS and text not in sources:
+            where = "configuration key `choices.text`"
+            raise unknown_name(text, (*TEXTS, *sources), "text", where)
+    _check_batches(choices["batch_share"], measurement)
+    _check_families(choices["estimators"])
+    last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
+    own = {"text": "own", "windows_share": "1", "batch_share": "1", **measurement}
+    return ChoiceSettings(
+        rows=[Choice(name, _options(choices[name], own[name])) for name in ROW_CHOICES],
+        average_over=tuple(choices["average_over"]),
+        last_layer=_options(choices["last_layer"], last_layer),
+        families={
+            name: tuple(_variants(entries, measurement, f"choices.estimators.{name}"))
+            for name, entries in choices["estimators"].items()
+        },
+    )
+
+
+def _check_batches(shares: Sequence[float], measurement: Mapping[str, Any]) -> None:
+    size, searched = min(shares) * measurement["batch_vectors"], measurement["neighbours"]
+    if size <= searched:
+        raise InputError(
+            f"configuration key `choices.batch_share` has {min(shares):g}, which makes batches of {size:.0f} "
+            f"vectors, but the neighbour search looks for {searched} others (`measurement.neighbours`); "
+            "raise it"
+        )
+
+
+def _check_families(families: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse names of other choices, and an estimator in two families."""
+    owners: dict[str, str] = {}
+    for name, entries in families.items():
+        key = f"configuration key `choices.estimators.{name}`"
+        if name in OTHER_CHOICES:
+            raise InputError(f"{key} has the name of another choice; rename it")
+        for base in {each if isinstance(each, str) else next(iter(each)) for each in entries}:
+            if base in owners:
+                raise InputError(
+                    f"{key} names `{base}`, which is in `{owners[base]}` already; remove one"
+                )
+            owners[base] = name
+
+
+def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
+    written = [each if isinstance(each, str) else f"{each:g}" for each in listed]
+    return tuple(sorted(written, key=lambda each: each != own))
+
+
+def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) -> list[Variant]:
+    """Look up the estimators of a family, each with its own parameters; equal ones once."""
+    found: list[Variant] = []
+    for entry in entries:
+        base, own = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+        parameters = {base: {**measurement["parameters"].get(base, {}), **own}}
+        try:
+            chosen = chosen_measures({**measurement, "parameters": parameters}, [base])[base]
+        except InputError as error:
+            said = str(error).replace("measurement.parameters", key)
+            raise InputError(said.replace("measurement.estimators", key)) from error
+        if chosen.of == "weights":
+            raise InputError(
+                f"configuration key `{key}` names `{base}`, which is measured of a model's own matrices; "
+                "remove it"
+            )
+        words = ", ".join(f"{name}={value}" for name, value in own.items())
+        named = replace(chosen, name=f"{base}({words})" if own else base)
+        alike = (replace(named, name=each.name) == each.measure for each in found)
+        if not any(alike):
+            found.append(Variant(base, named))
+    return found
+
+
+def claims_with_choices(
+    claims: Mapping[str, Mapping[str, Claim]],
+    settings: Mapping[str, Any],
+    choices: ChoiceSettings,
+    models: Mapping[str, Mapping[str, Any]],
+    papers: Collection[str],
+) -> tuple[dict[str, tuple[ClaimChoices, list[str]]], dict[str, dict[str, ChosenMeasure]]]:
+    """List the claims that are judged under other specifications.
+
+    Parameters
+    ----------
+    claims : mapping
+        Those of each paper of the run.
+    settings : mapping
+        The configuration.
+    choices : ChoiceSettings
+    models : mapping of str to mapping
+        Of each model of the run what :class:`.EvidenceModel` holds.
+    papers : collection of str
+        Names of all that there are.
+
+    Returns
+    -------
+    dict of str to (ClaimChoices, list of str)
+        By the claims' names, with the models that each is judged on: claims on hidden states alone, for which
+        the run has as many models as they need, of the papers that ``choices.papers`` names.
+    dict of str to dict of str to ChosenMeasure
+        Of each of these claims what is measured.
+
+    Raises
+    ------
+    InputError
+        If two papers have a claim of one name, or `choices.papers` names one that there is not.
+    """
+    wanted = settings["choices"]["papers"]
+    for paper in wanted or ():
+        if paper not in papers:
+            raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
+    found: dict[str, tuple[ClaimChoices, list[str]]] = {}
+    variants = {}
+    for paper in (each for each in claims if wanted is None or each in wanted):
+        for name, claim in claims[paper].items():
+            named = _models_of(claim, models)
+            if claim.reads or not claim.estimators or not named:
+                continue
+            measures = chosen_measures(settings["measurement"], claim.estimators, "both")
+            if any(measure.of == "weights" for measure in measures.values()):
+                continue
+            if name in found:
+                raise InputError(
+                    f"two papers have a claim `{name}`, whose figures would be one file; rename one in its "
+                    "claims.yaml"
+                )
+            found[name] = choices.of_claim(claim, measures), named
+            variants[name] = choices.variants(measures)
+    return found, variants
+
+
+def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The models of the run that a claim is on; none if they are fewer than it needs."""
+    if isinstance(claim.models, str):
+        group = claim.models
+        kind = group.removesuffix("s") if group in ("fine_tunings", "twins") else "pretrained"
+        roles = (
+            [group.removesuffix("s")]
+            if group in ("decoders", "encoders")
+            else ["decoder", "encoder"]
+        )
+        named = [n for n, m in models.items() if m["kind"] == kind and m["role"] in roles]
+    else:
+        named = [name for name in claim.models if name in models]
+    least = claim.needs or (1 if isinstance(claim.models, str) else len(claim.models))
+    return named if len(named) >= least else []
