@@ -1,0 +1,259 @@
+// What is drawn, in Vega-Lite's words.
+
+const LOOKS = {
+  light: {
+    ink: "#1c1f23", quiet: "#5b626b", rule: "#e4e5e7", surface: "#ffffff",
+    lines: ["#0173b2", "#c8660a", "#02835f", "#a64d9d", "#b3261e", "#3d8fc4", "#8a5f35", "#6b6b6b"],
+    stops: [0.9, 0],
+  },
+  dark: {
+    ink: "#e8eaed", quiet: "#a3abb5", rule: "#2d323a", surface: "#16191e",
+    lines: ["#5db3ea", "#f0a24b", "#3fc9a0", "#dd98d6", "#f2857c", "#9bd2f5", "#d3a67a", "#b4b9c0"],
+    stops: [0.2, 1],
+  },
+};
+const VIRIDIS = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
+const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [6, 2, 2, 2, 2, 2]];
+const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+const WIDE = 860; // pixels, from which on there are two panels beside each other
+const AXIS_WIDTH = 46;
+const GAP = 24;
+const MOST_POINTS = 48; // of a line, whose points are drawn
+const GOOD = "as it should be";
+const NOT_OK = "checkpoint is not ok";
+const SUSPECT = "near-duplicates";
+
+// Of the same panel what has one measure; in heat maps each line has its own.
+function panelOf(results, name) {
+  const { label, axis } = results.measuresByName.get(name);
+  return axis && !label.toLowerCase().startsWith(axis.toLowerCase()) ? `${label} · ${axis}` : label;
+}
+
+function mixed(one, other, share) {
+  const parts = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  const [a, b] = [parts(one), parts(other)];
+  return `#${a.map((each, at) => Math.round(each + share * (b[at] - each)).toString(16).padStart(2, "0")).join("")}`;
+}
+
+function viridis(share) {
+  const place = share * (VIRIDIS.length - 1);
+  const before = Math.min(Math.floor(place), VIRIDIS.length - 2);
+  return mixed(VIRIDIS[before], VIRIDIS[before + 1], place - before);
+}
+
+function lineColours(look, number, isByStop) {
+  if (isByStop) {
+    const [first, last] = look.stops;
+    return Array.from({ length: number }, (_, at) => viridis(first + ((last - first) * at) / Math.max(1, number - 1)));
+  }
+  return Array.from({ length: number }, (_, at) => {
+    const colour = look.lines[at % look.lines.length];
+    const round = Math.floor(at / look.lines.length);
+    return round === 0 ? colour : mixed(colour, round % 2 ? look.ink : look.surface, round > 2 ? 0.6 : 0.4);
+  });
+}
+
+// The rows of lines as the drawing reads them: `i` and `s` are the numbers of the row and of the line.
+function drawnRows(results, state, lines, names) {
+  const { depth, layer, value } = results.columns;
+  return lines.flatMap((line, s) =>
+    line.rows.map((i) => {
+      const row = results.row(line.series, i);
+      const x = state.view === "layer" ? (state.across === "depth" ? depth[i] : layer[i]) : row[state.by];
+      const mark = row.shown === "hollow" || row.shown === "no" ? NOT_OK : row.isSuspect ? SUSPECT : GOOD;
+      return {
+        panel: panelOf(results, line.series.measure),
+        s, i, x, mark,
+        y: Number.isNaN(value[i]) ? null : value[i],
+        low: Number.isNaN(row.low) ? null : row.low,
+        high: Number.isNaN(row.high) ? null : row.high,
+        colour: names[s].colour,
+        second: names[s].second,
+      };
+    }),
+  );
+}
+
+function axisAcross(state, look, rows) {
+  if (state.view === "layer") {
+    const isDepth = state.across === "depth";
+    return {
+      type: "quantitative",
+      title: isDepth ? "Relative depth (layer over number of layers)" : "Layer",
+      scale: { zero: false, nice: false },
+      axis: { tickMinStep: isDepth ? 0.05 : 1, format: isDepth ? "~g" : "d", tickCount: 8 },
+    };
+  }
+  const title = state.by === "tokens" ? "Training tokens" : "Training step";
+  const places = ascending(rows.map((row) => row.x));
+  const axis = { labelExpr: "datum.value === 0 ? '0' : replace(format(datum.value, '~s'), 'G', 'B')" };
+  if (!state.log) return { type: "quantitative", title, scale: { zero: false, nice: false }, axis };
+  const first = places.find((each) => each > 0) ?? 1;
+  const last = places.at(-1) ?? 1;
+  const powers = places[0] === 0 ? [0] : [];
+  for (let power = Math.ceil(Math.log10(first)); 10 ** power <= last; power++) powers.push(10 ** power);
+  return {
+    type: "quantitative",
+    title,
+    scale: { type: "symlog", constant: first, zero: false, nice: false },
+    axis: { ...axis, values: powers.length > 1 ? powers : places.slice(0, 8), labelOverlap: true },
+  };
+}
+
+function columnsAndWidth(width, panels, narrowest) {
+  const columns = Math.max(1, Math.min(panels, width >= WIDE ? Math.floor((width + GAP) / narrowest) : 1));
+  return { columns, panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 14) };
+}
+
+function lineSpecification(results, state, drawn, look, width) {
+  const names = namesOfLines(results, state, drawn.lines);
+  const rows = drawnRows(results, state, drawn.lines, names);
+  const unique = (key) => [...new Set(names.map((each) => each[key]))];
+  const [colours, seconds] = [unique("colour"), unique("second")];
+  const panels = [...new Set(rows.map((row) => row.panel))];
+  const { columns, panelWidth } = columnsAndWidth(width, panels.length, 420);
+  const longest = Math.max(...drawn.lines.map((each) => each.rows.length));
+  const marks = [...new Set(rows.map((row) => row.mark))].filter((each) => each !== GOOD);
+  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 190)), symbolType: "stroke", symbolStrokeWidth: 2, symbolOpacity: 1, symbolSize: 300, labelLimit: 220 };
+  const colour = {
+    field: "colour",
+    type: "nominal",
+    sort: null,
+    scale: { domain: colours, range: lineColours(look, colours.length, names.some((each) => each.isByStop)) },
+    legend,
+  };
+  const x = { field: "x", ...axisAcross(state, look, rows) };
+  const y = { type: "quantitative", title: null, scale: { zero: false } };
+  const dash = seconds.length > 1 && {
+    strokeDash: {
+      field: "second", type: "nominal", sort: null, legend: { ...legend, symbolStrokeColor: look.quiet },
+      scale: { domain: seconds, range: seconds.map((_, at) => DASHES[at % DASHES.length]) },
+    },
+  };
+  const detail = { field: "s", type: "nominal" };
+  const bands = state.intervals && {
+    mark: { type: "area", opacity: 0.14, invalid: "break-paths-show-domains", tooltip: null },
+    encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color: colour, detail },
+  };
+  const isMarked = `datum.mark !== '${GOOD}'`;
+  const points = {
+    params: [{ name: "near", select: { type: "point", nearest: true, on: "pointerover", clear: "pointerout", fields: ["i"] } }],
+    mark: { type: "point", filled: false, tooltip: { content: "data" }, strokeWidth: 1.4 },
+    encoding: {
+      x,
+      y: { ...y, field: "y" },
+      detail,
+      color: colour,
+      fill: { condition: { test: `${isMarked}`, value: look.surface }, field: "colour", type: "nominal", sort: null, scale: colour.scale, legend },
+      shape: {
+        field: "mark", type: "nominal",
+        scale: { domain: [GOOD, NOT_OK, SUSPECT], range: ["circle", "circle", "diamond"] },
+        legend: marks.length ? { ...legend, symbolType: undefined, values: marks, symbolSize: 60, symbolStrokeColor: look.quiet } : null,
+      },
+      size: { condition: [{ test: "datum.i === cursor", value: 110 }, { param: "near", empty: false, value: 80 }, { test: isMarked, value: 40 }], value: 16 },
+      opacity: { condition: [{ test: `datum.i === cursor || ${isMarked}`, value: 1 }, { param: "near", empty: false, value: 1 }], value: longest <= MOST_POINTS ? 1 : 0 },
+    },
+  };
+  const curve = {
+    mark: { type: "line", strokeWidth: 1.8, invalid: "break-paths-show-domains", tooltip: null },
+    encoding: { x, y: { ...y, field: "y" }, color: colour, detail, ...dash },
+  };
+  return {
+    data: { values: rows },
+    params: [{ name: "cursor", value: -1 }],
+    facet: { field: "panel", type: "nominal", sort: panels, title: null, header: { labelAnchor: "start", labelLimit: panelWidth } },
+    columns,
+    spacing: GAP,
+    spec: { width: panelWidth, height: panels.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)), layer: [bands, curve, points].filter(Boolean) },
+    resolve: { scale: { y: "independent" }, axis: { x: "independent" } },
+  };
+}
+
+// A heat map for each line: layers upwards, checkpoints in order from left to right.
+function heatSpecification(results, state, drawn, look, width) {
+  const { depth, layer, value } = results.columns;
+  const names = namesOfLines(results, state, drawn.lines);
+  const measures = [...new Set(drawn.lines.map((each) => each.series.measure))];
+  const maps = Math.max(...measures.map((name) => drawn.lines.filter((each) => each.series.measure === name).length));
+  const { columns, panelWidth } = columnsAndWidth(width, maps, 380);
+  const isDepth = state.across === "depth";
+  const unit = state.by === "tokens" ? "tokens" : "step";
+  const ofMeasure = (measure) => {
+    const values = drawn.lines.flatMap((line, s) => {
+      if (line.series.measure !== measure) return [];
+      const layers = new Set(line.rows.map((i) => layer[i])).size;
+      const half = isDepth ? 0.5 / Math.max(1, layers - 1) : 0.5;
+      return line.rows.map((i) => {
+        const y = isDepth ? depth[i] : layer[i];
+        return {
+          panel: [names[s].colour, names[s].second].filter(Boolean).join(", "),
+          s, i,
+          x: results.checkpoints[results.columns.checkpoint[i]][state.by],
+          y: y - half, y2: y + half,
+          value: Number.isNaN(value[i]) ? null : value[i],
+        };
+      });
+    });
+    const places = ascending(values.map((each) => each.x));
+    const layers = new Set(values.map((each) => each.y)).size;
+    const cell = {
+      x: {
+        field: "x", type: "ordinal", sort: places, title: `Training ${unit === "tokens" ? "tokens" : "step"} of each checkpoint`,
+        axis: { labelOverlap: "greedy", labelAngle: 0, labelExpr: "replace(format(datum.value, '~s'), 'G', 'B')", ticks: false, labelSeparation: 10, labelFlush: true },
+        scale: { paddingInner: 0, paddingOuter: 0 },
+      },
+      y: { field: "y", type: "quantitative", title: isDepth ? "Relative depth" : "Layer", scale: { nice: false, zero: false }, axis: { grid: false, tickMinStep: isDepth ? 0.1 : 1 } },
+      y2: { field: "y2" },
+    };
+    return {
+      title: { text: panelOf(results, measure), anchor: "start" },
+      data: { values },
+      facet: { field: "panel", type: "nominal", sort: [...new Set(values.map((each) => each.panel))], title: null, header: { labelAnchor: "start", labelLimit: panelWidth } },
+      columns,
+      spacing: GAP,
+      spec: {
+        width: panelWidth,
+        height: layers * Math.max(3, Math.min(28, Math.floor((layers < 16 ? 160 : 300) / layers))),
+        // A little wider than they are: between cells that end within a pixel the ground would show.
+        mark: { type: "rect", width: { band: 1.04 }, tooltip: { content: "data" }, invalid: null },
+        encoding: {
+          ...cell,
+          color: {
+            condition: { test: "!isValid(datum.value)", value: look.rule },
+            field: "value", type: "quantitative",
+            scale: { scheme: "viridis", zero: false, nice: false },
+            legend: { title: null, orient: "bottom", direction: "horizontal", gradientLength: Math.min(240, panelWidth), gradientThickness: 9 },
+          },
+          stroke: { condition: { test: "datum.i === cursor", value: look.ink }, value: null },
+          strokeWidth: { condition: { test: "datum.i === cursor", value: 2 }, value: 0 },
+        },
+      },
+      resolve: { axis: { x: "independent", y: "independent" }, scale: { x: "independent", y: "independent" } },
+    };
+  };
+  return {
+    params: [{ name: "cursor", value: -1 }],
+    vconcat: measures.map(ofMeasure),
+    resolve: { scale: { color: "independent", x: "independent", y: "independent" } },
+  };
+}
+
+function specification(results, state, drawn, theme, width) {
+  const look = LOOKS[theme];
+  const make = state.view === "heat" ? heatSpecification : lineSpecification;
+  const text = { labelColor: look.quiet, titleColor: look.ink, labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12 };
+  return {
+    ...make(results, state, drawn, look, width),
+    background: look.surface,
+    padding: { left: 2, right: 8, top: 4, bottom: 4 },
+    config: {
+      view: { stroke: null },
+      axis: { ...text, titleFontWeight: 400, gridColor: look.rule, domainColor: look.rule, tickColor: look.rule, tickSize: 4, labelPadding: 5, titlePadding: 8 },
+      axisX: { grid: false, domainColor: look.quiet, tickColor: look.quiet },
+      axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH - 14, tickCount: 5 },
+      header: { labelColor: look.ink, labelFont: FONT, labelFontSize: 13, labelFontWeight: 600, labelPadding: 8 },
+      title: { color: look.ink, font: FONT, fontSize: 13, fontWeight: 600, offset: 4 },
+      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10 },
+    },
+  };
+}
