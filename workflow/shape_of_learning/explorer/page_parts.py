@@ -10,7 +10,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
 PROGRAM = (
-    *("data.js", "view_state.js", "lines.js", "specification.js"),
+    *("data.js", "view_state.js", "lines.js", "specification.js", "heat_maps.js"),
     *("table.js", "controls.js", "main.js"),
 )
 

@@ -54,7 +54,6 @@ class Choice {
 
 class Controls {
   constructor(results, change) {
-    const named = (entries) => entries.map(({ name, label }) => ({ name, label }));
     const list = (entries, key, title, name) => {
       const boxes = new Boxes(name, entries, (chosen) => change({ [key]: chosen }));
       const all = make("button", { type: "button", className: "small", textContent: "all" });
@@ -77,8 +76,8 @@ class Controls {
     };
     this.results = results;
     this.papers = list(results.papers.map(({ name, title }) => ({ name, label: title })), "papers", "Only of these papers", "paper");
-    this.models = list(named([...results.modelsByName.values()]), "models", "Models", "model");
-    this.measures = list(named([...results.measuresByName.values()]), "measures", "Measures", "measure");
+    this.models = list([...results.modelsByName.values()], "models", "Models", "model");
+    this.measures = list([...results.measuresByName.values()], "measures", "Measures", "measure");
     this.selections = list(results.selections.map((name) => ({ name, label: selectionLabel(name) })), "selections", "Selections of tokens", "rows");
     this.from = new Choice("From", (from) => change({ from }));
     this.to = new Choice("to", (to) => change({ to }));

@@ -106,7 +106,7 @@ function selectionLabel(name) {
 }
 
 // Numbers as a reader wants them.
-function shortNumber(value, digits = 3) {
+function shortNumber(value, digits = 4) {
   if (value === null || Number.isNaN(value)) return "undefined";
   if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(digits - 1);
   return String(Number(value.toPrecision(Math.max(digits, Math.ceil(Math.log10(Math.abs(value) + 1))))));

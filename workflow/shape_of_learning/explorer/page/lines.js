@@ -106,7 +106,9 @@ function drawnStops(results, state) {
   const list = stops(results, state);
   const isLayer = state.view === "layer";
   const now = standing(list, isLayer ? state.at : state.layer, isLayer ? LAST : MEAN);
-  return [...new Set([...(isLayer ? state.kept : state.keptLayers), now])].filter((each) => each !== undefined);
+  const drawn = new Set([...(isLayer ? state.kept : state.keptLayers), now].filter((each) => each !== undefined));
+  const place = (stop) => (stop === LAST ? Infinity : stop === MEAN ? -Infinity : stop);
+  return [...drawn].sort((a, b) => place(a) - place(b));
 }
 
 // Lines: {series, stop, checkpoint, rows}, where `rows` are numbers of rows in order of x; and what has none.

@@ -85,14 +85,7 @@ class Explorer {
   change(part) {
     this.unknown = [];
     this.state = { ...this.state, ...part };
-    if (part.papers) {
-      const { models, measures } = offered(this.results, this.state);
-      for (const [key, entries] of [["models", models], ["measures", measures]]) {
-        const names = entries.map(nameOf);
-        const kept = this.state[key].filter((name) => names.includes(name));
-        this.state[key] = kept.length ? kept : key === "models" ? names.slice(0, MOST_AT_FIRST) : names.slice(0, 1);
-      }
-    }
+    if (part.papers) this.state = within(this.results, this.state);
     if (part.by) Object.assign(this.state, { at: LAST, kept: [], from: null, to: null });
     if (part.across) Object.assign(this.state, { layer: MEAN, keptLayers: [] });
     this.writeAddress();
@@ -145,8 +138,10 @@ class Explorer {
     }
     const inside = make("div");
     inside.setAttribute("aria-hidden", "true");
-    const embedded = await vegaEmbed(inside, specification(this.results, this.state, drawn, this.theme, this.width - 10), {
+    const written = specification(this.results, this.state, drawn, this.theme, this.width - 10);
+    const embedded = await vegaEmbed(inside, written, {
       mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY,
+      patch: (vega) => withSymbols(vega, this.theme),
       tooltip: (_, event, item, value) => this.showTip(event, value === null ? null : item),
     });
     // Another view may have been asked for meanwhile.
@@ -160,10 +155,10 @@ class Explorer {
     const step = row.step === null ? row.revision : `step ${row.step.toLocaleString("en")}`;
     const tokens = row.tokens ? `, ${shortCount(row.tokens)} tokens` : "";
     const depth = row.layer === null ? "average over layers" : `layer ${row.layer}, depth ${shortNumber(row.depth)}`;
-    const interval = Number.isNaN(row.low) ? "none" : `${shortNumber(row.low, 4)} to ${shortNumber(row.high, 4)}`;
+    const interval = Number.isNaN(row.low) ? "none" : `${shortNumber(row.low)} to ${shortNumber(row.high)}`;
     const suspect = row.isSuspect ? ["near-duplicates", `${shortNumber(100 * row.nearDuplicates, 2)} % of vectors: beyond the measure's conditions`] : null;
     return [
-      [label, shortNumber(row.value, 4)],
+      [label, shortNumber(row.value)],
       ["95 % interval", interval],
       ["model", this.results.modelsByName.get(row.model).label],
       ["checkpoint", `${step}${tokens}`],
@@ -178,6 +173,7 @@ class Explorer {
   showTip(event, item) {
     const tip = element("tip");
     let row = item?.datum;
+    if (row?.url) row = cellAt(this.drawn, item, event, this.embedded.view);
     while (row && row.i === undefined) row = row.datum;
     tip.hidden = !row;
     if (!row) return;
@@ -201,7 +197,7 @@ class Explorer {
     const { series, rows } = lines[line];
     this.cursor = { line, point: within(from.point + by[1], rows.length) };
     const row = rows[this.cursor.point];
-    this.embedded?.view.signal("cursor", row).run();
+    this.embedded?.view.signal("cursor", this.drawn.grids ? cursorOf(this.drawn, line, row) : row).run();
     element("reading").textContent = this.words(series, row).map(([term, text]) => `${term}: ${text}`).join("; ");
   }
 

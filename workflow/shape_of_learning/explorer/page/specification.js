@@ -16,7 +16,7 @@ const VIRIDIS = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80
 const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [6, 2, 2, 2, 2, 2]];
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const WIDE = 860; // pixels, from which on there are two panels beside each other
-const AXIS_WIDTH = 46;
+const AXIS_WIDTH = 38;
 const GAP = 24;
 const MOST_POINTS = 48; // of a line, whose points are drawn
 const GOOD = "as it should be";
@@ -102,7 +102,7 @@ function axisAcross(state, look, rows) {
 
 function columnsAndWidth(width, panels, narrowest) {
   const columns = Math.max(1, Math.min(panels, width >= WIDE ? Math.floor((width + GAP) / narrowest) : 1));
-  return { columns, panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 14) };
+  return { columns, panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
 }
 
 function lineSpecification(results, state, drawn, look, width) {
@@ -114,19 +114,21 @@ function lineSpecification(results, state, drawn, look, width) {
   const { columns, panelWidth } = columnsAndWidth(width, panels.length, 420);
   const longest = Math.max(...drawn.lines.map((each) => each.rows.length));
   const marks = [...new Set(rows.map((row) => row.mark))].filter((each) => each !== GOOD);
-  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 190)), symbolType: "stroke", symbolStrokeWidth: 2, symbolOpacity: 1, symbolSize: 300, labelLimit: 220 };
+  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 190)), symbolOpacity: 1, labelLimit: 220 };
+  const ofLines = { ...legend, symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300 };
+  const ofMarks = { ...legend, values: marks, symbolSize: 50, symbolStrokeWidth: 1.4 };
   const colour = {
     field: "colour",
     type: "nominal",
     sort: null,
     scale: { domain: colours, range: lineColours(look, colours.length, names.some((each) => each.isByStop)) },
-    legend,
+    legend: ofLines,
   };
   const x = { field: "x", ...axisAcross(state, look, rows) };
   const y = { type: "quantitative", title: null, scale: { zero: false } };
   const dash = seconds.length > 1 && {
     strokeDash: {
-      field: "second", type: "nominal", sort: null, legend: { ...legend, symbolStrokeColor: look.quiet },
+      field: "second", type: "nominal", sort: null, legend: { ...ofLines, symbolStrokeColor: look.quiet },
       scale: { domain: seconds, range: seconds.map((_, at) => DASHES[at % DASHES.length]) },
     },
   };
@@ -135,23 +137,27 @@ function lineSpecification(results, state, drawn, look, width) {
     mark: { type: "area", opacity: 0.14, invalid: "break-paths-show-domains", tooltip: null },
     encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color: colour, detail },
   };
-  const isMarked = `datum.mark !== '${GOOD}'`;
   const points = {
     params: [{ name: "near", select: { type: "point", nearest: true, on: "pointerover", clear: "pointerout", fields: ["i"] } }],
-    mark: { type: "point", filled: false, tooltip: { content: "data" }, strokeWidth: 1.4 },
+    mark: { type: "point", filled: true, tooltip: { content: "data" } },
     encoding: {
       x,
       y: { ...y, field: "y" },
       detail,
       color: colour,
-      fill: { condition: { test: `${isMarked}`, value: look.surface }, field: "colour", type: "nominal", sort: null, scale: colour.scale, legend },
-      shape: {
-        field: "mark", type: "nominal",
-        scale: { domain: [GOOD, NOT_OK, SUSPECT], range: ["circle", "circle", "diamond"] },
-        legend: marks.length ? { ...legend, symbolType: undefined, values: marks, symbolSize: 60, symbolStrokeColor: look.quiet } : null,
-      },
-      size: { condition: [{ test: "datum.i === cursor", value: 110 }, { param: "near", empty: false, value: 80 }, { test: isMarked, value: 40 }], value: 16 },
-      opacity: { condition: [{ test: `datum.i === cursor || ${isMarked}`, value: 1 }, { param: "near", empty: false, value: 1 }], value: longest <= MOST_POINTS ? 1 : 0 },
+      size: { condition: [{ test: "datum.i === cursor", value: 130 }, { param: "near", empty: false, value: 90 }], value: 18 },
+      opacity: { condition: [{ test: "datum.i === cursor", value: 1 }, { param: "near", empty: false, value: 1 }], value: longest <= MOST_POINTS ? 1 : 0 },
+    },
+  };
+  const hollow = marks.length > 0 && {
+    transform: [{ filter: `datum.mark !== '${GOOD}'` }],
+    mark: { type: "point", filled: false, fill: look.surface, size: 40, strokeWidth: 1.4, opacity: 1, tooltip: { content: "data" } },
+    encoding: {
+      x,
+      y: { ...y, field: "y" },
+      detail,
+      color: colour,
+      shape: { field: "mark", type: "nominal", scale: { domain: [NOT_OK, SUSPECT], range: ["circle", "diamond"] }, legend: ofMarks },
     },
   };
   const curve = {
@@ -163,78 +169,10 @@ function lineSpecification(results, state, drawn, look, width) {
     params: [{ name: "cursor", value: -1 }],
     facet: { field: "panel", type: "nominal", sort: panels, title: null, header: { labelAnchor: "start", labelLimit: panelWidth } },
     columns,
-    spacing: GAP,
-    spec: { width: panelWidth, height: panels.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)), layer: [bands, curve, points].filter(Boolean) },
+    bounds: "flush",
+    spacing: { row: 76, column: GAP + AXIS_WIDTH },
+    spec: { width: panelWidth, height: panels.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)), layer: [bands, curve, points, hollow].filter(Boolean) },
     resolve: { scale: { y: "independent" }, axis: { x: "independent" } },
-  };
-}
-
-// A heat map for each line: layers upwards, checkpoints in order from left to right.
-function heatSpecification(results, state, drawn, look, width) {
-  const { depth, layer, value } = results.columns;
-  const names = namesOfLines(results, state, drawn.lines);
-  const measures = [...new Set(drawn.lines.map((each) => each.series.measure))];
-  const maps = Math.max(...measures.map((name) => drawn.lines.filter((each) => each.series.measure === name).length));
-  const { columns, panelWidth } = columnsAndWidth(width, maps, 380);
-  const isDepth = state.across === "depth";
-  const unit = state.by === "tokens" ? "tokens" : "step";
-  const ofMeasure = (measure) => {
-    const values = drawn.lines.flatMap((line, s) => {
-      if (line.series.measure !== measure) return [];
-      const layers = new Set(line.rows.map((i) => layer[i])).size;
-      const half = isDepth ? 0.5 / Math.max(1, layers - 1) : 0.5;
-      return line.rows.map((i) => {
-        const y = isDepth ? depth[i] : layer[i];
-        return {
-          panel: [names[s].colour, names[s].second].filter(Boolean).join(", "),
-          s, i,
-          x: results.checkpoints[results.columns.checkpoint[i]][state.by],
-          y: y - half, y2: y + half,
-          value: Number.isNaN(value[i]) ? null : value[i],
-        };
-      });
-    });
-    const places = ascending(values.map((each) => each.x));
-    const layers = new Set(values.map((each) => each.y)).size;
-    const cell = {
-      x: {
-        field: "x", type: "ordinal", sort: places, title: `Training ${unit === "tokens" ? "tokens" : "step"} of each checkpoint`,
-        axis: { labelOverlap: "greedy", labelAngle: 0, labelExpr: "replace(format(datum.value, '~s'), 'G', 'B')", ticks: false, labelSeparation: 10, labelFlush: true },
-        scale: { paddingInner: 0, paddingOuter: 0 },
-      },
-      y: { field: "y", type: "quantitative", title: isDepth ? "Relative depth" : "Layer", scale: { nice: false, zero: false }, axis: { grid: false, tickMinStep: isDepth ? 0.1 : 1 } },
-      y2: { field: "y2" },
-    };
-    return {
-      title: { text: panelOf(results, measure), anchor: "start" },
-      data: { values },
-      facet: { field: "panel", type: "nominal", sort: [...new Set(values.map((each) => each.panel))], title: null, header: { labelAnchor: "start", labelLimit: panelWidth } },
-      columns,
-      spacing: GAP,
-      spec: {
-        width: panelWidth,
-        height: layers * Math.max(3, Math.min(28, Math.floor((layers < 16 ? 160 : 300) / layers))),
-        // A little wider than they are: between cells that end within a pixel the ground would show.
-        mark: { type: "rect", width: { band: 1.04 }, tooltip: { content: "data" }, invalid: null },
-        encoding: {
-          ...cell,
-          color: {
-            condition: { test: "!isValid(datum.value)", value: look.rule },
-            field: "value", type: "quantitative",
-            scale: { scheme: "viridis", zero: false, nice: false },
-            legend: { title: null, orient: "bottom", direction: "horizontal", gradientLength: Math.min(240, panelWidth), gradientThickness: 9 },
-          },
-          stroke: { condition: { test: "datum.i === cursor", value: look.ink }, value: null },
-          strokeWidth: { condition: { test: "datum.i === cursor", value: 2 }, value: 0 },
-        },
-      },
-      resolve: { axis: { x: "independent", y: "independent" }, scale: { x: "independent", y: "independent" } },
-    };
-  };
-  return {
-    params: [{ name: "cursor", value: -1 }],
-    vconcat: measures.map(ofMeasure),
-    resolve: { scale: { color: "independent", x: "independent", y: "independent" } },
   };
 }
 
@@ -250,10 +188,18 @@ function specification(results, state, drawn, theme, width) {
       view: { stroke: null },
       axis: { ...text, titleFontWeight: 400, gridColor: look.rule, domainColor: look.rule, tickColor: look.rule, tickSize: 4, labelPadding: 5, titlePadding: 8 },
       axisX: { grid: false, domainColor: look.quiet, tickColor: look.quiet },
-      axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH - 14, tickCount: 5 },
+      axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
       header: { labelColor: look.ink, labelFont: FONT, labelFontSize: 13, labelFontWeight: 600, labelPadding: 8 },
-      title: { color: look.ink, font: FONT, fontSize: 13, fontWeight: 600, offset: 4 },
+      title: { color: look.ink, font: FONT, fontSize: 13, fontWeight: 600, offset: 6, subtitleColor: look.quiet, subtitleFont: FONT, subtitleFontSize: 12, frame: "group" },
       legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10 },
     },
   };
+}
+
+// Vega-Lite makes the symbols of a legend of shapes transparent where the marks have a fill of their own.
+function withSymbols(written, theme) {
+  for (const legend of written.legends ?? []) {
+    if (legend.shape) legend.encode.symbols.update.stroke = { value: LOOKS[theme].quiet };
+  }
+  return written;
 }

@@ -31,33 +31,27 @@ function startState(results) {
   };
 }
 
-// Keys of the address, each with the property that it holds and how it is read.
-const one = (...allowed) => (texts) => (allowed.includes(texts.at(-1)) ? texts.at(-1) : undefined);
-const yesOrNo = (texts) => ({ yes: true, no: false })[texts.at(-1)];
+// Keys of the address, each with the property that it holds and how a text of it is read; what cannot be is undefined.
+const among = (...allowed) => (text) => (allowed.includes(text) ? text : undefined);
+const yesOrNo = (text) => ({ yes: true, no: false })[text];
 const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined);
-const numberOr = (word) => (texts) => (texts.at(-1) === word ? word : number(texts.at(-1)));
-const numbersOr = (word) => (texts) =>
-  texts.map((text) => (text === word ? word : number(text))).filter((each) => each !== undefined);
-const known = (key, names) => (texts, results, unknown) => {
-  const all = names(results);
-  unknown.push(...texts.filter((text) => text && !all.includes(text)).map((text) => `${key} “${text}”`));
-  return texts.filter((text) => all.includes(text));
-};
+const numberOr = (word) => (text) => (text === word ? word : number(text));
+const named = (names) => (text, results) => among(...names(results))(text);
 const nameOf = (each) => each.name;
 const ADDRESS = {
-  view: ["view", one(...Object.keys(VIEWS))],
-  paper: ["papers", known("paper", (results) => results.papers.map(nameOf))],
-  model: ["models", known("model", (results) => results.models.map(nameOf))],
-  measure: ["measures", known("measure", (results) => results.measures.map(nameOf))],
-  rows: ["selections", known("selection", (results) => results.selections)],
+  view: ["view", among(...Object.keys(VIEWS))],
+  paper: ["papers", named((results) => results.papers.map(nameOf))],
+  model: ["models", named((results) => results.models.map(nameOf))],
+  measure: ["measures", named((results) => results.measures.map(nameOf))],
+  rows: ["selections", named((results) => results.selections)],
   at: ["at", numberOr(LAST)],
-  keep: ["kept", numbersOr(LAST)],
+  keep: ["kept", numberOr(LAST)],
   layer: ["layer", numberOr(MEAN)],
-  keep_layer: ["keptLayers", numbersOr(MEAN)],
-  from: ["from", (texts) => number(texts.at(-1))],
-  to: ["to", (texts) => number(texts.at(-1))],
-  across: ["across", one("layer", "depth")],
-  by: ["by", one("step", "tokens")],
+  keep_layer: ["keptLayers", numberOr(MEAN)],
+  from: ["from", number],
+  to: ["to", number],
+  across: ["across", among("layer", "depth")],
+  by: ["by", among("step", "tokens")],
   log: ["log", yesOrNo],
   intervals: ["intervals", yesOrNo],
   left_out: ["leftOut", yesOrNo],
@@ -76,16 +70,32 @@ function toAddress(state, start) {
   return `#${address}`;
 }
 
-// What the address does not say is as at the start; what it says wrongly is named.
+// What the address does not say, or says wrongly, is as at the start; the latter is listed.
 function fromAddress(hash, results) {
   const state = startState(results);
   const address = new URLSearchParams(hash.replace(/^#/, ""));
   const unknown = [];
   for (const key of new Set(address.keys())) {
-    const [property, read] = ADDRESS[key] ?? [];
-    const value = property && read(address.getAll(key), results, unknown);
-    if (value !== undefined) state[property] = value;
-    else unknown.push(`${key}=${address.getAll(key).join(", ")}`);
+    const texts = address.getAll(key).filter(Boolean);
+    const [property, read] = ADDRESS[key] ?? ["", () => undefined];
+    const values = texts.map((text) => read(text, results));
+    unknown.push(...texts.filter((_, at) => values[at] === undefined).map((text) => `${key} “${text}”`));
+    const good = values.filter((each) => each !== undefined);
+    const isList = Array.isArray(state[property]);
+    if (isList && (good.length || !texts.length)) state[property] = good;
+    else if (!isList && good.length) state[property] = good.at(-1);
   }
-  return { state, unknown };
+  return { state: within(results, state), unknown };
+}
+
+// Nothing is chosen that the chosen papers do not offer.
+function within(results, state) {
+  if (!state.papers.length) return state;
+  const choices = offered(results, state);
+  const kept = (key, most) => {
+    const names = choices[key].map(nameOf);
+    const both = state[key].filter((name) => names.includes(name));
+    return both.length || !state[key].length ? both : names.slice(0, most);
+  };
+  return { ...state, models: kept("models", MOST_AT_FIRST), measures: kept("measures", 1) };
 }
