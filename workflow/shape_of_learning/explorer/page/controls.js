@@ -38,9 +38,9 @@ class Boxes {
 }
 
 class Choice {
-  constructor(label, onChange) {
-    this.select = make("select");
-    this.element = make("label", { className: "choice" }, make("span", { textContent: label }), this.select);
+  constructor(id, label, onChange) {
+    this.select = make("select", { id });
+    this.element = make("div", { className: "choice" }, make("label", { htmlFor: id, textContent: label }), this.select);
     this.select.addEventListener("change", () => onChange(this.select.value === "" ? null : Number(this.select.value)));
   }
 
@@ -79,8 +79,8 @@ class Controls {
     this.models = list([...results.modelsByName.values()], "models", "Models", "model");
     this.measures = list([...results.measuresByName.values()], "measures", "Measures", "measure");
     this.selections = list(results.selections.map((name) => ({ name, label: selectionLabel(name) })), "selections", "Selections of tokens", "rows");
-    this.from = new Choice("From", (from) => change({ from }));
-    this.to = new Choice("to", (to) => change({ to }));
+    this.from = new Choice("from", "From", (from) => change({ from }));
+    this.to = new Choice("to", "To", (to) => change({ to }));
     this.across = either("across", { layer: "Layers", depth: "Relative depth" }, "across");
     this.by = either("by", { step: "Training steps", tokens: "Training tokens" }, "by");
     this.ticks = ["log", "intervals", "leftOut"].map((key, at) =>
