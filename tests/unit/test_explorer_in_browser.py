@@ -125,7 +125,7 @@ OF_AXES = "[name=across], [name=by], [name=leftOut]"
     ids=["layer", "step", "heat"],
 )
 def test_every_control_changes_what_it_says(opening, view, controls):
-    start = f"#view={view}&measure=two_nn&measure=anisotropy&model=one&model=two&by=tokens"
+    start = f"#view={view}&measure=two_nn&measure=anisotropy&model=one&model=two&by=tokens&at=131072"
     opened = opening(start)
     found = opened.page.locator(controls).all()
     idle = []

@@ -114,7 +114,7 @@ function lineSpecification(results, state, drawn, look, width) {
   const { columns, panelWidth } = columnsAndWidth(width, panels.length, 420);
   const longest = Math.max(...drawn.lines.map((each) => each.rows.length));
   const marks = [...new Set(rows.map((row) => row.mark))].filter((each) => each !== GOOD);
-  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 190)), symbolOpacity: 1, labelLimit: 220 };
+  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 190)), symbolOpacity: 1, labelLimit: Math.min(300, width - 60) };
   const ofLines = { ...legend, symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300 };
   const ofMarks = { ...legend, values: marks, symbolSize: 50, symbolStrokeWidth: 1.4 };
   const colour = {
@@ -191,7 +191,7 @@ function specification(results, state, drawn, theme, width) {
       axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
       header: { labelColor: look.ink, labelFont: FONT, labelFontSize: 13, labelFontWeight: 600, labelPadding: 8 },
       title: { color: look.ink, font: FONT, fontSize: 13, fontWeight: 600, offset: 6, subtitleColor: look.quiet, subtitleFont: FONT, subtitleFontSize: 12, frame: "group" },
-      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10 },
+      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10, layout: { top: { direction: width < 600 ? "vertical" : "horizontal", margin: 4 } } },
     },
   };
 }
