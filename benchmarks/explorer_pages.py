@@ -18,14 +18,27 @@ MODELS = {"small": "Pythia 410M", "middle": "Pythia 1.4B", "large": "Pythia 6.9B
 BATCH = 4096
 
 
-def write_tables(folder: Path, steps: int, layers: int, measures: list[str]) -> tuple[Path, list[Path]]:
+def write_tables(
+    folder: Path, steps: int, layers: int, measures: list[str]
+) -> tuple[Path, list[Path]]:
     """Write estimates with noise of plausible size, and verdicts; returns where they are."""
     rows, verdicts = [], []
     for number, model in enumerate(MODELS):
         for name in measures:
-            rows += curve_rows(model, name, steps, layers, np.random.default_rng([number, len(name)]))
+            rows += curve_rows(
+                model, name, steps, layers, np.random.default_rng([number, len(name)])
+            )
         judged = [
-            [model, f"step{step}", step, step * TOKENS_OF_A_STEP, 3.0, 10_000, 50_304, *verdict(step)]
+            [
+                model,
+                f"step{step}",
+                step,
+                step * TOKENS_OF_A_STEP,
+                3.0,
+                10_000,
+                50_304,
+                *verdict(step),
+            ]
             for step in STEPS[:steps]
         ]
         verdicts.append(folder / f"{model}.csv")
@@ -60,7 +73,17 @@ def curve_rows(
             half = 2.131 * spread
             rows.append(
                 [
-                    *(*revision, layer, at, name, "all", middle, spread, middle - half, middle + half),
+                    *(
+                        *revision,
+                        layer,
+                        at,
+                        name,
+                        "all",
+                        middle,
+                        spread,
+                        middle - half,
+                        middle + half,
+                    ),
                     *(spread, BATCH, BATCH, duplicates if is_dimension else None, 128),
                 ]
             )

@@ -100,7 +100,7 @@ def test_an_interval_may_reach_farther_above(tmp_path):
 
 def test_another_model_than_those_of_the_run_is_refused(tmp_path):
     estimates = write_rows(tmp_path / "estimates.csv", made_rows())
-    with pytest.raises(InputError, match="has the model `one`, which this run does not"):
+    with pytest.raises(InputError, match="has the model `one`, which this run has not"):
         read_curves(estimates, [], ["two", "still"], MEASURED)
 
 

@@ -26,9 +26,13 @@ def main(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--description", required=True, metavar="JSON", help="what tables do not say")
+    parser.add_argument(
+        "--description", required=True, metavar="JSON", help="what tables do not say"
+    )
     parser.add_argument("--estimates", type=Path, required=True, metavar="CSV")
     parser.add_argument("--verdicts", type=Path, nargs="*", default=[], metavar="CSV")
-    parser.add_argument("--claims", type=Path, nargs="*", default=[], metavar="CSV", help="{paper}.csv")
+    parser.add_argument(
+        "--claims", type=Path, nargs="*", default=[], metavar="CSV", help="{paper}.csv"
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="HTML")
     run(main, parser)

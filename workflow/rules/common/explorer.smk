@@ -27,7 +27,11 @@ def explorer_papers():
     """What the papers of this run draw of what tables of estimates hold."""
     papers = []
     for paper in PAPERS:
-        drawn = {name: CONFIGURATION.figures[name] for name in paper.figures if name in CONFIGURATION.figures}
+        drawn = {
+            name: CONFIGURATION.figures[name]
+            for name in paper.figures
+            if name in CONFIGURATION.figures
+        }
         models = {model for figure in drawn.values() for model in figure}
         measures = {each for name in drawn for each in estimated(FIGURES[name])}
         if drawn:

@@ -23,14 +23,14 @@ def read_claims(
     ----------
     tables : sequence of Path
     claimed : mapping
-        By the name of a paper and that of a claim: the `models` and `measures` whose curves the claim is about,
-        and `view`, ``"layer"`` or ``"step"``.
+        By the name of a paper and that of a claim: the `models` and `measures` that it is about, and `view`,
+        ``"layer"`` or ``"step"``.
 
     Returns
     -------
     list of dict
-        Text as it stands in the tables, and `paper`, `models`, `measures` and `view`. The models are those that
-        the verdict rests on, or all that the claim is about where it rests on none.
+        Text as it stands in the tables, and `paper`, `models`, `measures` and `view`. The models are those
+        that the verdict rests on, or all that the claim is about where it rests on none.
 
     Raises
     ------

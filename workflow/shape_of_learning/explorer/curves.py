@@ -70,7 +70,8 @@ def read_curves(
     for name, order in orders.items():
         if unknown := {row[_COLUMN[name]] for row in rows} - set(order):
             raise InputError(
-                f"{estimates} has the {name} `{min(unknown)}`, which this run does not; delete it and run again"
+                f"{estimates} has the {name} `{min(unknown)}`, which this run has not; delete it and "
+                "run again"
             )
 
     def place(row: list[str]) -> tuple[Any, ...]:

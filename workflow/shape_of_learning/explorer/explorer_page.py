@@ -27,7 +27,7 @@ def explorer_page(description: Mapping[str, Any], columns: Mapping[str, np.ndarr
         "LICENCES": escape(page_part(LICENCES)),
         "DESCRIPTION": in_script({**description, "columns": layout(columns)}),
         "NUMBERS": pack(columns),
-        "DRAWING": closed(vl_convert.javascript_bundle()),
+        "DRAWING": closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
         "PROGRAM": closed("\n".join(map(page_part, PROGRAM))),
     }
     pieces = page_part(FRAME).split("%%")

@@ -1,7 +1,7 @@
 """Columns of numbers as text that a page can hold: typed, their bytes sorted by place, compressed.
 
-Neighbours in a column have the same high bytes, which compress to little once they stand together; so do the low
-bytes of numbers that were rounded. `page/data.js` reads it.
+Neighbours in a column have the same high bytes, which compress to little once they stand together; so do
+the low bytes of numbers that were rounded. `page/data.js` reads it.
 """
 
 import base64
