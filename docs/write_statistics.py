@@ -89,6 +89,32 @@ covered with 95 % each, 23 to 27 are (85 to 100 %), of 200 184 to 196 (92 to 98 
 - *High dimensions* are underestimated by all of them: of a Gaussian cloud of 50 dimensions they find 26
   to 33.
 
+## Verdicts on claims
+
+Pages of `results/claims/` judge what papers claim. A statistic is computed with all windows and without
+each of the 16 groups, so that a contrast of layers, steps or models has an interval of its own, in
+which what they owe to the same windows cancels. A rule then asks for a bound to be passed by whole
+intervals.
+
+- *Many at once.* The k-th largest of m numbers lies above a bound if k of m lower bounds do, each at a
+  chance of 2.5 % over m - k + 1 (Bonferroni); of "in all" nothing is divided. So rules such as "in
+  three quarters of the models", or a peak at whichever step, are wrong as rarely as one comparison,
+  whatever the parts share.
+- *Contrasts are fixed beforehand.* Where a maximum lies is not estimated, since noise moves it: a peak
+  in the middle is the middle half of the layers above the first quarter and above the last one.
+- *Suspect values decide nothing.* If any that a claim rests on is one (near-duplicates, as above), it
+  is `undecided`, and the reason says what it would be. Layers that are undefined at one step are left
+  out at all.
+- *Only sound checkpoints count*, those whose verdict is `ok`.
+- *What has no interval*, such as measures of a model's weights and tables of tasks, is compared as it
+  is. Pairs of one seed each have the interval of their mean, by Student's t.
+
+`tests/unit/test_claims_on_simulations.py` judges simulated tables 1,000 times. Their truth is a hair
+beside the bound in as many models, layers and steps as decide, where verdicts are false most often. Of
+each claim fewer than 2.5 % are, and the more noise there is, the more are `undecided`. Where the
+division above is left out, more than 5 % are false. The simulation takes intervals as right; how often
+those of real hidden states are is said above.
+
 ## Which differences to believe
 
 - Between steps or layers of one model, and between models on the same windows: those whose interval in

@@ -1,6 +1,7 @@
 """The explorer in headless Chromium, with the largest tables that it is for: 154 steps, 33 layers, 12
 measures and 3 models, made up. *Opening* ends when the chart is drawn. *Using* moves both sliders
-twenty times and works every other control in each of the three views; an interaction ends with the frame that shows it.
+twenty times and works every other control in each of the three views; an interaction ends with the
+frame that shows it.
 """
 
 from pathlib import Path

@@ -1,34 +1,298 @@
-"""The claims of each paper are written down with what would decide them."""
+"""Claims are data that a paper's file holds; judged by hand-made numbers, they say what these say."""
 
+import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
 
+import judge_claims
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.ledger import COLUMNS
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.table_columns import GROUPS, LEFT_OUT_TABLE_COLUMNS
+from shape_of_learning.plan.claim_list import check_claims, read_claims
 from shape_of_learning.plan.model_list import read_entries
-from shape_of_learning.plan.schema import validate
-from shape_of_learning.storage.yaml_file import read_yaml
+from shape_of_learning.storage.csv_table import read_rows, write_table
 
 REPOSITORY = Path(__file__).parents[2]
-CLAIMS = sorted(REPOSITORY.glob("workflow/papers/*/claims.yaml"))
+PAPERS = sorted(REPOSITORY.glob("workflow/papers/*/claims.yaml"))
+CLAIM = {
+    "sentence": "Blocks are linear.",
+    "where": "abstract",
+    "statistic": "mean_over_layers",
+    "estimators": ["linearity"],
+    "models": "decoders",
+    "rule": {"supported": {"in": "all", "holds": {"at_least": 0.95}},
+             "contradicted": {"in": "any", "holds": {"below": 0.9}}},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("file", CLAIMS, ids=lambda file: file.parent.name)
-def test_claims_name_models_and_measures_that_there_are(file):
-    page = (REPOSITORY / "docs/tables.md").read_text()
-    claims, models = read_yaml(file), read_entries(REPOSITORY / "config/models")
-    validate(claims, "claims", str(file))
-    for claim in claims.values():
-        assert set(claim["models"]) <= models.keys()
-        # What is measured on a task has names of its own, which the page on tables explains.
-        assert {
-            e for e in claim["estimators"] if e not in MEASURES and f"`{e}`" not in page
-        } == set()
+def measured(values, step=0, estimator="linearity", spread=0.0, **others):
+    """One checkpoint whose layers have these values, and left-out values around them."""
+    around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
+    whole = np.asarray(values, float)[:, None] + around
+    layers = tuple(range(1, len(values) + 1))
+    return LayerValues(f"step{step}", step, None, estimator, "all", layers, whole, **others)
 
 
-def test_a_claim_without_a_decision_is_refused():
-    claim = {"sentence": "Blocks are linear.", "where": "abstract", "statistic": "A mean."}
-    claim |= {"rule": "supported if it is high", "models": [], "estimators": []}
-    with pytest.raises(InputError, match=r"x\.yaml: `linear\.rule`"):
-        validate({"linear": claim}, "claims", "x.yaml")
+def judged(values, claim=None, tables=None, models=(), **others):
+    """The judgement on one decoder `d` whose checkpoints of each estimator are given."""
+    known = {m.name: m for m in (*models, EvidenceModel("d", "decoder", 4, warmup_steps=2))}
+    given = {("d", of[0].estimator): of for of in values}
+    evidence = Evidence(known, given, tables or {}, **others)
+    return judge(Claim(name="c", **CLAIM | (claim or {})), evidence)
+
+
+@pytest.mark.parametrize("file", PAPERS, ids=lambda file: file.parent.name)
+def test_claims_name_statistics_models_and_measures_that_there_are(file):
+    claims = read_claims(file)
+    assert claims
+    check_claims(claims, file, MEASURES, read_entries(REPOSITORY / "config/models"))
+
+
+def test_every_paper_has_claims():
+    assert {file.parent for file in PAPERS} == {
+        file.parent for file in REPOSITORY.glob("workflow/papers/*/paper.yaml")
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"statistic": "mean_over_layer"}, "key `c.statistic`: unknown statistic `mean_over_layer`; "
+         "did you mean `mean_over_layers`?"),
+        ({"arguments": {"estimator": "x"}}, "unknown argument of `mean_over_layers` `estimator`; "
+         "did you mean `estimators`?"),
+        ({"statistic": "growth_then_settling"}, "key `c`: `growth_then_settling` needs `arguments.share`"),
+        ({"rule": {"supported": {"above": 0}}}, "key `c.rule.contradicted` is missing"),
+        ({"rule": CLAIM["rule"] | {"supported": {"beyond": 0}}}, "unknown key `beyond` in"),
+        ({"rule": CLAIM["rule"] | {"supported": {"of": "x"}}}, "needs exactly one of `above` or"),
+        ({"models": "decoder"}, "`c.models` must be a list of names of models, or one of `decoders`"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_claim_is_said_in_a_sentence_before_any_job(
+    tmp_path, change, sentence
+):
+    file = tmp_path / "claims.yaml"
+    file.write_text(yaml.safe_dump({"c": CLAIM | change}))
+    with pytest.raises(InputError) as refused:
+        read_claims(file)
+    assert str(refused.value).startswith(str(file))
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"estimators": ["linerity"]}, "`c.estimators`: unknown estimator `linerity`; did you mean "),
+        ({"models": ["gpt-2"]}, "`c.models`: unknown model `gpt-2`; did you mean `gpt2`?"),
+    ],
+)  # fmt: skip
+def test_estimators_and_models_that_there_are_not_are_refused(change, sentence):
+    claims = {"c": Claim(name="c", **CLAIM | change)}
+    with pytest.raises(InputError, match=r"claims\.yaml, key") as refused:
+        check_claims(claims, Path("claims.yaml"), MEASURES, ["gpt2"])
+    assert sentence in str(refused.value)
+
+
+def test_a_rule_on_a_part_that_the_statistic_does_not_have_names_those_that_it_has():
+    rule = CLAIM["rule"] | {"supported": {"of": "linearity_held_out", "above": 0}}
+    with pytest.raises(InputError, match=r"`c`: the rule asks .* but there are `linearity`"):
+        judged([[measured([1, 1])]], {"rule": rule})
+
+
+def test_an_interval_decides_and_not_the_value():
+    # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
+    half = 2.131449545559323 * 0.001 * np.sqrt(15)
+    sure = judged([[measured([0.95 + 1.01 * half] * 2, spread=0.001)]])
+    assert sure.verdict == "supported"
+    assert sure.estimate == pytest.approx(0.95 + 1.01 * half)
+    assert (sure.low, sure.high) == pytest.approx((0.95 + 0.01 * half, 0.95 + 2.01 * half))
+    assert sure.smallest_visible == pytest.approx(half)
+    assert judged([[measured([0.95 + 0.99 * half] * 2, spread=0.001)]]).verdict == "undecided"
+    assert judged([[measured([0.9 - 1.01 * half] * 2, spread=0.001)]]).verdict == "contradicted"
+
+
+def test_without_windows_in_every_group_nothing_is_measured():
+    values = measured([1, 1])
+    values.values[:, 1:] = np.nan
+    assert "16 groups" in judged([[values]]).because
+
+
+def test_suspect_values_decide_nothing():
+    near = judged(
+        [[measured([1, 1], near_duplicates=(0.0, 0.2))]], suspect_above={"linearity": 0.1}
+    )
+    assert near.verdict == "undecided"
+    assert "it would be supported, but 1 of 2 values are suspect" in near.because
+    few = judged([[measured([1, 1], near_duplicates=(0.0, 0.1))]], suspect_above={"linearity": 0.1})
+    assert few.verdict == "supported"
+
+
+def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
+    claim = {"statistic": "change_over_training", "checkpoints": "training"}
+    of = judged([[measured([1, 5], 0), measured([2, np.nan], 1)]], claim)
+    assert [part.estimate for part in of.parts] == [1]
+    assert "Left out as undefined: 1 layers" in of.because
+
+
+def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
+    with_0 = LayerValues("s", None, None, "x", "all", (0, 1), np.array([[0.0] * 17, [1.0] * 17]))
+    models = {"d": EvidenceModel("d", "decoder", 1)}
+    evidence = Evidence(models, {("d", "x"): [with_0]}, suspect_above={"linearity": 0.1})
+    claim = Claim(name="c", **CLAIM)
+    assert judge(claim, evidence).verdict == "not measured"
+    instead = evidence.with_estimators({"linearity": "x"})
+    assert judge(claim, instead).estimate == 1
+    assert not instead.suspect_above
+    assert judge(replace(claim, average_over="all_layers"), instead).estimate == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ({"models": ["gpt2", "d"]}, "`gpt2` is not in the run."),
+        ({"models": "encoders"}, "The run has no encoders with `linearity` at a sound checkpoint."),
+        ({"checkpoints": "training", "models": ["d"]}, "`d` has no `linearity` at two or more sound steps."),
+        ({"statistic": "flatter", "models": "all", "estimators": ["linearity"]}, "no encoder with"),
+        ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
+          "models": ["d"]}, "`d` has no tables/edits."),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_said(claim, sentence):
+    of = judged([[measured([1, 1, 1, 1])]], claim)
+    assert of.verdict == "not measured"
+    assert sentence in of.because
+    assert np.isnan(of.estimate)
+
+
+def parts(of):
+    assert of.verdict != "not measured", of.because
+    return {part.part: part.estimate for part in of.parts}
+
+
+def test_statistics_of_training_on_numbers_by_hand():
+    curve = {"estimators": ["two_nn"], "checkpoints": "training"}
+    values = [
+        measured([v, v], step, "two_nn") for step, v in zip((0, 1, 4, 8), (2, 4, 8, 4), strict=True)
+    ]
+    rule = {key: {"of": "growth", "above": 0} for key in ("supported", "contradicted")}
+    settled = {"statistic": "growth_then_settling", "arguments": {"share": 0.25}, "rule": rule}
+    of = parts(judged([values], curve | settled))
+    assert of == {"growth": 2, "settling": 0.25 * 2 - 4}  # half of the steps: from the third on
+    rise = parts(judged([values], curve | {"statistic": "rise_then_fall"}))
+    assert rise["rise_and_fall"] == pytest.approx(np.log(2))
+    rule = {key: {"of": "elsewhere", "above": 0} for key in ("supported", "contradicted")}
+    of = parts(judged([values], curve | {"statistic": "peak_beside_warm_up", "rule": rule}))
+    # The warm-up of two steps ends between the second and the third.
+    assert of["elsewhere"] == pytest.approx(np.log(4 / 8))
+    assert of["at_warm_up"] == pytest.approx(np.log(2))
+    unknown = [EvidenceModel("d", "decoder", 4)]
+    evidence = Evidence({m.name: m for m in unknown}, {("d", "two_nn"): values})
+    claim = Claim(name="c", **CLAIM | curve | {"statistic": "peak_beside_warm_up", "rule": rule})
+    assert (
+        "no decoders with a known `warmup_steps` (`d` is without)" in judge(claim, evidence).because
+    )
+
+
+def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
+    claim = {"statistic": "concordance", "estimators": ["two_nn", "mom"], "checkpoints": "training"}
+    rule = {key: {"of": "rank", "above": 0} for key in ("supported", "contradicted")}
+
+    def of(*curves):
+        named = zip(claim["estimators"], curves, strict=True)
+        values = [[measured([v], s, name) for s, v in enumerate(curve)] for name, curve in named]
+        return parts(judged(values, claim | {"rule": rule}))
+
+    assert min(of([1, 2, 4, 8], [1, 3, 9, 27]).values()) == pytest.approx(np.log(2))
+    assert max(of([1, 2, 4, 8], [27, 9, 3, 1]).values()) < 0
+    falling_late = of([1, 2, 4, 8], [1, 9, 10, 8])  # alike in four pairs of steps of six
+    assert falling_late["rank"] > 0 > falling_late["direction"]
+
+
+def edits(*perplexities):
+    rows = []
+    for order in ("most_linear_first", "least_linear_first"):
+        for kind in ("dropped", "replaced"):
+            for k, perplexity in enumerate(perplexities if order[0] == "m" else (10, 30)):
+                rows.append({"model": "d", "revision": "step0", "order": order, "kind": kind,
+                             "k": str(k), "perplexity": str(perplexity)})  # fmt: skip
+    return {"edits": rows}
+
+
+def test_numbers_without_an_interval_are_compared_as_they_are():
+    claim = {"statistic": "cost_of_edits", "arguments": {"share": 0.125}, "estimators": ()}
+    claim["rule"] = yaml.safe_load((REPOSITORY / "workflow/papers/linear/claims.yaml").read_text())[
+        "most_linear_blocks_can_go"
+    ]["rule"]
+    of = judged([], claim, edits(10, 11))
+    assert of.verdict == "supported"  # at the bound
+    assert parts(of) == {"dropped": 1.1, "replaced": 1.1, "dropped_over_reverse": pytest.approx(-1.9),
+                         "replaced_over_reverse": pytest.approx(-1.9)}  # fmt: skip
+    assert np.isnan([of.low, of.high, of.smallest_visible]).all()
+    assert judged([], claim, edits(10, 11.1)).verdict == "undecided"
+    assert judged([], claim, edits(10, 12.6)).verdict == "contradicted"
+
+
+def left_out_table(folder, estimator, checkpoints):
+    """A table of left-out values of one model: of each revision the step and the values of its layers."""
+    rows = [
+        ["d", revision, step, "", layer, estimator, "all", value, 4096, 0.0, *[value] * GROUPS]
+        for revision, step, values in checkpoints
+        for layer, value in enumerate(values)
+    ]
+    file = folder / "tables/every_checkpoint/d" / estimator / "left_out.csv"
+    file.parent.mkdir(parents=True)
+    write_table(file, LEFT_OUT_TABLE_COLUMNS, rows)
+    return file
+
+
+def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
+    steps = [("step0", 0, [9, 1, 1]), ("step8", 8, [9, 0.5, 0.5]), ("step4", 4, [9, 0.8, 1])]
+    values = left_out_table(tmp_path, "linearity", steps)
+    verdicts = tmp_path / "tables/verdicts/d.csv"
+    verdicts.parent.mkdir(parents=True)
+    shown = [["d", revision, "no" if step == 8 else "yes"] for revision, step, _ in steps]
+    write_table(verdicts, ["model", "revision", "shown"], shown)
+    write_table(tmp_path / "checkpoints/d/step4.tensors.csv", ["tensor"], [["w"]])
+    alphabet = tmp_path / "alphabet.json"
+    alphabet.write_text('{"text": {"sha256": "0123456789abcdef"}}')
+    claims = [
+        vars(Claim(name="c", **CLAIM)),
+        vars(Claim(name="other", **CLAIM | {"models": ["x"]})),
+    ]
+    model = {"name": "d", "role": "decoder", "layers": 2}
+    output = [tmp_path / "claims.csv", tmp_path / "claims.md"]
+    judge_claims.main("A paper", json.dumps(claims), json.dumps([model]), "{}", [values],
+                      [("verdicts", verdicts)], (tmp_path / "checkpoints", alphabet), output)  # fmt: skip
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in read_rows(output[0], COLUMNS)]
+    assert [row["verdict"] for row in rows] == ["undecided", "not measured"]
+    assert float(rows[0]["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
+    assert rows[0]["revisions"] == "d@step4"
+    assert rows[0]["statistic"] == "mean_over_layers(linearity)"
+    assert (rows[0]["n"], rows[0]["selections"]) == ("4096", "all")
+    weights, text = rows[0]["hashes"].split(";")
+    assert text == "text:01234567"
+    assert weights.startswith("d:")
+    page = output[1].read_text()
+    assert "2 claims: 1 undecided, 1 not measured" in page
+    assert "`x` is not in the run" in page
+
+
+def test_reading_claims_for_a_plan_imports_no_numerical_library():
+    program = (
+        "import sys; from shape_of_learning.plan.papers import read_papers; print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(REPOSITORY / "workflow")}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert not {"numpy", "pandas", "scipy"} & set(loaded.stdout.split())

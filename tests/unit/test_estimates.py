@@ -68,11 +68,11 @@ def gathered(folder, *checkpoints, **options):
         "checkpoints": [(f"step{step}", step, step * 2048) for step in STEPS[: len(checkpoints)]],
     }
     curve = MeasuredCurve.from_json(json.dumps(given | options))
-    files = [folder / f"{table}.csv" for table in ("measurements", "estimates", "changes")]
+    files = [folder / f"{t}.csv" for t in ("measurements", "estimates", "changes", "without")]
     gather_checkpoints.main(curve, folder, files)
     return [
         [dict(zip(columns, row, strict=True)) for row in read_rows(file, columns)]
-        for file, columns in zip(files, (COLUMNS, ESTIMATE_COLUMNS, CHANGE_COLUMNS), strict=True)
+        for file, columns in zip(files, (COLUMNS, ESTIMATE_COLUMNS, CHANGE_COLUMNS), strict=False)
     ]
 
 

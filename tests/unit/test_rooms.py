@@ -22,6 +22,7 @@ FLOORS = {
     "hub": 2,
     "script_arguments": 2,
     "checkpoints": 3,
+    "claims": 3,
     "tasks": 3,
     "embeddings": 4,
     "pretraining": 4,

@@ -3,7 +3,8 @@
 REQUIRED INPUTS: the measurements of each checkpoint, and its values with groups of windows left out.
 OUTPUTS:
     <results>/tables/{which}/{model}/{estimator}/{table}.csv   one model and estimator, of every_checkpoint or
-                                                               last_checkpoint
+                                                               last_checkpoint; also left_out, what intervals
+                                                               come from
     <results>/tables/{table}.csv     everything: measurements (one row per batch), estimates (one row per value,
                                      with its interval) and changes (between checkpoints)
     <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
@@ -21,7 +22,7 @@ rule gather_checkpoints:
     output:
         expand(
             "<results>/tables/{{which}}/{{model}}/{{estimator}}/{table}.csv",
-            table=GATHERED,
+            table=(*GATHERED, "left_out"),
         ),
     log:
         "<logs>/tables/{which}/{model}/{estimator}.log",

@@ -4,9 +4,9 @@ import argparse
 import json
 from pathlib import Path
 
-from shape_of_learning.explorer.claim_list import read_claims
 from shape_of_learning.explorer.curves import read_curves
 from shape_of_learning.explorer.explorer_page import explorer_page
+from shape_of_learning.explorer.judged_claims import read_claims
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.files import atomic_write
 

@@ -6,21 +6,30 @@ EXPLORER = "<results>/explorer.html"
 
 
 def explorer_verdicts(wildcards):
-    """What is known of the checkpoints of models all of which are measured."""
+    """What is known of the checkpoints of models."""
     return expand(
         "<results>/tables/verdicts/{model}.csv",
-        model=filter(is_measured_whole, CONFIGURATION.models),
+        model=filter(is_judged, CONFIGURATION.models),
     )
 
 
 def explorer_claims(wildcards):
     """The verdicts on the claims of the papers."""
-    return []
+    return expand("<results>/claims/{paper}.csv", paper=CONFIGURATION.claims)
 
 
 def explorer_claimed():
-    """Which curves each claim is about, by paper."""
-    return {}
+    """By paper and claim: of which measures it is, and the view that shows them."""
+    return {
+        paper: {
+            name: {
+                "measures": list(claim.estimators),
+                "view": "layer" if claim.checkpoints == "last" else "step",
+            }
+            for name, claim in claims.items()
+        }
+        for paper, claims in CONFIGURATION.claims.items()
+    }
 
 
 def explorer_papers():

@@ -64,26 +64,32 @@ def tables_of_all(wildcards):
     """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
     if wildcards.table == "weights":
         return tables_of_weights()
-    tables = expand(
-        f"<results>/tables/every_checkpoint/{{model}}/{{estimator}}/{wildcards.table}.csv",
-        model=filter(is_measured_whole, CONFIGURATION.models),
-        estimator=[name for name in CONFIGURATION.estimators if name in MEASURES],
-    )
-    return tables + (drawn_besides() if wildcards.table == "estimates" else [])
+    of_all = measured_in_the_run() if wildcards.table == "estimates" else measured_whole()
+    return [
+        f"<results>/tables/{which}/{model}/{estimator}/{wildcards.table}.csv"
+        for (model, estimator), which in of_all.items()
+    ]
 
 
-def drawn_besides():
-    """Tables of estimates that figures read beyond those."""
-    drawn = {}
+def measured_whole():
+    """Models and estimators of the configuration, which are measured at every checkpoint."""
+    return {
+        (model, estimator): "every_checkpoint"
+        for model in filter(is_measured_whole, CONFIGURATION.models)
+        for estimator in CONFIGURATION.estimators
+        if estimator in MEASURES
+    }
+
+
+@cache
+def measured_in_the_run():
+    """These, and beyond them what figures draw, each with the checkpoints at which it is measured."""
+    measured = measured_whole()
     for name, models in CONFIGURATION.figures.items():
         which = checkpoints_of_figure(FIGURES[name])
         for model in models:
-            whole = CONFIGURATION.estimators if is_measured_whole(model) else ()
-            for estimator in (e for e in estimated(FIGURES[name]) if e not in whole):
+            for estimator in estimated(FIGURES[name]):
                 # Every checkpoint, if one figure draws them all, is also the last one.
-                if drawn.get((model, estimator)) != "every_checkpoint":
-                    drawn[model, estimator] = which
-    return [
-        f"<results>/tables/{which}/{model}/{estimator}/estimates.csv"
-        for (model, estimator), which in drawn.items()
-    ]
+                if measured.get((model, estimator)) != "every_checkpoint":
+                    measured[model, estimator] = which
+    return measured

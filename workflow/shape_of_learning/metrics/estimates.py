@@ -184,6 +184,16 @@ def estimate_rows(
         yield [*identity, None, None, *named, *_estimate(mean)]
 
 
+def left_out_rows(
+    curve: MeasuredCurve, checkpoints: Sequence[MeasuredCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``left_out.csv`` of one model and estimator: of each checkpoint its layers."""
+    for identity, checkpoint in zip(curve.checkpoints, checkpoints, strict=True):
+        for layer, each in checkpoint.layers.items():
+            named = [curve.model, *identity, layer, curve.estimator, curve.selection]
+            yield [*named, each.value, each.n, each.near_duplicates, *each.left_out]
+
+
 def change_rows(
     curve: MeasuredCurve, checkpoints: Sequence[MeasuredCheckpoint]
 ) -> Iterator[list[object]]:

@@ -12,6 +12,7 @@ from shape_of_learning.metrics.left_out import measure_batch
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.resampling import GROUPS, left_out_values
+from shape_of_learning.metrics.table_columns import WITHOUT_COLUMNS
 from shape_of_learning.storage.csv_table import write_table
 
 
@@ -83,7 +84,7 @@ class Estimate:
 LEFT_OUT_COLUMNS = (
     "layer",
     *(field.name for field in fields(Estimate) if field.name != "left_out"),
-    *(f"without_{group}" for group in range(GROUPS)),
+    *WITHOUT_COLUMNS,
 )
 
 

@@ -6,6 +6,12 @@ ESTIMATE_COLUMNS = (
     *("value", "standard_error", "low", "high"),
     *("batch_sd", "n", "n_unique", "near_duplicates", "windows"),
 )
+# Of one model and estimator: what intervals of whatever is made of its values come from.
+WITHOUT_COLUMNS = tuple(f"without_{group}" for group in range(GROUPS))
+LEFT_OUT_TABLE_COLUMNS = (
+    *("model", "revision", "step", "tokens", "layer", "estimator", "selection"),
+    *("value", "n", "near_duplicates", *WITHOUT_COLUMNS),
+)
 CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
     *("difference", "standard_error", "low", "high", "smallest_visible"),

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import ChosenMeasure, measure_names
+from shape_of_learning.plan.claim_list import CLAIMS, check_claims
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.model_list import Entries, Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
@@ -38,6 +40,8 @@ class Configuration:
         These, and what figures draw besides, with their settings.
     figures, tables : dict of str to tuple of str
         The models that each figure or table of a paper shows; one without any is absent.
+    claims : dict of str to Mapping of str to Claim
+        Those of each paper of the run that has any.
     notices : tuple of str
         What is left out and why, one sentence each.
     settings : mapping
@@ -52,6 +56,7 @@ class Configuration:
     measures: dict[str, ChosenMeasure]
     figures: dict[str, tuple[str, ...]]
     tables: dict[str, tuple[str, ...]]
+    claims: dict[str, Mapping[str, Claim]]
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
     closed: tuple[str, ...] = ()
@@ -106,6 +111,8 @@ def read_configuration(
         entries |= read_entries(folder)
     drawn, written = figures_of(papers), tables_of(papers)
     check_estimators(drawn, measure_names())
+    for paper in papers:
+        check_claims(paper.claims, paper.folder / CLAIMS, measure_names(), entries)
     check_targets(settings["figures"], (*drawn, *written), entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
     drawn, written = figures_of(chosen), tables_of(chosen)
@@ -158,6 +165,7 @@ def read_configuration(
         ),
         figures=figures,
         tables=tables,
+        claims={paper.name: paper.claims for paper in chosen if paper.claims},
         notices=tuple(notices),
         settings=settings,
         closed=tuple(closed),

@@ -1,6 +1,5 @@
 """Papers: what each folder of ``workflow/papers`` says that its paper shows."""
 
-import ast
 import re
 import string
 from collections.abc import Mapping, Sequence
@@ -8,10 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.claim_list import CLAIMS, read_claims
+from shape_of_learning.plan.functions import check_function, public_functions
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
+KIND = "function of figures.py"
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
 CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
@@ -78,13 +81,15 @@ class TableSpecification:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper; figures and tables by the names of their targets."""
+    """A paper; figures and tables by the names of their targets, claims by their own."""
 
     name: str
+    folder: Path
     title: str
     citation: str
     figures: Mapping[str, FigureSpecification]
     tables: Mapping[str, TableSpecification]
+    claims: Mapping[str, Claim]
 
 
 def read_papers(folder: Path) -> list[Paper]:
@@ -126,7 +131,7 @@ def _read_paper(file: Path) -> Paper:
         )
     content = read_yaml(file)
     validate(content, "paper", str(file))
-    functions = _functions(file.with_name("figures.py"))
+    functions = public_functions(file.with_name("figures.py"))
     figures, tables = {}, {}
     for name, entry in content["figures"].items():
         where = f"{file}, key `figures.{name}`"
@@ -143,11 +148,12 @@ def _read_paper(file: Path) -> Paper:
             role=entry.get("role"),
             draws=entry.get("draws"),
         )
-        _check_function(figure.draw, (*figure.options, *figure.settings), functions, where)
+        check_function(figure.draw, (*figure.options, *figure.settings), functions, where, KIND)
         _check_caption(figure.caption, where)
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
-        _check_function(entry["write"], (), functions, f"{file}, key `tables.{name}`")
+        where = f"{file}, key `tables.{name}`"
+        check_function(entry["write"], (), functions, where, KIND)
         tables[content["prefix"] + name] = TableSpecification(
             file.parent,
             entry["write"],
@@ -155,32 +161,9 @@ def _read_paper(file: Path) -> Paper:
             tuple(entry.get("reads", ())),
             entry.get("draws"),
         )
-    return Paper(file.parent.name, content["title"], content["citation"], figures, tables)
-
-
-def _functions(file: Path) -> dict[str, list[str]]:
-    """Public functions of a module and the names of their arguments, without importing it."""
-    try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(
-            f"{file} cannot be read ({error}); a paper's functions belong there"
-        ) from error
-    return {
-        each.name: [argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)]
-        for each in tree.body
-        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")
-    }
-
-
-def _check_function(
-    name: str, options: Sequence[str], functions: Mapping[str, list[str]], where: str
-) -> None:
-    if name not in functions:
-        raise unknown_name(name, functions, "function of figures.py", where)
-    for option in options:
-        if option not in functions[name][1:]:
-            raise unknown_name(option, functions[name][1:], f"argument of `{name}`", where)
+    claims = read_claims(file.with_name(CLAIMS))
+    heading = (content["title"], content["citation"])
+    return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
 
 
 def _check_caption(caption: str, where: str) -> None:

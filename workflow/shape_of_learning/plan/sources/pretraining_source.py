@@ -31,6 +31,7 @@ class PretrainingSource(TrainedSource):
             "training_tokens": recipe["last_step"] * self.tokens_per_step,
         }
         self.vocabulary = recipe["vocabulary"]
+        self.warmup_steps = recipe["warmup_steps"]
         if "twin_of" in recipe:
             self._check_twin(recipe["twin_of"], models)
 

@@ -63,6 +63,8 @@ class Source(ABC):
         Published mistakes.
     last_step : int or None
         Where training ended, whether that step is among the checkpoints or not; None where nothing tells.
+    warmup_steps : int or None
+        Until which the learning rate rose; None where nothing tells.
     shape : Shape
         Role, layers and widths, as far as they are known.
     table_1 : mapping or None
@@ -91,6 +93,7 @@ class Source(ABC):
         self.offered: OfferedSteps | None = None
         self.known_bad: tuple[KnownBad, ...] = ()
         self.last_step: int | None = entry.get("training", {}).get("last_step")
+        self.warmup_steps: int | None = entry.get("training", {}).get("warmup_steps")
         self.shape = stated_shape(entry)
         self.table_1: Mapping[str, Any] | None = None
         self.vocabulary: int | None = None

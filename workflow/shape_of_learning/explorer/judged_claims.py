@@ -4,12 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.claims.ledger import COLUMNS
 from shape_of_learning.storage.csv_table import read_rows
 
-COLUMNS = (
-    *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
-    *("verdict", "because", "models", "revisions", "n", "selections", "hashes"),
-)
 SHOWN = ("claim", "sentence", "where", "verdict", "because")
 NUMBERS = ("estimate", "low", "high", "smallest_visible")
 
@@ -23,14 +20,14 @@ def read_claims(
     ----------
     tables : sequence of Path
     claimed : mapping
-        By the name of a paper and that of a claim: the `models` and `measures` that it is about, and `view`,
-        ``"layer"`` or ``"step"``.
+        By the name of a paper and that of a claim: `measures`, of which it is, and `view`, ``"layer"`` or
+        ``"step"``, that shows them.
 
     Returns
     -------
     list of dict
-        Text as it stands in the tables, and `paper`, `models`, `measures` and `view`. The models are those
-        that the verdict rests on, or all that the claim is about where it rests on none.
+        Text as it stands in the tables, and `paper`, `measures`, `view` and the `models` that the verdict
+        rests on.
 
     Raises
     ------
@@ -42,7 +39,7 @@ def read_claims(
         for row in read_rows(table, COLUMNS):
             cells = dict(zip(COLUMNS, row, strict=True))
             shown = {key: cells[key] for key in (*SHOWN, *NUMBERS)}
+            models = [name for name in cells["models"].split(";") if name]
             about = claimed[table.stem][cells["claim"]]
-            models = [name for name in cells["models"].split(";") if name] or about["models"]
             claims.append({**about, **shown, "paper": table.stem, "models": models})
     return claims

@@ -1,0 +1,304 @@
+"""How often verdicts are wrong: claims as they are written, judged on simulated tables whose truth is known.
+
+Each truth is least favourable: a hair beside the bound, in as many models, layers and steps as decide. Errors
+of groups of windows are shared by layers, steps and models in part.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shape_of_learning.claims.bounds import Ranked
+from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
+from shape_of_learning.claims.reading import Reading
+from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.plan.papers import read_papers
+
+PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
+CLAIMS = {name: claim for paper in PAPERS for name, claim in paper.claims.items()}
+RUNS = 1000
+MOST_FALSE = 0.05 * RUNS
+SHARED = 0.5  # of the variance of a group's error
+HAIR = 0.1  # distance of the truth from a bound, in standard errors of a layer
+NOISE = 0.01  # standard error of a layer
+
+DECODERS, ENCODERS = ["d0", "d1", "d2", "d3"], ["e0", "e1"]
+LAYERS, STEPS = 8, [0, 1, 2, 4, 8, 16, 32, 64]
+FLAT, CLEAR = np.full((len(STEPS), LAYERS), 1.0), 1.0
+
+
+def evidence(truth, noise, runs, warm_up=4, seed=0):
+    """Simulated evidence: of (model, estimator) the true values (steps, layers), and errors around them."""
+    numbers = np.random.default_rng(seed)
+    shared = numbers.normal(size=(runs, 1, 1, GROUPS))
+    values, models = {}, {}
+    for (model, estimator), layers in truth.items():
+        own = numbers.normal(size=(runs, *layers.shape, GROUPS))
+        errors = np.sqrt(GROUPS) * noise * (SHARED**0.5 * shared + (1 - SHARED) ** 0.5 * own)
+        mean = errors.mean(axis=-1, keepdims=True)
+        around = np.concatenate([mean, (GROUPS * mean - errors) / (GROUPS - 1)], axis=-1)
+        whole = layers[..., None] + around
+        numbered = tuple(range(1, layers.shape[1] + 1))
+        steps = STEPS if len(layers) == len(STEPS) else range(len(layers))
+        values[model, estimator] = [
+            LayerValues(f"step{s}", s, None, estimator, "all", numbered, whole[:, i])
+            for i, s in enumerate(steps)
+        ]
+        role = "encoder" if model.startswith(("e", "bert", "roberta")) else "decoder"
+        kind = {"kind": "twin", "origin": model[5:], "treatment": "cosine 0.5"}
+        models[model] = EvidenceModel(
+            model, role, LAYERS, warmup_steps=warm_up, **(kind if model.startswith("twin") else {})
+        )
+    return Evidence(models, values)
+
+
+def shown(claim, of):
+    """Whether each verdict is shown, of each run."""
+    return {
+        verdict: np.broadcast_to(each, RUNS)
+        for verdict, each in decide(claim, parts_of(claim, Reading(claim, of))).items()
+    }
+
+
+def last(profile):
+    return np.asarray(profile, float)[None, :]
+
+
+def along(curve):
+    """The same in all layers."""
+    return np.repeat(np.asarray(curve, float)[:, None], LAYERS, axis=1)
+
+
+def models(names, estimator, clear, beside, number):
+    """One model too few clearly meet a condition, and all others hardly miss it."""
+    return {(n, estimator): clear if i < number - 1 else beside for i, n in enumerate(names)}
+
+
+def peak(h):
+    # Above the first quarter in any case; three models of four are needed.
+    clear, beside = ([-1, -1, 1, 1, 1, 1, 0, 0], [-1, -1, -h, -h, -h, -h, 0, 0])
+    return models(DECODERS, "anisotropy", last(clear), last(beside), 3)
+
+
+def no_peak(h):
+    clear, beside = ([1, 1, 0, 0, 0, 0, 0, 0], [-1, -1, h, h, h, h, 0, 0])
+    return models(DECODERS, "anisotropy", last(clear), last(beside), 2)
+
+
+def ranges(h):
+    steep = np.linspace(0, 1, LAYERS)
+    decoders = {(name, "anisotropy"): last(steep) for name in DECODERS[:2]}
+    return decoders | {(name, "anisotropy"): last(1 - (1 + h) * steep) for name in ENCODERS}
+
+
+def flat_profiles(h):
+    bump = last([0, 0, 0, 0, 1, 1, 0, 0])
+    decoders = {(name, "anisotropy"): max(-h, 0) * bump for name in DECODERS[:2]}
+    return decoders | {(name, "anisotropy"): max(h, 0) * bump for name in ENCODERS}
+
+
+def settling(h):
+    early = along([0, 1, 1, 1, 1, 1, 1, 1])
+    late = along([0, 0, 0, 0, 0, 0.5, 0.75 - h, 1])
+    return models(DECODERS, "anisotropy", early, late, 3)
+
+
+def shrinking(h):
+    down, up = along([0, -1, -1, -1, -1, -1, -1, -1]), along([0, h, h, h, h, h, h, h])
+    return models(DECODERS, "anisotropy", down, up, 2)
+
+
+def long_top(h):
+    top = np.exp(0.05 - h)  # above the first step; the last one is far below
+    clear, beside = ([1, 2, 3, 2, 2, 2, 2, 1], [1, top, top, top, top, top, top, 0.5])
+    return models(DECODERS, "two_nn", along(clear), along(beside), 3)
+
+
+def one_top(h):
+    top = np.exp(0.05 + h)
+    clear, beside = ([1, 1, 1, 1, 1, 1, 1, 1], [1, 0.5, 0.5, top, 0.5, 0.5, 0.5, 1])
+    return models(DECODERS, "two_nn", along(clear), along(beside), 2)
+
+
+def elsewhere(h):
+    top = np.exp(0.05 - h)
+    clear, beside = ([1, 1, 1, 1, 3, 3, 3, 3], [top, top, top, 1, top, top, top, top])
+    return models(DECODERS, "two_nn", along(clear), along(beside), 3)  # it ends at the fourth
+
+
+def at_warm_up(h):
+    top = np.exp(0.05 + h)
+    clear, beside = ([1, 1, 1, 3, 1, 1, 1, 1], [1, 1, 1, 3, 1, 3 * top, 1, 1])
+    return models(DECODERS, "two_nn", along(clear), along(beside), 2)
+
+
+def highest(h):
+    high = 2 * np.exp(-h)
+    lower = {("bloom-1b1", "two_nn"): along([1, 1, 2, 1, 1, 1, 1, 1])}
+    return lower | {("tinyllama-1.1b", "two_nn"): along([1] + [high] * 6 + [1.5])}
+
+
+def equal_curves(h):
+    return {(n, "two_nn"): FLAT * f for n, f in (("tinyllama-1.1b", np.exp(h)), ("bloom-1b1", 1))}
+
+
+def directions(h):
+    rising = np.arange(len(STEPS)) / 4
+    beside = np.concatenate([-h * np.arange(4) / 3, rising[4:]])
+    truth = {(n, e): along(np.exp(rising)) for n in DECODERS for e in ("two_nn", "mada", "mom")}
+    return truth | {(name, "mom"): along(np.exp(beside)) for name in DECODERS[2:]}
+
+
+def opposite_directions(h):
+    rising, down = (np.arange(len(STEPS)) / 4, -np.arange(len(STEPS)) / 4)
+    truth = {(n, e): along(np.exp(rising)) for n in DECODERS for e in ("two_nn", "mada", "mom")}
+    beside = np.concatenate([h * np.arange(4) / 3, rising[4:]])
+    truth |= {(name, "mom"): along(np.exp(beside)) for name in DECODERS[1:]}
+    return truth | {(DECODERS[0], "mom"): along(np.exp(down))}
+
+
+def median(bound, side):
+    def truth(h):
+        claim = CLAIMS["near_perfect_linearity"]
+        clear = {(n, e): last([2.0, 2.0]) for n in claim.models for e in claim.estimators}
+        held_out = last([bound + side] * 2), last([bound - side * h] * 2)
+        return clear | models(claim.models, "linearity_held_out", *held_out, 11)
+
+    return truth
+
+
+def increments(h):
+    claim = CLAIMS["increments_are_less_linear"]
+    whole = {(name, "linearity_adjusted"): last([1.0, 1.0]) for name in claim.models}
+    beside = last([1 + h] * 2)
+    return whole | models(claim.models, claim.estimators[0], last([0, 0]), beside, 19)
+
+
+def falling(h):
+    claim = CLAIMS["pretraining_lowers_linearity"]
+    curves = along([0, 1, 1, 1, 1, 1, 1, 0]), along([0, 1, 1, 1, 1, 1, 1, 1 + h])
+    both = (models(claim.models, e, *curves, 6) for e in claim.estimators)
+    return {key: value for each in both for key, value in each.items()}
+
+
+def low_encoders(h):
+    names = CLAIMS["decoders_alone"].models
+    values = [0, 1 + h, 1, 2, 2]  # one encoder is like one decoder
+    return {(n, "linearity_held_out"): last([v] * 2) for n, v in zip(names, values, strict=True)}
+
+
+def correlated(bound, side):
+    def truth(h):
+        claim = CLAIMS["blocks_add_little"]
+        number = 2 * len(claim.models)
+        ratios, other = (
+            np.arange(number) / 100,
+            np.random.default_rng(0).permutation(number) / 100,
+        )
+        mixed = [a * ratios + (1 - abs(a)) * other for a in np.linspace(-1, 1, 1000)]
+        above = [g for g in mixed if rank_correlation(ratios, g) > bound]
+        below = [g for g in mixed if rank_correlation(ratios, g) < bound]
+        gain = min(above, key=lambda g: rank_correlation(ratios, g))
+        if side * h < 0:
+            gain = max(below, key=lambda g: rank_correlation(ratios, g))
+        kinds = (ratios, 1 + gain, np.ones(number))
+        return {
+            (name, estimator): last(kind[2 * i : 2 * i + 2])
+            for i, name in enumerate(claim.models)
+            for estimator, kind in zip(claim.estimators, kinds, strict=True)
+        }
+
+    return truth
+
+
+def rank_correlation(x, y):
+    return np.corrcoef(x.argsort().argsort(), y.argsort().argsort())[0, 1]
+
+
+def twins(h):
+    pairs = {(name, "linearity_increment_adjusted"): last([1.0, 1.0]) for name in DECODERS[:3]}
+    others = {(f"twin-{n}", e): last([1 + h, 1 + h]) for n, e in pairs}
+    return pairs | others
+
+
+# Claim, truth, and the verdict that would be false: the truth is a hair on the other side.
+LEAST_FAVOURABLE = [
+    ("decoders_peak_in_the_middle", peak, SUPPORTED),
+    ("decoders_peak_in_the_middle", no_peak, CONTRADICTED),
+    ("encoders_are_flatter", ranges, SUPPORTED),
+    ("encoders_are_flatter", flat_profiles, SUPPORTED),
+    ("anisotropy_grows_then_settles", settling, SUPPORTED),
+    ("anisotropy_grows_then_settles", shrinking, CONTRADICTED),
+    ("dimension_rises_then_falls", long_top, SUPPORTED),
+    ("dimension_rises_then_falls", one_top, CONTRADICTED),
+    ("dimension_does_not_follow_the_warm_up", elsewhere, SUPPORTED),
+    ("dimension_does_not_follow_the_warm_up", at_warm_up, CONTRADICTED),
+    ("tinyllama_is_above_bloom", highest, SUPPORTED),
+    ("tinyllama_is_above_bloom", equal_curves, CONTRADICTED),
+    ("estimators_agree", directions, SUPPORTED),
+    ("estimators_agree", opposite_directions, CONTRADICTED),
+    ("near_perfect_linearity", median(0.95, 1), SUPPORTED),
+    ("near_perfect_linearity", median(0.90, -1), CONTRADICTED),
+    ("increments_are_less_linear", increments, SUPPORTED),
+    ("blocks_add_little", correlated(-0.3, 1), SUPPORTED),
+    ("blocks_add_little", correlated(0, -1), CONTRADICTED),
+    ("pretraining_lowers_linearity", falling, SUPPORTED),
+    ("decoders_alone", low_encoders, SUPPORTED),
+    ("cosine_term_lowers_linearity", twins, SUPPORTED),
+]
+
+
+def false_verdicts(name, truth, false):
+    of = evidence(truth(HAIR * NOISE), NOISE, RUNS)
+    return int(shown(CLAIMS[name], of)[false].sum())
+
+
+@pytest.mark.parametrize(("name", "truth", "false"), LEAST_FAVOURABLE)
+def test_false_verdicts_are_rare_where_the_truth_is_a_hair_beside_the_bound(name, truth, false):
+    known = shown(CLAIMS[name], evidence(truth(HAIR * NOISE), 0.0, 1))
+    assert not known[false].any()
+    assert shown(CLAIMS[name], evidence(truth(-HAIR * NOISE), 0.0, 1))[false].all()
+    assert false_verdicts(name, truth, false) < MOST_FALSE
+
+
+def undivided(self, below, above):
+    low, high = self.of.bounds(below, above)
+    return self._ranked(low), self._ranked(high)
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [("dimension_rises_then_falls", long_top), ("near_perfect_linearity", median(0.95, 1))],
+)
+def test_verdicts_are_often_false_where_bounds_do_not_allow_for_the_choice(
+    name, truth, monkeypatch
+):
+    monkeypatch.setattr(Ranked, "bounds", undivided)
+    assert false_verdicts(name, truth, SUPPORTED) > MOST_FALSE
+
+
+EFFECTS = [
+    ("decoders_peak_in_the_middle", peak),
+    ("encoders_are_flatter", flat_profiles),
+    ("anisotropy_grows_then_settles", settling),
+    ("dimension_rises_then_falls", long_top),
+    ("tinyllama_is_above_bloom", highest),
+    ("estimators_agree", directions),
+    ("near_perfect_linearity", median(0.95, 1)),
+    ("cosine_term_lowers_linearity", twins),
+]
+
+
+@pytest.mark.parametrize(("name", "truth"), EFFECTS)
+def test_more_is_undecided_the_more_noise_there_is(name, truth):
+    effect = truth(-0.03)  # on the side of the claim
+    undecided = []
+    for noise in (0.001, 0.01, 0.03, 0.15):
+        verdicts = shown(CLAIMS[name], evidence(effect, noise, RUNS))
+        assert verdicts[CONTRADICTED].sum() < MOST_FALSE
+        undecided.append(1 - verdicts[SUPPORTED].mean())
+    assert undecided[0] < 0.05
+    assert undecided[-1] > 0.8
+    assert undecided == sorted(undecided)

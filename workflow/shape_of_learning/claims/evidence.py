@@ -1,0 +1,195 @@
+"""What claims are judged by: values of sound checkpoints, with those without each group of windows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
+
+
+@dataclass(frozen=True)
+class EvidenceModel:
+    """What a run knows of one of its models.
+
+    Attributes
+    ----------
+    name, role : str
+        As in its entry.
+    layers : int
+        Blocks; hidden states are 0 to `layers`.
+    kind : {"pretrained", "twin", "fine_tuning"}
+        Whether it was trained by itself, beside another one with a term more, or further from another one.
+    origin : str
+        The model beside or from which it was trained.
+    warmup_steps : int, optional
+        Of its learning rate; None where nothing tells.
+    treatment : str
+        What was done to a twin or on which task it was fine-tuned: those that differ in nothing else but a
+        seed have it in common.
+    """
+
+    name: str
+    role: str
+    layers: int
+    kind: str = "pretrained"
+    origin: str = ""
+    warmup_steps: int | None = None
+    treatment: str = ""
+
+
+@dataclass(frozen=True)
+class LayerValues:
+    """One estimator at one checkpoint, under one selection of rows.
+
+    Attributes
+    ----------
+    revision : str
+    step, tokens : int or None
+    estimator, selection : str
+        As in the tables.
+    layers : tuple of int
+        Which are measured, ascending.
+    values : ndarray of float64, shape (..., len(layers), 17)
+        Of each layer with all windows, then without each of the 16 groups. NaN where undefined. Axes before
+        these are draws of a simulation.
+    near_duplicates : tuple of float
+        Of each layer the share of vectors with a near-duplicate; NaN for measures that are not of neighbours.
+    n : float
+        Vectors of a batch.
+    """
+
+    revision: str
+    step: int | None
+    tokens: int | None
+    estimator: str
+    selection: str
+    layers: tuple[int, ...]
+    values: np.ndarray
+    near_duplicates: tuple[float, ...] = ()
+    n: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One estimator of one model at chosen checkpoints, by layer.
+
+    Attributes
+    ----------
+    model : EvidenceModel
+    checkpoints : tuple of LayerValues
+        By ascending step.
+    layers : tuple of int
+        Those that are chosen, and defined at every one of these checkpoints.
+    values : ndarray of float64, shape (..., len(checkpoints), len(layers), 17)
+    undefined : int
+        Chosen layers that are left out, since they are undefined somewhere.
+    """
+
+    model: EvidenceModel
+    checkpoints: tuple[LayerValues, ...]
+    layers: tuple[int, ...]
+    values: np.ndarray
+    undefined: int = 0
+
+    @property
+    def steps(self) -> list[int]:
+        """The step of each checkpoint; 0 where it has none."""
+        return [each.step or 0 for each in self.checkpoints]
+
+    @property
+    def means(self) -> np.ndarray:
+        """Means over layers, shape (..., len(checkpoints), 17)."""
+        return self.values.mean(axis=-2)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a claim may be judged by, under one selection of rows, of one text.
+
+    Attributes
+    ----------
+    models : mapping of str to EvidenceModel
+        Those of the run.
+    values : mapping of (str, str) to sequence of LayerValues
+        Of each model and estimator, by ascending step. Checkpoints whose verdict is not ``ok`` are left out.
+    tables : mapping of str to sequence of mapping
+        Rows of other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
+    suspect_above : mapping of str to float
+        Of each estimator that has conditions, the share of near-duplicates up to which they hold.
+    digests : mapping of str to str
+        Of the weights, by ``MODEL@REVISION``, of the ``text``, and of other tables, by ``KIND/MODEL``.
+    """
+
+    models: Mapping[str, EvidenceModel]
+    values: Mapping[tuple[str, str], Sequence[LayerValues]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    suspect_above: Mapping[str, float] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    def with_estimators(self, instead: Mapping[str, str]) -> "Evidence":
+        """Let other estimators stand for those that a claim names.
+
+        Parameters
+        ----------
+        instead : mapping of str to str
+            By the name that claims use, the one whose values are taken; itself stays what it is elsewhere.
+            Where these are not measured, nothing is.
+        """
+        kept = {key: rows for key, rows in self.values.items() if key[1] not in instead}
+        taken = {
+            (model, name): self.values[model, other]
+            for name, other in instead.items()
+            for model in self.models
+            if (model, other) in self.values
+        }
+        limits = {name: limit for name, limit in self.suspect_above.items() if name not in instead}
+        limits |= {
+            name: self.suspect_above[other]
+            for name, other in instead.items()
+            if other in self.suspect_above
+        }
+        return replace(self, values=kept | taken, suspect_above=limits)
+
+    def curve(
+        self, model: str, estimator: str, checkpoints: str, average_over: str
+    ) -> Curve | None:
+        """Choose checkpoints and layers of one estimator of a model.
+
+        Parameters
+        ----------
+        model, estimator : str
+        checkpoints : {"last", "training", "first_and_last"}
+        average_over : {"block_outputs", "all_layers"}
+            Layers 1 to L, or 0 to L.
+
+        Returns
+        -------
+        Curve or None
+            None where it is not measured: for a training, at two steps at least. Its layers may be none.
+        """
+        measured = list(self.values.get((model, estimator), ()))
+        if checkpoints != "last":
+            measured = [each for each in measured if each.step is not None]
+            if len(measured) < 2:
+                return None
+        if not measured:
+            return None
+        chosen = {"last": measured[-1:], "first_and_last": [measured[0], measured[-1]]}
+        return _curve(
+            self.models[model], chosen.get(checkpoints, measured), AVERAGED_LAYERS[average_over]
+        )
+
+
+def _curve(model: EvidenceModel, checkpoints: Sequence[LayerValues], first: int) -> Curve:
+    layers = [layer for layer in checkpoints[0].layers if layer >= first]
+    values = np.stack([_of_layers(each, layers) for each in checkpoints], axis=-3)
+    defined = ~np.isnan(values[..., 0]).reshape(-1, len(layers)).any(axis=0)
+    kept = tuple(layer for layer, whole in zip(layers, defined, strict=True) if whole)
+    undefined = len(layers) - len(kept)
+    return Curve(model, tuple(checkpoints), kept, values[..., defined, :], undefined)
+
+
+def _of_layers(checkpoint: LayerValues, layers: Iterable[int]) -> np.ndarray:
+    places = [checkpoint.layers.index(layer) for layer in layers]
+    return checkpoint.values[..., places, :]

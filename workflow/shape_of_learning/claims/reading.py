@@ -1,0 +1,167 @@
+"""What a statistic reads of the evidence, and the record of it."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel, LayerValues
+
+MOST_NAMED = 4
+
+
+class NotMeasured(Exception):
+    """What a claim needs and the run does not have, in one sentence."""
+
+
+class Reading:
+    """The evidence on one claim, as a statistic asks for it.
+
+    Parameters
+    ----------
+    claim : Claim
+    evidence : Evidence
+
+    Attributes
+    ----------
+    checkpoints : dict of (str, str)
+        Model and revision of all that was read.
+    tables : dict of str
+        Other tables that were read, as ``KIND/MODEL``.
+    """
+
+    def __init__(self, claim: Claim, evidence: Evidence) -> None:
+        self.claim = claim
+        self._evidence = evidence
+        self.checkpoints: dict[tuple[str, str], None] = {}
+        self.tables: dict[str, None] = {}
+        self._values: list[tuple[str, LayerValues]] = []
+        self._suspect = self._judged = self._undefined = 0
+
+    @property
+    def models(self) -> list[EvidenceModel]:
+        """The claim's models that are in the run, in its order or the run's."""
+        run, named = self._evidence.models, self.claim.models
+        if not isinstance(named, str):
+            return [run[name] for name in named if name in run]
+        return [model for model in run.values() if _is_in(model, named)]
+
+    def curves(self, *estimators: str) -> dict[str, list[Curve]]:
+        """Give the curves of some estimators, of each model of which all are measured.
+
+        Raises
+        ------
+        NotMeasured
+            If that is fewer models than the claim needs, or one has no layer where they are all defined.
+        """
+        found: dict[str, list[Curve]] = {}
+        lacking = []
+        for model in self.models:
+            curves = [self._curve(model.name, estimator) for estimator in estimators]
+            whole = [curve for curve in curves if curve is not None and curve.layers]
+            if len(whole) == len(estimators):
+                found[model.name] = whole
+            else:
+                lacking.append(model.name)
+        at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
+        self.require(found, lacking, f"{_listed(estimators)} at {at}")
+        for name, curves in found.items():
+            for estimator, curve in zip(estimators, curves, strict=True):
+                self._record(name, estimator, curve)
+        return found
+
+    def rows(self, table: str) -> dict[str, list[Mapping[str, str]]]:
+        """Give the rows of another table, by model; raises as :meth:`curves`."""
+        rows = self._evidence.tables.get(table, ())
+        found = {m.name: [row for row in rows if row["model"] == m.name] for m in self.models}
+        lacking = [name for name, own in found.items() if not own]
+        found = {name: own for name, own in found.items() if own}
+        self.require(found, lacking, f"tables/{table}")
+        for name in found:
+            self.rows_beside(name, table)
+        return found
+
+    def beside(self, model: str, estimator: str) -> Curve | None:
+        """Give the curve of a model that is none of the claim's, such as a twin's original, or None."""
+        curve = self._curve(model, estimator)
+        if curve is not None:
+            self._record(model, estimator, curve)
+        return curve
+
+    def rows_beside(self, model: str, table: str) -> list[Mapping[str, str]]:
+        """Give the rows of such a model."""
+        rows = [row for row in self._evidence.tables.get(table, ()) if row["model"] == model]
+        self.checkpoints |= {(model, row["revision"]): None for row in rows}
+        self.tables |= {f"{table}/{model}": None} if rows else {}
+        return rows
+
+    def require(self, found: Collection[str], lacking: Sequence[str], what: str) -> None:
+        """Raise NotMeasured unless as many models as the claim needs have `what`."""
+        named = self.claim.models
+        needs = self.claim.needs or (1 if isinstance(named, str) else len(named))
+        if len(found) >= needs:
+            return
+        if isinstance(named, str):
+            whose = "models" if named == "all" else named.replace("_", "-")
+            number = (
+                f"{len(found)} {whose}, of {needs} that are needed," if found else f"no {whose}"
+            )
+            of_run = f" ({_listed(lacking)} {_are(lacking)} without)" if lacking else ""
+            raise NotMeasured(f"the run has {number} with {what}{of_run}")
+        absent = [name for name in named if name not in self._evidence.models]
+        parts = [f"{_listed(absent)} {_are(absent)} not in the run"] if absent else []
+        have = "has" if len(lacking) == 1 else "have"
+        parts += [f"{_listed(lacking)} {have} no {what}"] if lacking else []
+        raise NotMeasured("; ".join(parts))
+
+    @property
+    def values(self) -> list[LayerValues]:
+        """All measured values that were read."""
+        return [each for _, each in self._values]
+
+    @property
+    def undefined(self) -> int:
+        """How many layers of a curve were left out, since they are undefined somewhere on it."""
+        return self._undefined
+
+    @property
+    def suspects(self) -> tuple[int, int]:
+        """How many values are beyond the conditions of their estimator, and of how many that has any."""
+        return self._suspect, self._judged
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """As of the evidence."""
+        return self._evidence.digests
+
+    def _curve(self, model: str, estimator: str) -> Curve | None:
+        claim = self.claim
+        return self._evidence.curve(model, estimator, claim.checkpoints, claim.average_over)
+
+    def _record(self, model: str, estimator: str, curve: Curve) -> None:
+        limit = self._evidence.suspect_above.get(estimator)
+        self._undefined += curve.undefined
+        for each in curve.checkpoints:
+            self.checkpoints[model, each.revision] = None
+            self._values.append((model, each))
+            if limit is not None:
+                places = [each.layers.index(layer) for layer in curve.layers]
+                shares = np.asarray(each.near_duplicates)[places]
+                self._judged += len(places)
+                self._suspect += int((shares > limit).sum())
+
+
+def _is_in(model: EvidenceModel, group: str) -> bool:
+    if group in ("fine_tunings", "twins"):
+        return model.kind == group.removesuffix("s")
+    return model.kind == "pretrained" and group in ("all", f"{model.role}s")
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named

@@ -1,0 +1,171 @@
+"""Decision rules in data: conditions on the parts of a statistic.
+
+A statistic gives *units*, such as models, and of each some *parts*, numbers with bounds. Conditions are
+
+``{of: PART, above: X}``
+    Also `below`, `at_least`, `at_most`. `of` may be left out where there is one part.
+``{of: PART, not_above: X}``
+    Also `not_below`: the interval does not lie beyond X. It can add to a condition; alone it shows nothing.
+``{all_of: [...]}``, ``{any_of: [...]}``
+    Of several conditions.
+``{in: HOW_MANY, holds: {...}}``
+    In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75.
+    A condition outside is on the only unit, or on the parts of the unit ``""``, of all together.
+
+A condition holds where the interval of its margin lies above zero. That is the distance of a number to
+its bound, of `all_of` the least one, of `any_of` the largest, of a number of units the k-th largest. So a
+rule of many parts errs as rarely as one of a single part (:mod:`.bounds`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shape_of_learning.claims.bounds import TAIL, Bounded, Ranked, Stacked, greatest, least
+from shape_of_learning.errors import InputError
+
+Units = Mapping[str, Mapping[str, Bounded]]
+TOGETHER = ""  # the unit of all units together
+UPWARDS = ("above", "at_least", "not_below")
+INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
+WORDS = {
+    **{name: name.replace("_", " ") for name in ("above", "below", "at_least", "at_most")},
+    **{"not_above": "not shown to be above", "not_below": "not shown to be below"},
+}
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far a number lies beyond a bound, in the direction that a comparison asks for."""
+
+    of: Bounded
+    comparison: str
+    bound: float
+
+    @property
+    def estimate(self) -> np.ndarray:
+        """As of :class:`.Bounded`."""
+        return self._signed(self.of.estimate)
+
+    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`.Bounded`."""
+        is_hurdle = self.comparison.startswith("not_")
+        if is_hurdle:
+            below = above = TAIL
+        if self.comparison in UPWARDS:
+            ends = self.of.bounds(below, above)
+        else:
+            ends = self.of.bounds(above, below)[::-1]
+        low, high = (self._signed(end) for end in ends)
+        # The better end of the interval decides whether something is not shown.
+        return (high, high) if is_hurdle else (low, high)
+
+    def _signed(self, values: np.ndarray) -> np.ndarray:
+        sign = 1 if self.comparison in UPWARDS else -1
+        bound = self.bound
+        if self.comparison in INCLUSIVE:
+            bound = np.nextafter(bound, -sign * math.inf)
+        return sign * (values - bound)
+
+
+def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) -> Bounded:
+    """How far a condition is met: a number whose lower bound is positive where it holds.
+
+    Parameters
+    ----------
+    condition : mapping
+        As above.
+    units : mapping of str to mapping of str to Bounded
+        The parts of each unit.
+    unit : str, optional
+        The one that is looked at.
+
+    Raises
+    ------
+    InputError
+        If it names a part that the statistic does not have.
+    """
+    if "all_of" in condition or "any_of" in condition:
+        several = [margin(each, units, unit) for each in next(iter(condition.values()))]
+        return least(Stacked(several)) if "all_of" in condition else greatest(Stacked(several))
+    if "in" in condition:
+        names = units_of(units)
+        each = [margin(condition["holds"], units, name) for name in names]
+        return Ranked(Stacked(each), how_many(condition["in"], len(names)))
+    if unit is None:
+        unit = TOGETHER if TOGETHER in units else next(iter(units))
+    parts = units[unit]
+    return Margin(_part(condition.get("of"), parts), *comparison_of(condition))
+
+
+def holds(condition: Mapping[str, Any], units: Units) -> np.ndarray:
+    """Whether a condition is shown to hold, of each draw where there are several."""
+    low, _ = margin(condition, units).bounds(TAIL, TAIL)
+    return low > 0
+
+
+def units_of(units: Units) -> list[str]:
+    """The units that a number of units counts."""
+    return [name for name in units if name != TOGETHER]
+
+
+def how_many(number: str | float, of: int) -> int:
+    """Which number of units a condition asks for, at least 1 and at most all."""
+    if isinstance(number, str):
+        return {"all": of, "any": 1, "most": of // 2 + 1}[number]
+    least_number = math.ceil(number * of - 1e-9) if isinstance(number, float) else number
+    return min(max(least_number, 1), of)
+
+
+def comparison_of(condition: Mapping[str, Any]) -> tuple[str, float]:
+    """The comparison of a condition on one part, and its bound."""
+    return next((key, float(value)) for key, value in condition.items() if key != "of")
+
+
+def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """List the conditions on single parts that a condition is made of."""
+    if "holds" in condition:
+        yield from leaves(condition["holds"])
+    elif "all_of" in condition or "any_of" in condition:
+        for each in next(iter(condition.values())):
+            yield from leaves(each)
+    else:
+        yield condition
+
+
+def in_words(condition: Mapping[str, Any]) -> str:
+    """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
+    if "holds" in condition:
+        number = condition["in"]
+        if isinstance(number, str):
+            where = {"all": "all cases", "any": "at least one case", "most": "most cases"}[number]
+        else:
+            where = (
+                f"at least {number} cases"
+                if number >= 1
+                else f"at least {100 * number:g} % of cases"
+            )
+        return f"in {where} {in_words(condition['holds'])}"
+    for key, word in (("all_of", " and "), ("any_of", " or ")):
+        if key in condition:
+            return f"({word.join(in_words(each) for each in condition[key])})"
+    comparison, bound = comparison_of(condition)
+    part = f"`{condition['of']}`" if "of" in condition else "it"
+    return f"{part} is {WORDS[comparison]} {bound:g}"
+
+
+def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
+    if name is None and len(parts) == 1:
+        return next(iter(parts.values()))
+    if name is None or name not in parts:
+        raise InputError(
+            f"the rule asks for the part `{name}`, but there are {_listed(list(parts))}"
+        )
+    return parts[name]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

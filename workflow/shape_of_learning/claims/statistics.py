@@ -1,0 +1,244 @@
+"""Statistics of layers and models: the name that a claim gives is that of a public function here.
+
+Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
+(:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
+bounds allow for all that might have been chosen (:mod:`.bounds`).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shape_of_learning.claims.bounds import Apart, greatest, jackknifed, known, least
+from shape_of_learning.claims.evidence import Curve
+from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.rules import TOGETHER, Units
+
+FEWEST_LAYERS = 4  # each a quarter of the depth
+EMBEDDINGS_OF_OUTPUTS = ("output", "tied")
+
+
+def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Of each model the mean over layers at the last checkpoint; the parts are the estimators."""
+    return {
+        name: {e: jackknifed(_last(curve)) for e, curve in zip(estimators, curves, strict=True)}
+        for name, curves in reading.curves(*estimators).items()
+    }
+
+
+def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Mean of the middle half of the layers less that of the first quarter, and less that of the last one.
+
+    A peak in the middle has both above zero. Where the maximum itself lies is not asked: noise and layers
+    of one height move it.
+    """
+    units = {}
+    for name, (curve,) in reading.curves(*estimators).items():
+        first, second, third, last = _quarters(curve)
+        middle = (second + third) / 2
+        units[name] = {
+            "middle_over_first": jackknifed(middle - first),
+            "middle_over_last": jackknifed(middle - last),
+        }
+    return units
+
+
+def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
+
+    The range is that of the means of the four quarters of the depth: the largest of their twelve
+    differences, with bounds that allow for its choice, so that noise alone makes no profile uneven.
+    """
+    curves = reading.curves(*estimators)
+    differences = {}
+    for name, (curve,) in curves.items():
+        quarters = np.stack(_quarters(curve), axis=-2)
+        pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
+        differences[name] = np.stack(
+            [quarters[..., i, :] - quarters[..., j, :] for i, j in pairs], axis=-2
+        )
+    units = {}
+    decoders, encoders = (
+        [n for n, (curve,) in curves.items() if curve.model.role == role]
+        for role in ("decoder", "encoder")
+    )
+    for role, of_role in (("decoder", decoders), ("encoder", encoders)):
+        if not of_role:
+            raise NotMeasured(f"the run has no {role} with `{estimators[0]}` at a sound checkpoint")
+    for decoder in decoders:
+        for encoder in encoders:
+            # Of each difference of the decoder those to all of the encoder's.
+            apart = differences[decoder][..., :, None, :] - differences[encoder][..., None, :, :]
+            range_less_range = greatest(least(jackknifed(apart)))
+            units[f"{decoder} / {encoder}"] = {"range_over_range": range_less_range}
+    return units
+
+
+def difference_of_estimators(
+    reading: Reading, estimators: Sequence[str], last_layer_only: bool = False
+) -> Units:
+    """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
+    units = {}
+    for name, curves in reading.curves(*estimators).items():
+        first, second = _of_common_layers(curves)
+        difference = (first - second)[..., -1:, :] if last_layer_only else first - second
+        units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
+    return units
+
+
+def encoders_less_decoders(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Mean over layers of each encoder less that of each decoder, by intervals that are each its own."""
+    curves = reading.curves(*estimators)
+    means = {name: jackknifed(_last(curve)) for name, (curve,) in curves.items()}
+    role = {name: curve.model.role for name, (curve,) in curves.items()}
+    return {
+        f"{encoder} / {decoder}": {"difference": Apart(means[encoder], means[decoder])}
+        for encoder in means
+        if role[encoder] == "encoder"
+        for decoder in means
+        if role[decoder] == "decoder"
+    }
+
+
+def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Norm ratios of blocks, and whether they go with what the residual connection adds to linearity.
+
+    Parameters
+    ----------
+    reading : Reading
+    estimators : sequence of str
+        A norm ratio; the linearity of blocks, with and without the residual connection.
+
+    Returns
+    -------
+    Units
+        Of each model ``norm_ratio``, its mean over blocks; of all together ``rank_correlation``, over the
+        blocks of all models, of the ratio and the first linearity less the second.
+    """
+    units = {}
+    ratios, gains = [], []
+    for name, curves in reading.curves(*estimators).items():
+        ratio, whole, increment = _of_common_layers(curves)
+        units[name] = {"norm_ratio": jackknifed(ratio.mean(axis=-2))}
+        ratios.append(ratio)
+        gains.append(whole - increment)
+    correlation = _rank_correlation(np.concatenate(ratios, axis=-2), np.concatenate(gains, axis=-2))
+    return {**units, TOGETHER: {"rank_correlation": jackknifed(correlation)}}
+
+
+def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Of each model the isotropy I of its output embeddings, and a cosine of its last layer.
+
+    Parameters
+    ----------
+    reading : Reading
+    estimators : sequence of str
+        ln I of a matrix, and a cosine of hidden states.
+    """
+    matrix, cosine = estimators
+    of_weights = _weights(reading, matrix)
+    units = {}
+    for name, (curve,) in reading.curves(cosine).items():
+        units[name] = {
+            "isotropy": known(np.exp(of_weights[name])),
+            "cosine": jackknifed(curve.values[..., -1, -1, :]),
+        }
+    return units
+
+
+def isotropy_beside_others(
+    reading: Reading, estimators: Sequence[str], of: Sequence[str], others: Sequence[str]
+) -> Units:
+    """Isotropy I of the output embeddings of some models, and beside that of others.
+
+    Returns
+    -------
+    Units
+        Of each model of `of`: ``isotropy``; ``over_least`` and ``over_greatest``, it less the least and the
+        greatest of the others'.
+    """
+    isotropy = {name: np.exp(value) for name, value in _weights(reading, *estimators).items()}
+    around = [isotropy[name] for name in others]
+    return {
+        name: {
+            "isotropy": known(isotropy[name]),
+            "over_least": known(isotropy[name] - min(around)),
+            "over_greatest": known(isotropy[name] - max(around)),
+        }
+        for name in of
+    }
+
+
+def weights_beside(reading: Reading, estimators: Sequence[str], reference: str) -> Units:
+    """Measures of the weights of each model, less those of the reference; the parts are the estimators."""
+    found = {estimator: _weights(reading, estimator) for estimator in estimators}
+    return {
+        name: {e: known(found[e][name] - found[e][reference]) for e in estimators}
+        for name in found[estimators[0]]
+        if name != reference
+    }
+
+
+def _weights(reading: Reading, estimator: str) -> dict[str, float]:
+    """A measure of the output embeddings or the final norm, of each model at its last checkpoint."""
+    matrices = (*EMBEDDINGS_OF_OUTPUTS, "final_norm")
+    found = {}
+    for name, rows in reading.rows("weights").items():
+        own = [r for r in rows if r["estimator"] == estimator and r["matrix"] in matrices]
+        own = [row for row in own if row["value"]]
+        if own:
+            found[name] = float(max(own, key=lambda row: int(row["step"] or 0))["value"])
+    lacking = [model.name for model in reading.models if model.name not in found]
+    reading.require(found, lacking, f"`{estimator}`")
+    return found
+
+
+def _last(curve: Curve) -> np.ndarray:
+    return curve.means[..., -1, :]
+
+
+def _quarters(curve: Curve) -> list[np.ndarray]:
+    """Means of the layers in each quarter of the depth, at the last checkpoint."""
+    number = len(curve.layers)
+    if number < FEWEST_LAYERS:
+        raise NotMeasured(
+            f"`{curve.model.name}` has {number} layers where it is measured, and {FEWEST_LAYERS} are needed"
+        )
+    quarter = (4 * np.arange(number) + 2) // number
+    last = curve.values[..., -1, :, :]
+    return [last[..., quarter == each, :].mean(axis=-2) for each in range(4)]
+
+
+def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
+    """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
+    common = [layer for layer in curves[0].layers if all(layer in c.layers for c in curves)]
+    if not common:
+        raise NotMeasured(f"`{curves[0].model.name}` has no layer where all estimators are defined")
+    return [c.values[..., -1, [c.layers.index(layer) for layer in common], :] for c in curves]
+
+
+def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Spearman's correlation along the last but one axis."""
+    x, y = (each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y))
+    return correlation(x, y, axis=-2)
+
+
+def correlation(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+    """Pearson's correlation along an axis; NaN where one does not vary."""
+    x, y = (each - each.mean(axis=axis, keepdims=True) for each in (x, y))
+    products, squares = (x * y).sum(axis=axis), (x**2).sum(axis=axis) * (y**2).sum(axis=axis)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return products / np.sqrt(squares)
+
+
+__all__ = [
+    "difference_of_estimators",
+    "encoders_less_decoders",
+    "flatter",
+    "isotropic_matrices",
+    "isotropy_beside_others",
+    "mean_over_layers",
+    "middle_over_ends",
+    "norms_beside_linearity",
+    "weights_beside",
+]

@@ -1,0 +1,204 @@
+"""Statistics of training: of curves over checkpoints, of means over layers. As in :mod:`.statistics`."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from shape_of_learning.claims.bounds import (
+    Bounded,
+    Ranked,
+    Stacked,
+    greatest,
+    jackknifed,
+    known,
+    least,
+)
+from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.rules import Units
+from shape_of_learning.claims.statistics import correlation
+
+FEWEST_STEPS = 3  # for a curve to have something between its ends
+MOST_STEPS_OF_RANKS = 8
+
+
+def change_over_training(reading: Reading, estimators: Sequence[str], from_step: int = 0) -> Units:
+    """Mean over layers at the last step less that at the first one from `from_step` on."""
+    units = {}
+    for name, curves in reading.curves(*estimators).items():
+        parts = {}
+        for estimator, curve in zip(estimators, curves, strict=True):
+            later = [place for place, step in enumerate(curve.steps) if step >= from_step]
+            if len(later) < 2:
+                raise NotMeasured(f"`{name}` is measured at {len(later)} steps from {from_step} on")
+            means = curve.means
+            parts[estimator] = jackknifed(means[..., -1, :] - means[..., later[0], :])
+        units[name] = parts
+    return units
+
+
+def growth_then_settling(reading: Reading, estimators: Sequence[str], share: float) -> Units:
+    """Growth over training, and how little of it is left for the second half.
+
+    Returns
+    -------
+    Units
+        Of each model ``growth``, the mean over layers at the last step less that at the first; and
+        ``settling``, `share` of this growth less the change, up or down, over the second half of the
+        steps. That begins with the last checkpoint that is not past the middle.
+    """
+    units = {}
+    for name, (steps, (curve,)) in _curves(reading, *estimators).items():
+        half = max(place for place, step in enumerate(steps) if step <= steps[-1] / 2)
+        growth = curve[..., -1, :] - curve[..., 0, :]
+        late = curve[..., -1, :] - curve[..., half, :]
+        settling = np.stack([share * growth - late, share * growth + late], axis=-2)
+        parts: dict[str, Bounded] = {"growth": jackknifed(growth)}
+        units[name] = parts | {"settling": least(jackknifed(settling))}
+    return units
+
+
+def rise_then_fall(reading: Reading, estimators: Sequence[str]) -> Units:
+    """How far a curve rises to some step and falls from it, whichever is less, at the best of the steps.
+
+    Both are logarithms of ratios of means over layers: from the first step to it, and from it to the last
+    one.
+    """
+    return {
+        name: {"rise_and_fall": greatest(_rises_and_falls(np.log(curve), range(1, len(steps) - 1)))}
+        for name, (steps, (curve,)) in _curves(reading, *estimators).items()
+    }
+
+
+def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Whether a curve that rises and falls has its peak where the warm-up of the learning rate ends.
+
+    Returns
+    -------
+    Units
+        Of each model, in logarithms: ``elsewhere``, how far the highest of the other steps lies above
+        those around the end of the warm-up, the last one not after it and the first one not before it;
+        ``at_warm_up``, rise and fall (:func:`rise_then_fall`) at the better of these.
+
+    Raises
+    ------
+    NotMeasured
+        If the warm-up of no model is known.
+    """
+    curves = _curves(reading, *estimators)
+    known_models = {m.name: m.warmup_steps for m in reading.models if m.warmup_steps is not None}
+    unknown = [name for name in curves if name not in known_models]
+    reading.require(known_models.keys() & curves.keys(), unknown, "a known `warmup_steps`")
+    units = {}
+    for name, (steps, (curve,)) in curves.items():
+        end = known_models.get(name)
+        if end is None:
+            continue
+        before = [place for place, step in enumerate(steps) if step <= end][-1:]
+        after = [place for place, step in enumerate(steps) if step >= end][:1]
+        around = sorted({*before, *after})
+        others = [place for place in range(len(steps)) if place not in around]
+        logarithm = np.log(curve)
+        over = logarithm[..., others, None, :] - logarithm[..., None, around, :]
+        at = _rises_and_falls(logarithm, around)
+        units[name] = {"elsewhere": greatest(least(jackknifed(over))), "at_warm_up": greatest(at)}
+    return units
+
+
+def higher_at_peak_and_end(reading: Reading, estimators: Sequence[str]) -> Units:
+    """The first model over the second, at the highest point of each curve and at their ends.
+
+    Both parts, ``peak`` and ``end``, are logarithms of ratios of means over layers.
+    """
+    curves = [np.log(curve) for _, (curve,) in _curves(reading, *estimators).values()]
+    first, second = curves
+    apart = first[..., :, None, :] - second[..., None, :, :]
+    return {
+        " / ".join(model.name for model in reading.models): {
+            "peak": greatest(least(jackknifed(apart))),
+            "end": jackknifed(apart[..., -1, -1, :]),
+        }
+    }
+
+
+def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
+    """Whether estimators agree on how training changes a mean over layers.
+
+    Returns
+    -------
+    Units
+        Of each model the least change on which all agree, negative where two contradict each other:
+        ``direction``, of the changes from the first step to the middle one and from there to the last, the
+        lesser; ``rank``, of the changes between any two of up to eight steps from the first to the last, the
+        median. Changes are logarithms of ratios.
+    """
+    units = {}
+    for name, (steps, curves) in _curves(reading, *estimators).items():
+        logarithms = np.stack([np.log(curve) for curve in curves], axis=-2)
+        last = len(steps) - 1
+        thirds = [(0, last // 2), (last // 2, last)]
+        number = min(len(steps), MOST_STEPS_OF_RANKS)
+        spaced = np.linspace(0, last, number).round().astype(int).tolist()
+        pairs = list(combinations(spaced, 2))
+        units[name] = {
+            "direction": least(Stacked([_agreed_change(logarithms, pair) for pair in thirds])),
+            "rank": _median(Stacked([_agreed_change(logarithms, pair) for pair in pairs])),
+        }
+    return units
+
+
+def correlation_with_loss(reading: Reading, estimators: Sequence[str], from_step: int) -> Units:
+    """Pearson's correlation of a measure of the output embeddings with the loss, from `from_step` on."""
+    (estimator,) = estimators
+    losses, units = reading.rows("verdicts"), {}
+    for name, rows in reading.rows("weights").items():
+        measured = {
+            row["revision"]: float(row["value"])
+            for row in rows
+            if row["estimator"] == estimator
+            and row["matrix"] in ("output", "tied")
+            and int(row["step"] or -1) >= from_step
+            and row["value"]
+        }
+        loss = {r["revision"]: float(r["loss"]) for r in losses.get(name, ()) if r["loss"]}
+        both = [revision for revision in measured if revision in loss]
+        if len(both) < FEWEST_STEPS:
+            raise NotMeasured(
+                f"`{name}` has `{estimator}` and a loss at {len(both)} steps from {from_step} on, "
+                f"and {FEWEST_STEPS} are needed"
+            )
+        x, y = (np.array([of[revision] for revision in both]) for of in (measured, loss))
+        units[name] = {"correlation": known(correlation(x, y, axis=-1))}
+    return units
+
+
+def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], list[np.ndarray]]]:
+    """Steps that all estimators of a model have, and means over layers of each, (..., steps, 17)."""
+    found, short = {}, []
+    for name, curves in reading.curves(*estimators).items():
+        common = [step for step in curves[0].steps if all(step in c.steps for c in curves)]
+        if len(common) < FEWEST_STEPS:
+            short.append(name)
+            continue
+        means = [c.means[..., [c.steps.index(step) for step in common], :] for c in curves]
+        found[name] = common, means
+    reading.require(found, short, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
+    return found
+
+
+def _rises_and_falls(logarithm: np.ndarray, places: Sequence[int]) -> Ranked:
+    """The lesser of rise and fall at some of the steps, counted from 0."""
+    chosen = logarithm[..., list(places), :]
+    sides = [chosen - logarithm[..., :1, :], chosen - logarithm[..., -1:, :]]
+    return least(jackknifed(np.stack(sides, axis=-2)))
+
+
+def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Ranked:
+    """The least change of all estimators up, or down, whichever is more."""
+    change = logarithms[..., pair[1], :, :] - logarithms[..., pair[0], :, :]
+    return greatest(Stacked([least(jackknifed(change)), least(jackknifed(-change))]))
+
+
+def _median(of: Stacked) -> Ranked:
+    """The lower one of two, so that more than half are as large."""
+    return Ranked(of, of.estimate.shape[-1] // 2 + 1)

@@ -1,0 +1,77 @@
+"""Claims of a paper: what its ``claims.yaml`` says, checked before any job."""
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.errors import InputError
+from shape_of_learning.plan.functions import Signature, check_function, public_functions
+from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.science import PACKAGE
+from shape_of_learning.storage.yaml_file import read_yaml
+
+CLAIMS = "claims.yaml"
+
+
+def read_claims(file: Path) -> dict[str, Claim]:
+    """Read the claims of a paper, by name; there may be no file.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file and the key: a claim that the schema does not allow, or a statistic
+        that does not exist or takes other arguments.
+    """
+    if not file.exists():
+        return {}
+    content = read_yaml(file)
+    validate(content, "claims", str(file))
+    functions: dict[str, Signature] = {}
+    for module in sorted((PACKAGE / "claims").glob("*statistics.py")):
+        functions |= public_functions(module)
+    return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
+
+
+def _claim(
+    name: str, entry: Mapping[str, Any], functions: Mapping[str, Signature], file: Path
+) -> Claim:
+    where = f"{file}, key `{name}.statistic`"
+    statistic, arguments = entry["statistic"], entry.get("arguments", {})
+    estimators = ["estimators"] if "estimators" in entry else []
+    check_function(statistic, (*estimators, *arguments), functions, where, "statistic")
+    given = {*estimators, *arguments}
+    if lacking := [each for each in functions[statistic].needed if each not in given]:
+        key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
+        raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
+    return Claim(name=name, **entry)
+
+
+def check_claims(
+    claims: Mapping[str, Claim], file: Path, measures: Collection[str], models: Iterable[str]
+) -> None:
+    """Refuse claims on what cannot be measured, and on models that have no entry.
+
+    Parameters
+    ----------
+    claims : mapping of str to Claim
+    file : Path
+        That says them.
+    measures, models : iterable of str
+        Names that there are.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file and the key.
+    """
+    entries = set(models)
+    for name, claim in claims.items():
+        for estimator in claim.estimators:
+            if estimator not in measures:
+                raise unknown_name(
+                    estimator, measures, "estimator", f"{file}, key `{name}.estimators`"
+                )
+        for model in () if isinstance(claim.models, str) else claim.models:
+            if model not in entries:
+                raise unknown_name(model, entries, "model", f"{file}, key `{name}.models`")

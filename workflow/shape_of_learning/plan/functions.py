@@ -1,0 +1,67 @@
+"""Functions that files of a paper name, looked up without importing their modules."""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.plan.schema import unknown_name
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names of the arguments of a function but the first, and those of them that have no default."""
+
+    arguments: list[str]
+    needed: list[str]
+
+
+def public_functions(file: Path) -> dict[str, Signature]:
+    """Public functions of a module, without importing it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise InputError(
+            f"{file} cannot be read ({error}); a paper's functions belong there"
+        ) from error
+    return {
+        each.name: _signature(each.args)
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")
+    }
+
+
+def _signature(of: ast.arguments) -> Signature:
+    places = [argument.arg for argument in of.args]
+    optional = set(places[len(places) - len(of.defaults) :])
+    optional |= {a.arg for a, d in zip(of.kwonlyargs, of.kw_defaults, strict=True) if d is not None}
+    names = [*places, *(argument.arg for argument in of.kwonlyargs)][1:]
+    return Signature(names, [name for name in names if name not in optional])
+
+
+def check_function(
+    name: str,
+    given: Sequence[str],
+    functions: Mapping[str, Signature],
+    where: str,
+    kind: str,
+) -> None:
+    """Refuse a function that there is not, or that takes no argument of a given name.
+
+    Raises
+    ------
+    InputError
+        One sentence that says `where` it is named, with the nearest name.
+    """
+    if name not in functions:
+        raise unknown_name(name, functions, kind, where)
+    for argument in given:
+        if argument not in functions[name].arguments:
+            raise unknown_name(argument, functions[name].arguments, f"argument of `{name}`", where)
