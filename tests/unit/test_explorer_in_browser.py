@@ -246,6 +246,7 @@ def test_a_claim_leads_to_its_curve(opening):
     opened = opening()
     claims = opened.page.locator("article")
     assert claims.count() == 2
+    assert opened.page.get_by_role("button", name="2 claims: 1 supported, 1 not measured").count()
     assert "Claimed: growth & <i>more</i>" in claims.first.inner_text()
     assert "supported" in claims.first.inner_text()
     assert "0.25, 95 % interval 0.125 to 0.5; 0.1 could have been seen" in claims.first.inner_text()

@@ -179,6 +179,13 @@ function showClaims(results, state) {
     if (!claims.length) return [];
     return [make("section", {}, make("h3", { textContent: paper.title }), ...claims.map((each) => claimElement(results, each)))];
   });
+  const verdicts = papers.flatMap((paper) => results.claims.filter((each) => each.paper === paper.name).map((each) => each.verdict));
+  const counted = Object.keys(VERDICT_SIGNS)
+    .map((verdict) => [verdicts.filter((each) => each === verdict).length, verdict])
+    .filter(([number]) => number > 0);
+  const button = document.getElementById("to-claims");
+  button.textContent = `${count(verdicts.length, "claim")}: ${counted.map((each) => each.join(" ")).join(", ")}`;
+  button.hidden = sections.length === 0;
   document.getElementById("claims").hidden = sections.length === 0;
   document.getElementById("claim-list").replaceChildren(...sections);
 }
@@ -192,7 +199,8 @@ function claimElement(results, claim) {
   const interval = claim.low && claim.high ? `, 95 % interval ${short(claim.low)} to ${short(claim.high)}` : "";
   const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} could have been seen` : "";
   const estimate = claim.estimate ? `${short(claim.estimate)}${interval}${visible}. ` : "";
-  const facts = make("p", { className: "facts", textContent: `${estimate}${claim.because}` });
+  const words = claim.because.split("`").map((each, at) => (at % 2 ? make("code", { textContent: each }) : each));
+  const facts = make("p", { className: "facts" }, estimate, ...words);
   const article = make("article", {}, make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })), verdict, facts);
   const start = startState(results);
   const models = claim.models.filter((name) => results.modelsByName.has(name));

@@ -219,6 +219,9 @@ function pointWords(results, state, series, row) {
 
 function nothing(results, state, lacking) {
   if (!state.models.length) return "Nothing is drawn: choose a model.";
+  if (!offered(results, state).measures.length) {
+    return "Nothing is drawn: the chosen papers draw other tables than that of estimates; their figures show them.";
+  }
   if (!state.measures.length) return "Nothing is drawn: choose a measure.";
   if (!chosenSeries(results, state).length) {
     return "Nothing is drawn: the chosen models have none of the chosen measures with this selection of tokens.";

@@ -41,6 +41,10 @@ class Explorer {
       event.preventDefault();
       element("chart").focus();
     });
+    element("to-claims").addEventListener("click", () => {
+      element("claims").scrollIntoView();
+      element("claims-title").focus();
+    });
     element("theme").addEventListener("click", () => {
       this.theme = this.theme === "dark" ? "light" : "dark";
       this.draw();
@@ -85,7 +89,11 @@ class Explorer {
   change(part) {
     this.unknown = [];
     this.state = { ...this.state, ...part };
-    if (part.papers) this.state = within(this.results, this.state);
+    if (part.papers) {
+      const { models, measures } = this.state;
+      const some = { models: models.length ? models : this.start.models, measures: measures.length ? measures : this.start.measures };
+      this.state = within(this.results, { ...this.state, ...some });
+    }
     if (part.by) Object.assign(this.state, { at: LAST, kept: [], from: null, to: null });
     if (part.across) Object.assign(this.state, { layer: MEAN, keptLayers: [] });
     this.writeAddress();
