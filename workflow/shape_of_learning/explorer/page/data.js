@@ -75,7 +75,8 @@ class Results {
       value: value[row],
       low: value[row] - below[row],
       high: value[row] + below[row] + more_above[row],
-      n: n[row], verdict, shown,
+      n: n[row], verdict,
+      isBad: shown !== "yes",
       nearDuplicates: near_duplicates[row],
       isSuspect: near_duplicates[row] > (this.measuresByName.get(series.measure).suspect_above ?? Infinity),
     };

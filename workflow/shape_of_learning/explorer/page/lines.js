@@ -186,9 +186,21 @@ function summaryOf(results, state, { lines, lacking }) {
     sentences.push(describedLine(results, state, line, names[place], measures.length > 1));
   });
   if (lines.length > MOST_DESCRIBED) sentences.push(`${count(lines.length - MOST_DESCRIBED, "more line")} not described.`);
+  sentences.push(...marksOf(results, lines));
   const without = [...new Set(lacking.map(({ series }) => results.modelsByName.get(series.model).label))];
   if (without.length) sentences.push(`Nothing to draw here of ${without.join(", ")}.`);
   return sentences;
+}
+
+// Of how many values the points are hollow, and why.
+function marksOf(results, lines) {
+  const rows = lines.flatMap(({ series, rows }) => rows.map((row) => results.row(series, row)));
+  const ofBad = rows.filter((row) => row.isBad).length;
+  const suspect = rows.filter((row) => row.isSuspect).length;
+  return [
+    ofBad && `${count(ofBad, "value")} of checkpoints that are not ok.`,
+    suspect && `${count(suspect, "value")} with more near-duplicates than the measure allows.`,
+  ].filter(Boolean);
 }
 
 function describedLine(results, state, line, name, withMeasure) {
@@ -220,7 +232,9 @@ function pointWords(results, state, series, row) {
 function nothing(results, state, lacking) {
   if (!state.models.length) return "Nothing is drawn: choose a model.";
   if (!offered(results, state).measures.length) {
-    return "Nothing is drawn: the chosen papers draw other tables than that of estimates; their figures show them.";
+    return state.papers.length
+      ? "Nothing is drawn: the chosen papers draw other tables than that of estimates; their figures show them."
+      : "Nothing is drawn: the table of estimates is empty.";
   }
   if (!state.measures.length) return "Nothing is drawn: choose a measure.";
   if (!chosenSeries(results, state).length) {

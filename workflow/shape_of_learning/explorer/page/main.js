@@ -112,7 +112,7 @@ class Explorer {
   drawNow() {
     document.documentElement.dataset.theme = this.theme;
     element("theme").textContent = this.theme === "dark" ? "Light" : "Dark";
-    element("theme").setAttribute("aria-pressed", String(this.theme === "dark"));
+    element("theme").ariaLabel = `${element("theme").textContent} colours`;
     this.controls.show(this.state, (part) => this.change(part));
     this.drawn = drawnLines(this.results, this.state);
     const [first, ...others] = summaryOf(this.results, this.state, this.drawn);

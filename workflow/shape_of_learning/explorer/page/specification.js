@@ -60,7 +60,7 @@ function drawnRows(results, state, lines, names) {
     line.rows.map((i) => {
       const row = results.row(line.series, i);
       const x = state.view === "layer" ? (state.across === "depth" ? depth[i] : layer[i]) : row[state.by];
-      const mark = row.shown === "hollow" || row.shown === "no" ? NOT_OK : row.isSuspect ? SUSPECT : GOOD;
+      const mark = row.isBad ? NOT_OK : row.isSuspect ? SUSPECT : GOOD;
       return {
         panel: panelOf(results, line.series.measure),
         s, i, x, mark,
@@ -109,6 +109,7 @@ function lineSpecification(results, state, drawn, look, width) {
   const names = namesOfLines(results, state, drawn.lines);
   const rows = drawnRows(results, state, drawn.lines, names);
   const unique = (key) => [...new Set(names.map((each) => each[key]))];
+  const isByStop = names.some((each) => each.isByStop);
   const [colours, seconds] = [unique("colour"), unique("second")];
   const panels = [...new Set(rows.map((row) => row.panel))];
   const { columns, panelWidth } = columnsAndWidth(width, panels.length, 420);
@@ -121,17 +122,18 @@ function lineSpecification(results, state, drawn, look, width) {
     field: "colour",
     type: "nominal",
     sort: null,
-    scale: { domain: colours, range: lineColours(look, colours.length, names.some((each) => each.isByStop)) },
+    scale: { domain: colours, range: lineColours(look, colours.length, isByStop) },
     legend: ofLines,
   };
   const x = { field: "x", ...axisAcross(state, look, rows) };
   const y = { type: "quantitative", title: null, scale: { zero: false } };
-  const dash = seconds.length > 1 && {
-    strokeDash: {
-      field: "second", type: "nominal", sort: null, legend: { ...ofLines, symbolStrokeColor: look.quiet },
-      scale: { domain: seconds, range: seconds.map((_, at) => DASHES[at % DASHES.length]) },
-    },
-  };
+  // Dashes tell apart what colours do not; else they say the same as colours, for who sees none.
+  const dashed = (field, domain, legend) => ({
+    strokeDash: { field, type: "nominal", sort: null, legend, scale: { domain, range: domain.map((_, at) => DASHES[at % DASHES.length]) } },
+  });
+  const dash = seconds.length > 1
+    ? dashed("second", seconds, { ...ofLines, symbolStrokeColor: look.quiet })
+    : !isByStop && colours.length <= DASHES.length && dashed("colour", colours, ofLines);
   const detail = { field: "s", type: "nominal" };
   const bands = state.intervals && {
     mark: { type: "area", opacity: 0.14, invalid: "break-paths-show-domains", tooltip: null },
@@ -191,7 +193,7 @@ function specification(results, state, drawn, theme, width) {
       axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
       header: { labelColor: look.ink, labelFont: FONT, labelFontSize: 13, labelFontWeight: 600, labelPadding: 8 },
       title: { color: look.ink, font: FONT, fontSize: 13, fontWeight: 600, offset: 6, subtitleColor: look.quiet, subtitleFont: FONT, subtitleFontSize: 12, frame: "group" },
-      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10, layout: { top: { direction: width < 600 ? "vertical" : "horizontal", margin: 4 } } },
+      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10, layout: { top: { direction: width < 600 ? "vertical" : "horizontal", margin: width < 600 ? 4 : 16 } } },
     },
   };
 }
