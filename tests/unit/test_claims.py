@@ -19,11 +19,15 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.table_columns import GROUPS, LEFT_OUT_TABLE_COLUMNS
 from shape_of_learning.plan.claim_list import check_claims, read_claims
+from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.plan.model_list import read_entries
+from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
 REPOSITORY = Path(__file__).parents[2]
 PAPERS = sorted(REPOSITORY.glob("workflow/papers/*/claims.yaml"))
+READ_PAPERS = read_papers(REPOSITORY / "workflow/papers")
 CLAIM = {
     "sentence": "Blocks are linear.",
     "where": "abstract",
@@ -62,6 +66,31 @@ def test_every_paper_has_claims():
     assert {file.parent for file in PAPERS} == {
         file.parent for file in REPOSITORY.glob("workflow/papers/*/paper.yaml")
     }
+
+
+@pytest.mark.parametrize("paper", READ_PAPERS, ids=lambda paper: paper.name)
+def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
+    file = REPOSITORY / "config" / f"{paper.name}.yaml"
+    defaults = REPOSITORY / "config/config.yaml"
+    own = yaml.safe_load((file if file.exists() else defaults).read_text())
+    run = read_configuration(
+        with_defaults(own, defaults),
+        REPOSITORY / "config/models",
+        papers=READ_PAPERS,
+        has_hub_token=True,
+    )
+    drawn = figures_of(READ_PAPERS)
+    apart = run.settings["measurement"]["for_figures_only"]
+    measured = {(m, e) for m in run.models if m not in apart for e in run.estimators}
+    measured |= {
+        (m, e) for f, models in run.figures.items() for m in models for e in drawn[f].estimators
+    }
+    for claim in paper.claims.values():
+        assert set(claim.estimators) <= set(run.measures)
+        of_states = [e for e in claim.estimators if run.measures[e].of != "weights"]
+        named = [] if isinstance(claim.models, str) else claim.models
+        whole = [m for m in named if all((m, e) in measured for e in of_states)]
+        assert len(whole) >= (claim.needs or len(named)), claim.name
 
 
 @pytest.mark.parametrize(
@@ -132,9 +161,27 @@ def test_suspect_values_decide_nothing():
         [[measured([1, 1], near_duplicates=(0.0, 0.2))]], suspect_above={"linearity": 0.1}
     )
     assert near.verdict == "undecided"
-    assert "it would be supported, but 1 of 2 values are suspect" in near.because
+    assert "would be supported, but values that are suspect" in near.because
+    assert near.because.endswith("decide nothing: 1 of `d`.")
     few = judged([[measured([1, 1], near_duplicates=(0.0, 0.1))]], suspect_above={"linearity": 0.1})
     assert few.verdict == "supported"
+
+
+def test_suspect_models_count_among_those_that_a_rule_needs_but_for_nothing():
+    def of(clear, suspect):
+        names = [f"m{i}" for i in range(clear + suspect)]
+        values = {
+            (name, "linearity"): [measured([1, 1], near_duplicates=(0.0, 0.2 * (i >= clear)))]
+            for i, name in enumerate(names)
+        }
+        models = {name: EvidenceModel(name, "decoder", 2) for name in names}
+        rule = CLAIM["rule"] | {"supported": {"in": 0.75, "holds": {"above": 0}}}
+        evidence = Evidence(models, values, suspect_above={"linearity": 0.1})
+        return judge(Claim(name="c", **CLAIM | {"rule": rule}), evidence)
+
+    assert of(3, 1).verdict == "supported"
+    assert "decide nothing: 1 of `m3`" in of(3, 1).because
+    assert of(2, 2).verdict == "undecided"
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
@@ -162,7 +209,7 @@ def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
         ({"models": ["gpt2", "d"]}, "`gpt2` is not in the run."),
         ({"models": "encoders"}, "The run has no encoders with `linearity` at a sound checkpoint."),
         ({"checkpoints": "training", "models": ["d"]}, "`d` has no `linearity` at two or more sound steps."),
-        ({"statistic": "flatter", "models": "all", "estimators": ["linearity"]}, "no encoder with"),
+        ({"statistic": "flatter", "models": "all"}, "The run has no encoders with `linearity`"),
         ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
           "models": ["d"]}, "`d` has no tables/edits."),
     ],
@@ -201,6 +248,34 @@ def test_statistics_of_training_on_numbers_by_hand():
     assert (
         "no decoders with a known `warmup_steps` (`d` is without)" in judge(claim, evidence).because
     )
+
+
+def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
+    values = [measured([v], step) for step, v in ((0, 1), (2, 5), (9, 4))]
+    claim = {"statistic": "change_over_training"}
+    ends = judged([values], claim | {"checkpoints": "first_and_last"})
+    assert parts(ends) == {"linearity": 3}
+    assert ends.revisions == ("d@step0", "d@step9")
+    later = {"checkpoints": "training", "arguments": {"from_step": 1}}
+    assert parts(judged([values], claim | later)) == {"linearity": -1}
+
+
+def test_isotropy_of_weights_goes_with_the_loss_over_steps():
+    steps = (1, 2, 3, 4)
+    weights = [
+        {"model": "d", "revision": f"step{s}", "step": str(s), "matrix": "output", "value": str(-s),
+         "estimator": "matrix_partition_isotropy"} for s in steps
+    ]  # fmt: skip
+    losses = [
+        {"model": "d", "revision": f"step{s}", "loss": str(loss)}
+        for s, loss in zip(steps, (9, 3, 2, 1), strict=True)
+    ]
+    claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": 2}}
+    claim["estimators"] = ["matrix_partition_isotropy"]
+    tables = {"weights": weights, "verdicts": losses}
+    assert parts(judged([], claim, tables)) == {"correlation": pytest.approx(1)}
+    claim["arguments"]["from_step"] = 3
+    assert "a loss at 2 steps from 3 on, and 3 are needed" in judged([], claim, tables).because
 
 
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():

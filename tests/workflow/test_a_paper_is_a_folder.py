@@ -21,6 +21,17 @@ PAPER = {
         }
     },
 }
+CLAIM = {
+    "sentence": "Dimension is high.",
+    "where": "abstract",
+    "statistic": "mean_over_layers",
+    "estimators": ["anisotropy", "mle", "mom"],
+    "models": "decoders",
+    "rule": {
+        "supported": {"in": "all", "holds": {"of": "mle", "above": 9}},
+        "contradicted": {"in": "all", "holds": {"of": "mle", "below": 9}},
+    },
+}
 FUNCTIONS = '''
 """The figures of a throw-away paper."""
 
@@ -108,4 +119,27 @@ def test_a_wrong_key_of_a_paper_is_one_sentence(checkout):
         *chosen, "--dry-run", "--config", "figures={throwaway_mean: all}", succeeds=False
     )
     assert "key `figures`: unknown key `throwaway_mean`; did you mean `throwaway_means`?" in said
+    assert "Traceback" not in said
+
+
+def write_claim(checkout, **changes):
+    chosen = write_paper(checkout)
+    file = checkout.folder / "workflow/papers/throwaway/claims.yaml"
+    file.write_text(yaml.safe_dump({"high": CLAIM | changes}))
+    return chosen
+
+
+def test_a_claim_asks_for_no_measurement_that_the_run_does_not_make(checkout):
+    said = checkout.snakemake("claims", *write_claim(checkout), "--dry-run")
+    assert "results/claims/throwaway.csv" in said
+    assert "results/tables/every_checkpoint/demo-decoder/anisotropy/left_out.csv" in said
+    assert "results/tables/last_checkpoint/demo-decoder/mle/left_out.csv" in said
+    assert "demo-decoder/mom" not in said
+
+
+def test_a_wrong_claim_is_one_sentence_before_any_job(checkout):
+    chosen = write_claim(checkout, estimators=["anisotropi"])
+    said = checkout.snakemake(*chosen, "--dry-run", succeeds=False)
+    file = "workflow/papers/throwaway/claims.yaml, key `high.estimators`"
+    assert f"{file}: unknown estimator `anisotropi`; did you mean `anisotropy`?" in said
     assert "Traceback" not in said

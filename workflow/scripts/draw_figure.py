@@ -11,11 +11,10 @@ from shape_of_learning.figures.table_reader import (
     CHANGES,
     ESTIMATES,
     VERDICTS,
-    named_path,
     read_further_tables,
     read_table,
 )
-from shape_of_learning.script_arguments.running import run
+from shape_of_learning.script_arguments.running import named_path, run
 
 logger = logging.getLogger("shape_of_learning")
 

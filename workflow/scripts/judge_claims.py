@@ -9,15 +9,9 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence_tables import read_evidence
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.claims.ledger import write_ledger, write_page
-from shape_of_learning.script_arguments.running import run
+from shape_of_learning.script_arguments.running import named_path, run
 
 logger = logging.getLogger("shape_of_learning")
-
-
-def named_path(argument: str) -> tuple[str, Path]:
-    """Read ``NAME=PATH``."""
-    name, _, path = argument.partition("=")
-    return name, Path(path)
 
 
 def main(

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from shape_of_learning.figures.output import paper_function
-from shape_of_learning.figures.table_reader import named_path, read_further_tables
-from shape_of_learning.script_arguments.running import run
+from shape_of_learning.figures.table_reader import read_further_tables
+from shape_of_learning.script_arguments.running import named_path, run
 from shape_of_learning.storage.files import atomic_write
 
 

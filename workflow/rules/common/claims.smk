@@ -35,6 +35,8 @@ def claimed_tables(wildcards):
     kinds = named_by_claims(wildcards.paper, "reads")
     estimators = named_by_claims(wildcards.paper, "estimators")
     models = {model for model, estimator in measured_in_the_run() if estimator in estimators}
+    if "weights" in kinds:
+        models.update(weight_models("weights"))
     judged = [name for name in CONFIGURATION.models if name in models and is_judged(name)]
     return [
         *(path for kind in kinds for path in tables_in_the_run(kind)),

@@ -116,6 +116,22 @@ class Apart:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """A number that decides nothing, whatever its estimate."""
+
+    of: Bounded
+
+    @property
+    def estimate(self) -> np.ndarray:
+        """As of :class:`Bounded`."""
+        return self.of.estimate
+
+    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        """As of :class:`Bounded`."""
+        return np.full_like(self.estimate, -np.inf), np.full_like(self.estimate, np.inf)
+
+
+@dataclass(frozen=True)
 class Stacked:
     """Several numbers along a new last axis."""
 

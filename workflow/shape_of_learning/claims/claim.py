@@ -4,12 +4,8 @@ This module imports nothing heavy, because the Snakefile reads claims at every s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
-
-CHECKPOINTS = ("last", "training", "first_and_last")
-# Models by what they are, where a claim names none.
-GROUPS_OF_MODELS = ("decoders", "encoders", "all", "fine_tunings", "twins")
 
 
 @dataclass(frozen=True)
@@ -21,7 +17,7 @@ class Claim:
     name, sentence, where : str
         Its key; what is claimed, in our words; where in the paper.
     statistic : str
-        A public function of :mod:`shape_of_learning.claims.statistics`.
+        A public function of a module ``*statistics`` of this package.
     arguments : mapping
         Of that function, besides `estimators`.
     estimators : sequence of str
@@ -31,7 +27,8 @@ class Claim:
     rule : mapping
         ``supported`` and ``contradicted``, a condition each, see :mod:`shape_of_learning.claims.rules`.
     models : str or sequence of str
-        Names of entries, all of which it needs, or one of `GROUPS_OF_MODELS`: those of the run.
+        Names of entries, all of which it needs, or those of the run that are
+        ``decoders``, ``encoders``, ``all`` (of both), ``fine_tunings`` or ``twins``.
     checkpoints : {"last", "training", "first_and_last"}
         At which of them it is judged: the last sound one, or sound ones with a step.
     needs : int
@@ -52,7 +49,3 @@ class Claim:
     checkpoints: str = "last"
     needs: int = 0
     average_over: str = "block_outputs"
-
-    def to_json(self) -> dict[str, Any]:
-        """What the constructor takes, as JSON can write it."""
-        return asdict(self)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.claims import statistics, table_statistics, training_statistics
-from shape_of_learning.claims.bounds import TAIL, Bounded
+from shape_of_learning.claims.bounds import TAIL, Bounded, Unknown
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import (
+    PAIR,
+    TOGETHER,
     UPWARDS,
     Units,
     comparison_of,
@@ -92,8 +94,8 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     Returns
     -------
     Judgement
-        ``undecided`` also where the rule would decide by values of which some are beyond the conditions of
-        their estimator: those do not count as evidence.
+        A unit that rests on values beyond the conditions of their estimator counts for nothing, and among
+        those that a rule needs.
 
     Raises
     ------
@@ -106,17 +108,17 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         parts = tuple(_parts(units))
     except NotMeasured as reason:
         return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
-    decided = [each for each, is_shown in decide(claim, units).items() if is_shown]
-    verdict = decided[0] if len(decided) == 1 else UNDECIDED
-    suspect, of = reading.suspects
-    because = _because(claim, verdict, units)
-    if suspect:
-        beyond = f"{suspect:,} of {of:,} values are suspect (near-duplicates)"
-        if verdict != UNDECIDED:
-            because = f"By the numbers alone it would be {verdict}, but {beyond}."
-            verdict = UNDECIDED
+    by_numbers = _verdict(claim, units)
+    known = _without_suspects(units, reading)
+    verdict = _verdict(claim, known)
+    because = _because(claim, verdict, known)
+    if reading.suspects:
+        whose = ", ".join(f"{number:,} of `{model}`" for model, number in reading.suspects.items())
+        suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}"
+        if verdict != by_numbers:
+            because = f"By the numbers alone it would be {by_numbers}, but {suspect}."
         else:
-            because = f"{because[:-1]}; and {beyond}."
+            because += f" {suspect[0].upper()}{suspect[1:]}."
     if reading.undefined:
         because += f" Left out as undefined: {reading.undefined:,} layers."
     checkpoints = list(reading.checkpoints)
@@ -137,6 +139,24 @@ def parts_of(claim: Claim, reading: Reading) -> Units:
     """Evaluate the statistic of a claim."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
     return find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+
+
+def _verdict(claim: Claim, units: Units) -> str:
+    shown = [each for each, is_shown in decide(claim, units).items() if is_shown]
+    return shown[0] if len(shown) == 1 else UNDECIDED
+
+
+def _without_suspects(units: Units, reading: Reading) -> Units:
+    """Units that rest on suspect values become unknown: of a suspect model, alone or beside another one."""
+    suspect = set(reading.suspects)
+    if not suspect:
+        return units
+    return {
+        unit: {name: Unknown(part) for name, part in parts.items()}
+        if unit == TOGETHER or suspect & set(unit.split(PAIR))
+        else parts
+        for unit, parts in units.items()
+    }
 
 
 def decide(claim: Claim, units: Units) -> dict[str, np.ndarray]:
@@ -199,22 +219,26 @@ def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]
 
 
 def _because(claim: Claim, verdict: str, units: Units) -> str:
-    conditions = [SUPPORTED, CONTRADICTED] if verdict == UNDECIDED else [verdict]
-    said = [in_words(claim.rule[each]) + _count(claim.rule[each], units) for each in conditions]
+    rule = claim.rule
     if verdict == UNDECIDED:
-        return f"Neither is shown: {said[0]}; nor {said[1]}."
-    return f"It is shown: {said[0]}."
+        said = [_count(rule[each], units) for each in (SUPPORTED, CONTRADICTED)]
+        supports, contradicts = (f" ({each})" if each else "" for each in said)
+        return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
+    condition = rule[verdict]
+    count = _count(condition, units)
+    inner = in_words(condition["holds"] if count else condition)
+    said = f"{count}: {inner}" if count else inner
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _count(condition: Any, units: Units) -> str:
-    """In how many units a condition on a number of them is shown by itself."""
+    """In how many units a condition on a number of them is shown by itself; nothing for another one."""
     if "holds" not in condition:
         return ""
     names = units_of(units)
     low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
     needed = how_many(condition["in"], len(names))
-    shown = sum(bool(each > 0) for each in low)
-    return f" (by itself in {shown} of {len(names)}, needed in {needed})"
+    return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 
 
 def _hashes(reading: Reading) -> list[str]:

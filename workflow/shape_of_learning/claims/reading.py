@@ -1,8 +1,7 @@
 """What a statistic reads of the evidence, and the record of it."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-
-import numpy as np
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel, LayerValues
@@ -28,6 +27,8 @@ class Reading:
         Model and revision of all that was read.
     tables : dict of str
         Other tables that were read, as ``KIND/MODEL``.
+    suspects : Counter of str
+        How many values of a model are beyond the conditions of their estimator.
     """
 
     def __init__(self, claim: Claim, evidence: Evidence) -> None:
@@ -36,7 +37,8 @@ class Reading:
         self.checkpoints: dict[tuple[str, str], None] = {}
         self.tables: dict[str, None] = {}
         self._values: list[tuple[str, LayerValues]] = []
-        self._suspect = self._judged = self._undefined = 0
+        self.suspects: Counter[str] = Counter()
+        self._undefined = 0
 
     @property
     def models(self) -> list[EvidenceModel]:
@@ -125,11 +127,6 @@ class Reading:
         return self._undefined
 
     @property
-    def suspects(self) -> tuple[int, int]:
-        """How many values are beyond the conditions of their estimator, and of how many that has any."""
-        return self._suspect, self._judged
-
-    @property
     def digests(self) -> Mapping[str, str]:
         """As of the evidence."""
         return self._evidence.digests
@@ -145,10 +142,9 @@ class Reading:
             self.checkpoints[model, each.revision] = None
             self._values.append((model, each))
             if limit is not None:
-                places = [each.layers.index(layer) for layer in curve.layers]
-                shares = np.asarray(each.near_duplicates)[places]
-                self._judged += len(places)
-                self._suspect += int((shares > limit).sum())
+                shares = dict(zip(each.layers, each.near_duplicates, strict=True))
+                if suspect := sum(shares[layer] > limit for layer in curve.layers):
+                    self.suspects[model] += suspect
 
 
 def _is_in(model: EvidenceModel, group: str) -> bool:

@@ -29,6 +29,7 @@ from shape_of_learning.errors import InputError
 
 Units = Mapping[str, Mapping[str, Bounded]]
 TOGETHER = ""  # the unit of all units together
+PAIR = " / "  # between the models of a unit of two
 UPWARDS = ("above", "at_least", "not_below")
 INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
 WORDS = {
@@ -151,7 +152,11 @@ def in_words(condition: Mapping[str, Any]) -> str:
         return f"in {where} {in_words(condition['holds'])}"
     for key, word in (("all_of", " and "), ("any_of", " or ")):
         if key in condition:
-            return f"({word.join(in_words(each) for each in condition[key])})"
+            parts = [in_words(each) for each in condition[key]]
+            # Brackets around what is joined by the other word.
+            return word.join(
+                f"({part})" if " or " in part or " and " in part else part for part in parts
+            )
     comparison, bound = comparison_of(condition)
     part = f"`{condition['of']}`" if "of" in condition else "it"
     return f"{part} is {WORDS[comparison]} {bound:g}"

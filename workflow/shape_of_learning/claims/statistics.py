@@ -5,14 +5,15 @@ Each is given a :class:`.Reading` and the claim's arguments, and gives the parts
 bounds allow for all that might have been chosen (:mod:`.bounds`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import permutations
 
 import numpy as np
 
 from shape_of_learning.claims.bounds import Apart, greatest, jackknifed, known, least
 from shape_of_learning.claims.evidence import Curve
 from shape_of_learning.claims.reading import NotMeasured, Reading
-from shape_of_learning.claims.rules import TOGETHER, Units
+from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
 EMBEDDINGS_OF_OUTPUTS = ("output", "tied")
@@ -33,8 +34,7 @@ def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
     of one height move it.
     """
     units = {}
-    for name, (curve,) in reading.curves(*estimators).items():
-        first, second, third, last = _quarters(curve)
+    for name, (first, second, third, last) in _quarters(reading, estimators).items():
         middle = (second + third) / 2
         units[name] = {
             "middle_over_first": jackknifed(middle - first),
@@ -49,28 +49,19 @@ def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
     The range is that of the means of the four quarters of the depth: the largest of their twelve
     differences, with bounds that allow for its choice, so that noise alone makes no profile uneven.
     """
-    curves = reading.curves(*estimators)
+    quarters = _quarters(reading, estimators)
     differences = {}
-    for name, (curve,) in curves.items():
-        quarters = np.stack(_quarters(curve), axis=-2)
-        pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
-        differences[name] = np.stack(
-            [quarters[..., i, :] - quarters[..., j, :] for i, j in pairs], axis=-2
-        )
+    for name, of in quarters.items():
+        pairs = [later - earlier for later, earlier in permutations(of, 2)]
+        differences[name] = np.stack(pairs, axis=-2)
     units = {}
-    decoders, encoders = (
-        [n for n, (curve,) in curves.items() if curve.model.role == role]
-        for role in ("decoder", "encoder")
-    )
-    for role, of_role in (("decoder", decoders), ("encoder", encoders)):
-        if not of_role:
-            raise NotMeasured(f"the run has no {role} with `{estimators[0]}` at a sound checkpoint")
+    decoders, encoders = _by_role(reading, quarters)
     for decoder in decoders:
         for encoder in encoders:
             # Of each difference of the decoder those to all of the encoder's.
             apart = differences[decoder][..., :, None, :] - differences[encoder][..., None, :, :]
             range_less_range = greatest(least(jackknifed(apart)))
-            units[f"{decoder} / {encoder}"] = {"range_over_range": range_less_range}
+            units[f"{decoder}{PAIR}{encoder}"] = {"range_over_range": range_less_range}
     return units
 
 
@@ -90,13 +81,11 @@ def encoders_less_decoders(reading: Reading, estimators: Sequence[str]) -> Units
     """Mean over layers of each encoder less that of each decoder, by intervals that are each its own."""
     curves = reading.curves(*estimators)
     means = {name: jackknifed(_last(curve)) for name, (curve,) in curves.items()}
-    role = {name: curve.model.role for name, (curve,) in curves.items()}
+    decoders, encoders = _by_role(reading, means)
     return {
-        f"{encoder} / {decoder}": {"difference": Apart(means[encoder], means[decoder])}
-        for encoder in means
-        if role[encoder] == "encoder"
-        for decoder in means
-        if role[decoder] == "decoder"
+        f"{encoder}{PAIR}{decoder}": {"difference": Apart(means[encoder], means[decoder])}
+        for encoder in encoders
+        for decoder in decoders
     }
 
 
@@ -193,20 +182,35 @@ def _weights(reading: Reading, estimator: str) -> dict[str, float]:
     return found
 
 
+def _by_role(reading: Reading, measured: Collection[str]) -> tuple[list[str], list[str]]:
+    """Decoders and encoders among the models that are measured; of both there must be some."""
+    found = []
+    for role in ("decoder", "encoder"):
+        found.append([m.name for m in reading.models if m.role == role and m.name in measured])
+        if not found[-1]:
+            what = ", ".join(f"`{estimator}`" for estimator in reading.claim.estimators)
+            raise NotMeasured(f"the run has no {role}s with {what} at a sound checkpoint")
+    decoders, encoders = found
+    return decoders, encoders
+
+
 def _last(curve: Curve) -> np.ndarray:
     return curve.means[..., -1, :]
 
 
-def _quarters(curve: Curve) -> list[np.ndarray]:
+def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
     """Means of the layers in each quarter of the depth, at the last checkpoint."""
-    number = len(curve.layers)
-    if number < FEWEST_LAYERS:
-        raise NotMeasured(
-            f"`{curve.model.name}` has {number} layers where it is measured, and {FEWEST_LAYERS} are needed"
-        )
-    quarter = (4 * np.arange(number) + 2) // number
-    last = curve.values[..., -1, :, :]
-    return [last[..., quarter == each, :].mean(axis=-2) for each in range(4)]
+    found, shallow = {}, []
+    for name, (curve,) in reading.curves(*estimators).items():
+        number = len(curve.layers)
+        if number < FEWEST_LAYERS:
+            shallow.append(name)
+            continue
+        quarter = (4 * np.arange(number) + 2) // number
+        last = curve.values[..., -1, :, :]
+        found[name] = [last[..., quarter == each, :].mean(axis=-2) for each in range(4)]
+    reading.require(found, shallow, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
+    return found
 
 
 def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
@@ -220,25 +224,5 @@ def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman's correlation along the last but one axis."""
     x, y = (each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y))
-    return correlation(x, y, axis=-2)
-
-
-def correlation(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    """Pearson's correlation along an axis; NaN where one does not vary."""
-    x, y = (each - each.mean(axis=axis, keepdims=True) for each in (x, y))
-    products, squares = (x * y).sum(axis=axis), (x**2).sum(axis=axis) * (y**2).sum(axis=axis)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return products / np.sqrt(squares)
-
-
-__all__ = [
-    "difference_of_estimators",
-    "encoders_less_decoders",
-    "flatter",
-    "isotropic_matrices",
-    "isotropy_beside_others",
-    "mean_over_layers",
-    "middle_over_ends",
-    "norms_beside_linearity",
-    "weights_beside",
-]
+    x, y = (each - each.mean(axis=-2, keepdims=True) for each in (x, y))
+    return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))

@@ -164,8 +164,7 @@ def _cost(rows: Sequence[Row], directions: Sequence[int]) -> float:
         for row in rows
         if row["adjustment"] != "none"
     }
-    without = [left[number] for number in directions if number in left]
-    return whole - float(np.mean(without)) if without else float("nan")
+    return whole - float(np.mean([left.get(number, float("nan")) for number in directions]))
 
 
 def _of_seeds(
@@ -214,8 +213,8 @@ def _over_pairs(
     most = max(map(len, treatments.values()), default=0)
     if most < pairs:
         raise NotMeasured(
-            f"the run has {most} pairs of a twin with the term `{regulariser}` and its original that both "
-            f"have {what} at their last step, and {pairs} seeds are needed"
+            f"the run has {most} of {pairs} needed pairs, of one seed each, of a twin with the term "
+            f"`{regulariser}` and its original with {what} at their last step"
         )
     return {
         treatment: {"difference": replicated(np.stack(of, axis=-1))}

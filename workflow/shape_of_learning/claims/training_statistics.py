@@ -15,8 +15,7 @@ from shape_of_learning.claims.bounds import (
     least,
 )
 from shape_of_learning.claims.reading import NotMeasured, Reading
-from shape_of_learning.claims.rules import Units
-from shape_of_learning.claims.statistics import correlation
+from shape_of_learning.claims.rules import PAIR, Units
 
 FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
@@ -24,16 +23,17 @@ MOST_STEPS_OF_RANKS = 8
 
 def change_over_training(reading: Reading, estimators: Sequence[str], from_step: int = 0) -> Units:
     """Mean over layers at the last step less that at the first one from `from_step` on."""
-    units = {}
+    units, short = {}, []
     for name, curves in reading.curves(*estimators).items():
-        parts = {}
-        for estimator, curve in zip(estimators, curves, strict=True):
-            later = [place for place, step in enumerate(curve.steps) if step >= from_step]
-            if len(later) < 2:
-                raise NotMeasured(f"`{name}` is measured at {len(later)} steps from {from_step} on")
-            means = curve.means
-            parts[estimator] = jackknifed(means[..., -1, :] - means[..., later[0], :])
-        units[name] = parts
+        first = [_first_from(curve.steps, from_step) for curve in curves]
+        if None in first:
+            short.append(name)
+            continue
+        units[name] = {
+            estimator: jackknifed(curve.means[..., -1, :] - curve.means[..., place, :])
+            for estimator, curve, place in zip(estimators, curves, first, strict=True)
+        }
+    reading.require(units, short, f"two sound steps from {from_step} on")
     return units
 
 
@@ -114,7 +114,7 @@ def higher_at_peak_and_end(reading: Reading, estimators: Sequence[str]) -> Units
     first, second = curves
     apart = first[..., :, None, :] - second[..., None, :, :]
     return {
-        " / ".join(model.name for model in reading.models): {
+        PAIR.join(model.name for model in reading.models): {
             "peak": greatest(least(jackknifed(apart))),
             "end": jackknifed(apart[..., -1, -1, :]),
         }
@@ -168,7 +168,8 @@ def correlation_with_loss(reading: Reading, estimators: Sequence[str], from_step
                 f"and {FEWEST_STEPS} are needed"
             )
         x, y = (np.array([of[revision] for revision in both]) for of in (measured, loss))
-        units[name] = {"correlation": known(correlation(x, y, axis=-1))}
+        with np.errstate(invalid="ignore"):  # undefined where one does not vary
+            units[name] = {"correlation": known(np.corrcoef(x, y)[0, 1])}
     return units
 
 
@@ -184,6 +185,11 @@ def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], li
         found[name] = common, means
     reading.require(found, short, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
     return found
+
+
+def _first_from(steps: Sequence[int], least_step: int) -> int | None:
+    """The place of the first step from `least_step` on, if it is not the last one."""
+    return next((i for i, step in enumerate(steps[:-1]) if step >= least_step), None)
 
 
 def _rises_and_falls(logarithm: np.ndarray, places: Sequence[int]) -> Ranked:

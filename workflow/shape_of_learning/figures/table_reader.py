@@ -61,12 +61,6 @@ def read_table(paths: Sequence[Path], columns: Mapping[str, str]) -> Table:
     return Table(rows, f"{named} and {more} more" if more > 0 else named)
 
 
-def named_path(argument: str) -> tuple[str, Path]:
-    """Read ``NAME=PATH`` of a command line, for :func:`read_further_tables`."""
-    name, _, path = argument.partition("=")
-    return name, Path(path)
-
-
 def read_further_tables(paths: Sequence[tuple[str, Path]]) -> dict[str, pd.DataFrame]:
     """Read what a figure `reads` besides estimates: tables of a paper's own, each of one model.
 

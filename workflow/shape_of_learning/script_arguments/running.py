@@ -13,6 +13,12 @@ from shape_of_learning.storage.files import disk_is_full_or_read_only
 logger = logging.getLogger("shape_of_learning")
 
 
+def named_path(argument: str) -> tuple[str, Path]:
+    """Read ``NAME=PATH`` of a command line."""
+    name, _, path = argument.partition("=")
+    return name, Path(path)
+
+
 def run(
     main: Callable[..., None], parser: argparse.ArgumentParser, *, console: int = logging.WARNING
 ) -> None:
