@@ -6,8 +6,8 @@ from pathlib import Path
 
 import draw_explorer
 from figure_tables import rows_of_model, undefined, verdicts_on, write_rows, write_verdicts
-from shape_of_learning.claims.ledger import COLUMNS
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
 from shape_of_learning.storage.csv_table import write_table
 
 STEPS = (0, 1, 8, 64, 512)
@@ -37,7 +37,7 @@ def made_rows() -> list[dict]:
 def made_claim(claim: str, verdict: str, **others: object) -> list[object]:
     cells = {"claim": claim, "sentence": f"Claimed: {claim} & <i>more</i>", "where": "figure 2"}
     cells |= {"verdict": verdict, "because": "one of one models", **others}
-    return [cells.get(name, "") for name in COLUMNS]
+    return [cells.get(name, "") for name in CLAIM_COLUMNS]
 
 
 def draw(folder: Path, *, name: str = "explorer.html") -> Path:
@@ -53,7 +53,7 @@ def draw(folder: Path, *, name: str = "explorer.html") -> Path:
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two", "smallest_visible": 0.1}
     write_table(
         claims,
-        COLUMNS,
+        CLAIM_COLUMNS,
         [made_claim("growth", "supported", **growth), made_claim("fall", "not measured")],
     )
     measures = [MEASURES[each].chosen(each, {}) for each in MEASURED]

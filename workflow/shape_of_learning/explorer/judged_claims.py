@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.claims.ledger import COLUMNS
+from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
 from shape_of_learning.storage.csv_table import read_rows
 
 SHOWN = ("claim", "sentence", "where", "verdict", "because")
@@ -36,8 +36,8 @@ def read_claims(
     """
     claims = []
     for table in tables:
-        for row in read_rows(table, COLUMNS):
-            cells = dict(zip(COLUMNS, row, strict=True))
+        for row in read_rows(table, CLAIM_COLUMNS):
+            cells = dict(zip(CLAIM_COLUMNS, row, strict=True))
             shown = {key: cells[key] for key in (*SHOWN, *NUMBERS)}
             models = [name for name in cells["models"].split(";") if name]
             about = claimed[table.stem][cells["claim"]]
