@@ -14,6 +14,7 @@ TABLES = (
     "start_up",
     "growth",
     "demo_jobs",
+    "explorer",
     "gpu",
 )
 # Not of speed: numbers that do not depend on the machine.

@@ -33,4 +33,5 @@ NAMES = {
     "tokenizers": Names("tokenizers", "tokenizers"),
     "tqdm": Names("tqdm", "tqdm"),
     "transformers": Names("transformers", "transformers"),
+    "vl-convert-python": Names("vl-convert-python", "vl_convert"),
 }

@@ -8,13 +8,10 @@ import numpy as np
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, VERDICTS, Judgement
 from shape_of_learning.claims.rules import in_words
+from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS as COLUMNS
 from shape_of_learning.storage.csv_table import write_table
 from shape_of_learning.storage.files import atomic_write
 
-COLUMNS = (
-    *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
-    *("verdict", "because", "models", "revisions", "n", "selections", "hashes"),
-)
 MOST_PARTS = 20  # of a claim, that are shown to people
 Judged = Sequence[tuple[Claim, Judgement]]
 

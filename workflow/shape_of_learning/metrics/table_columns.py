@@ -16,6 +16,10 @@ CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
     *("difference", "standard_error", "low", "high", "smallest_visible"),
 )
+CLAIM_COLUMNS = (
+    *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
+    *("verdict", "because", "models", "revisions", "n", "selections", "hashes"),
+)
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
 # What is measured of a model itself; what the last of them holds is no embedding.
 FINAL_NORM = "final_norm"

@@ -1,0 +1,76 @@
+"""What the explorer shows, and what it says of it."""
+
+from shape_of_learning.explorer.page_parts import digest_of_page
+
+EXPLORER = "<results>/explorer.html"
+
+
+def explorer_verdicts(wildcards):
+    """What is known of the checkpoints of models."""
+    return expand(
+        "<results>/tables/verdicts/{model}.csv",
+        model=filter(is_judged, CONFIGURATION.models),
+    )
+
+
+def explorer_claims(wildcards):
+    """The verdicts on the claims of the papers."""
+    return expand("<results>/claims/{paper}.csv", paper=CONFIGURATION.claims)
+
+
+def explorer_claimed():
+    """By paper and claim: of which measures it is, and the view that shows them."""
+    return {
+        paper: {
+            name: {
+                "measures": list(claim.estimators),
+                "view": "layer" if claim.checkpoints == "last" else "step",
+            }
+            for name, claim in claims.items()
+        }
+        for paper, claims in CONFIGURATION.claims.items()
+    }
+
+
+def explorer_papers():
+    """What the papers of this run draw of what tables of estimates hold."""
+    papers = []
+    for paper in PAPERS:
+        drawn = {
+            name: CONFIGURATION.figures[name]
+            for name in paper.figures
+            if name in CONFIGURATION.figures
+        }
+        models = {model for figure in drawn.values() for model in figure}
+        measures = {each for name in drawn for each in estimated(FIGURES[name])}
+        if drawn:
+            papers.append(
+                {
+                    "name": paper.name,
+                    "title": paper.title,
+                    "models": [name for name in CONFIGURATION.models if name in models],
+                    "measures": [name for name in MEASURES if name in measures],
+                }
+            )
+    return papers
+
+
+def explorer_description(wildcards):
+    """What the page says of models, measures and papers, as JSON."""
+    keys = ("name", "label", "axis", "suspect_above")
+    models = [
+        {"name": name, "label": MODELS[name].label, "family": MODELS[name].family}
+        for name in CONFIGURATION.models
+    ]
+    measures = [{key: getattr(each, key) for key in keys} for each in MEASURES.values()]
+    sampling = CONFIGURATION.settings["sampling"]
+    notes = [
+        f"{sampling['windows']} windows of {sampling['window_characters']} characters of "
+        f"{setting('corpus', 'source')}. n is the mean number of vectors of a batch.",
+    ]
+    return json.dumps(
+        {
+            **{"models": models, "measures": measures, "papers": explorer_papers()},
+            **{"claimed": explorer_claimed(), "notes": notes},
+        }
+    )

@@ -1,0 +1,1 @@
+"""All results in one page that needs no server and no network."""

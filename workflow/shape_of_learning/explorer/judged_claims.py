@@ -1,0 +1,45 @@
+"""Claims with their verdicts, as the page lists them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
+from shape_of_learning.storage.csv_table import read_rows
+
+SHOWN = ("claim", "sentence", "where", "verdict", "because")
+NUMBERS = ("estimate", "low", "high", "smallest_visible")
+
+
+def read_claims(
+    tables: Sequence[Path], claimed: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Read ``claims/{paper}.csv``.
+
+    Parameters
+    ----------
+    tables : sequence of Path
+    claimed : mapping
+        By the name of a paper and that of a claim: `measures`, of which it is, and `view`, ``"layer"`` or
+        ``"step"``, that shows them.
+
+    Returns
+    -------
+    list of dict
+        Text as it stands in the tables, and `paper`, `measures`, `view` and the `models` that the verdict
+        rests on.
+
+    Raises
+    ------
+    InputError
+        If a table is missing, is not what was written, or has other columns.
+    """
+    claims = []
+    for table in tables:
+        for row in read_rows(table, CLAIM_COLUMNS):
+            cells = dict(zip(CLAIM_COLUMNS, row, strict=True))
+            shown = {key: cells[key] for key in (*SHOWN, *NUMBERS)}
+            models = [name for name in cells["models"].split(";") if name]
+            about = claimed[table.stem][cells["claim"]]
+            claims.append({**about, **shown, "paper": table.stem, "models": models})
+    return claims
