@@ -74,7 +74,8 @@ rule gather_tables:
     input:
         tables=tables_of_all,
     output:
-        report("<results>/tables/{table}.csv", category="Tables"),
+        table=report("<results>/tables/{table}.csv", category="Tables"),
+        digest="<results>/tables/{table}.csv.sha256",
     log:
         "<logs>/tables/{table}.log",
     benchmark:
@@ -90,7 +91,7 @@ rule gather_tables:
         "Gathering all {wildcards.table}"
     shell:
         'python "$SCRIPTS/gather_tables.py" --kind {wildcards.table:q} --tables {input.tables:q}'
-        " --output {output:q} --log {log:q}"
+        " --output {output.table:q} --log {log:q}"
 
 
 rule write_protocol:

@@ -14,6 +14,13 @@ def paper_title(wildcards):
     return TITLES[wildcards.get("figure") or wildcards.get("table")]
 
 
+def name_in_paper(target):
+    """How readers call a figure or a table of a paper: Figure 1, Loss by step."""
+    prefix = next(paper.prefix for paper in PAPERS if paper.name == PAPER_OF[target])
+    name = target.removeprefix(prefix).replace("_", " ")
+    return f"{name[:1].upper()}{name[1:]}"
+
+
 def drawn_by(wildcards):
     """The specification of a figure, and the models that it draws."""
     return FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]

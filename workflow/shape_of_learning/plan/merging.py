@@ -15,7 +15,7 @@ FOLDERS = (
     "readme.md",
     *("benchmarks", "checkpoints", "corpus", "embeddings", "figures", "logs", "losses"),
     *("finetuned", "left_out", "measurements", "neighbours", "pretrained", "spectra", "tables"),
-    *("tasks", "weight_points", "weights"),
+    *("provenance", "tasks", "weight_points", "weights"),
 )
 
 

@@ -78,11 +78,12 @@ class TableSpecification:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper; figures and tables by the names of their targets."""
+    """A paper; figures and tables by the names of their targets, which begin with its prefix."""
 
     name: str
     title: str
     citation: str
+    prefix: str
     figures: Mapping[str, FigureSpecification]
     tables: Mapping[str, TableSpecification]
 
@@ -155,7 +156,14 @@ def _read_paper(file: Path) -> Paper:
             tuple(entry.get("reads", ())),
             entry.get("draws"),
         )
-    return Paper(file.parent.name, content["title"], content["citation"], figures, tables)
+    return Paper(
+        file.parent.name,
+        content["title"],
+        content["citation"],
+        content["prefix"],
+        figures,
+        tables,
+    )
 
 
 def _functions(file: Path) -> dict[str, list[str]]:
