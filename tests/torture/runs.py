@@ -17,7 +17,7 @@ from checkouts import Checkout, check_out
 POLL_SECONDS = 0.05
 WAYS = ("SIGKILL to all", "SIGTERM", "Ctrl-C", "SIGKILL")
 # Made anew at each run, with times or paths in it.
-UNCOMPARED = ("logs", "benchmarks")
+UNCOMPARED = ("logs", "benchmarks", "provenance")
 
 
 TIMED = Path("tables", "edits")  # whose last column says how long it took

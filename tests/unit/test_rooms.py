@@ -27,6 +27,7 @@ FLOORS = {
     "pretraining": 4,
     "finetuning": 4,
     "figures": 4,
+    "provenance": 4,
     "block_editing": 5,
     "papers": 5,
     "plan": 6,

@@ -16,10 +16,30 @@ rule describe_run:
         results=described_results,
         digests=digests_of_results,
     output:
-        crate="<results>/provenance/ro-crate-metadata.json",
-        jobs="<results>/provenance/jobs.csv",
-        rules="<results>/provenance/rules.csv",
-        environments="<results>/provenance/environments.json",
+        crate=report(
+            "<results>/provenance/ro-crate-metadata.json",
+            caption="../report/crate.rst",
+            category="Provenance",
+            labels={"result": "Description of the run, an RO-Crate"},
+        ),
+        jobs=report(
+            "<results>/provenance/jobs.csv",
+            caption="../report/jobs.rst",
+            category="Provenance",
+            labels={"result": "Time and memory of each job"},
+        ),
+        rules=report(
+            "<results>/provenance/rules.csv",
+            caption="../report/rules.rst",
+            category="Provenance",
+            labels={"result": "Time and memory of each rule"},
+        ),
+        environments=report(
+            "<results>/provenance/environments.json",
+            caption="../report/environments.rst",
+            category="Provenance",
+            labels={"result": "Software and hardware"},
+        ),
     log:
         "<logs>/provenance.log",
     benchmark:

@@ -10,15 +10,10 @@ from shape_of_learning.script_arguments.running import run
 
 def main(folder: Path) -> None:
     """Print a sentence for each difference; the exit status is 1 if there is any."""
-    found = 0
-    for crate in described_runs(folder):
-        own = 0
-        for own, sentence in enumerate(differences(crate), start=1):
-            print(sentence)
-        if not own:
-            print(f"{crate}: every file is what the run wrote")
-        found += own
-    sys.exit(found > 0)
+    found = {crate: list(differences(crate)) for crate in described_runs(folder)}
+    for crate, sentences in found.items():
+        print(*(sentences or [f"{crate}: every file is what the run wrote"]), sep="\n")
+    sys.exit(any(found.values()))
 
 
 if __name__ == "__main__":

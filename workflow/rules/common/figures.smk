@@ -21,6 +21,18 @@ def name_in_paper(target):
     return f"{name[:1].upper()}{name[1:]}"
 
 
+def shown_as(kind):
+    """How a report names a file of a figure or a table."""
+
+    def labels(wildcards):
+        return {
+            "result": name_in_paper(wildcards.get("figure") or wildcards.get("table")),
+            "as": kind,
+        }
+
+    return labels
+
+
 def drawn_by(wildcards):
     """The specification of a figure, and the models that it draws."""
     return FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]

@@ -1,11 +1,11 @@
 """What describes a run, what it describes, and how a report calls that."""
 
+from shape_of_learning import __version__ as VERSION
 from shape_of_learning.plan.workflow_state import workflow_state
 from shape_of_learning.provenance.described_run import DescribedRun
 from shape_of_learning.script_arguments import job_record
 
-# Results that may have more than the megabyte up to which Snakemake compares digests, while times say nothing of a
-# copy: beside each lies its digest.
+# Results that may have more bytes than Snakemake compares, while times say nothing of a copy: beside each lies its digest.
 LARGE_RESULTS = [f"<results>/tables/{table}.csv" for table in GATHERED]
 NAMES_OF_RESULTS = {
     "tables/measurements": "Measurements: every value of every batch",
@@ -32,11 +32,13 @@ def described_results(wildcards):
     files = results_of_the_run(wildcards)
     small = {file.rpartition(".")[0] for file in files if file.endswith(".md")}
     return [
-        ancient(file)
-        if file in LARGE_RESULTS
-        or file.endswith((".pdf", ".png"))
-        or (file.rpartition(".")[0] in small and not file.endswith(".md"))
-        else file
+        (
+            ancient(file)
+            if file in LARGE_RESULTS
+            or file.endswith((".pdf", ".png"))
+            or (file.rpartition(".")[0] in small and not file.endswith(".md"))
+            else file
+        )
         for file in files
     ]
 
@@ -68,4 +70,5 @@ def say_which_workflow_this_is():
     """Let jobs know the state of the code by which they are planned; no result depends on it."""
     is_unpacked = WORKFLOW.parents[1] == Path(UNPACKED).absolute()
     state = workflow_state(WORKFLOW.parent, WORKFLOW.parent.name if is_unpacked else "")
-    os.environ[job_record.VARIABLE] = json.dumps({**state, "snakemake": SNAKEMAKE_VERSION})
+    versions = {"version": VERSION, "snakemake": SNAKEMAKE_VERSION}
+    os.environ[job_record.VARIABLE] = json.dumps({**versions, **state})

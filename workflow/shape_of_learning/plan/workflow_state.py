@@ -1,11 +1,9 @@
-"""Which state of this workflow a run is planned by: its version, its commit, and what of its code was changed since."""
+"""Which state of this workflow a run is planned by: its commit, and what of its code was changed since."""
 
 import hashlib
 import subprocess
 from pathlib import Path
 from typing import Any
-
-import shape_of_learning
 
 CODE = ("Snakefile", "workflow", "envs")
 READ_SUFFIXES = {".py", ".smk", ".yaml", ".rst", ""}
@@ -24,9 +22,9 @@ def workflow_state(folder: Path, unpacked_commit: str = "") -> dict[str, Any]:
     Returns
     -------
     dict
-        ``version``; ``commit``, empty outside a repository; ``state``: ``"clean"``, ``"dirty"`` or, without a
-        commit, ``"unknown"``; ``changed``, the files of code that differ from the commit; and ``code``, SHA-256
-        of their names and bytes, which tells two such states apart.
+        ``commit``, empty outside a repository; ``state``: ``"clean"``, ``"dirty"`` or, without a commit,
+        ``"unknown"``; ``changed``, the files of code that differ from the commit; and ``code``, a digest of
+        all of them, which tells two dirty states apart.
     """
     changed: list[str] = []
     commit = unpacked_commit or _git(folder, "rev-parse", "HEAD").strip()
@@ -34,7 +32,6 @@ def workflow_state(folder: Path, unpacked_commit: str = "") -> dict[str, Any]:
         said = _git(folder, "status", "--porcelain", "-z", "--no-renames", "--", *CODE)
         changed = sorted(entry[3:] for entry in said.split("\0") if entry)
     return {
-        "version": shape_of_learning.__version__,
         "commit": commit,
         "state": "unknown" if not commit else "dirty" if changed else "clean",
         "changed": changed,
@@ -66,8 +63,6 @@ def _git(folder: Path, *arguments: str) -> str:
         )
         if Path(top.stdout.strip()).resolve() != folder.resolve():
             return ""  # of a repository of the user's that it lies in
-        return subprocess.run(
-            [*git, *arguments], capture_output=True, text=True, check=True
-        ).stdout
+        return subprocess.run([*git, *arguments], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""

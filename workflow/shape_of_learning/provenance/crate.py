@@ -1,6 +1,6 @@
 """The RO-Crate of a run, by the profile Workflow Run Crate (https://w3id.org/ro/wfrun/workflow/0.5).
 
-What is a result in it is a link to that, so that it takes no space, and an archive that follows links is complete.
+Results are in it by links, so that it takes no space, and an archive that follows links is complete.
 """
 
 import json
@@ -191,15 +191,17 @@ class _Crate:
                 tensors = self.files.results / "checkpoints" / model / f"{revision}.tensors.csv"
                 if not tensors.exists():
                     continue  # it was planned for another target
-                locked = pinned.get(model, {}).get(revision)
-                commit = locked.listed.commit if locked else ""
+                where = {}
+                if locked := pinned.get(model, {}).get(revision):
+                    commit = locked.listed.commit
+                    url = f"https://huggingface.co/{locked.repository}/tree/{commit}"
+                    where = {"version": commit, "url": url}
                 yield self._add(
                     f"#{model}@{revision}",
                     "CreativeWork",
                     name=f"Weights of {label}, {revision}",
-                    version=commit,
-                    url=f"https://huggingface.co/{locked.repository}/tree/{commit}" if commit else "",
                     subjectOf=self._add_link(tensors),
+                    **where,
                 )
 
     def _describe_root(self) -> None:
@@ -207,8 +209,8 @@ class _Crate:
         of_run = f" of the run `{self.run.name}`" if self.run.name else ""
         root["name"] = f"Results{of_run} of shape-of-learning"
         root["description"] = (
-            f"Figures, tables and verdicts of {'; '.join(titles) or 'no paper'}, measured on {self.run.source}; "
-            "what they were computed from, and by what."
+            f"Figures, tables and verdicts of {'; '.join(titles) or 'no paper'}, measured on "
+            f"{self.run.source}; what they were computed from, and by what."
         )
         root["license"] = LICENSE
         root["conformsTo"] = [
@@ -241,7 +243,9 @@ class _Crate:
         (self.folder / ENVIRONMENTS).write_text(text, encoding="utf-8")
         self._add_file(JOBS, name="Jobs: what each took, and in which environment")
         self._add_file(RULES, name="Rules: time and memory of their jobs")
-        self._add_file(ENVIRONMENTS, name="Environments: software, hardware and state of the workflow")
+        self._add_file(
+            ENVIRONMENTS, name="Environments: software, hardware and state of the workflow"
+        )
         instruments = [self._add_environment(n, each) for n, each in enumerate(found, start=1)]
         groups = defaultdict(list)
         for job in self.jobs:

@@ -1,14 +1,24 @@
-"""What each job of a run took, and what it was computed by: from the records beside logs, and from benchmarks."""
+"""What each job of a run took, and what it was computed by: from records beside logs, and from benchmarks."""
 
 import csv
 import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-JOB_COLUMNS = ("rule", "job", "environment", "started", "ended", "seconds", "cpu_seconds", "max_rss_mb")
+JOB_COLUMNS = (
+    "rule",
+    "job",
+    "environment",
+    "started",
+    "ended",
+    "seconds",
+    "cpu_seconds",
+    "max_rss_mb",
+)
 RULE_COLUMNS = ("rule", "jobs", "seconds", "cpu_seconds", "longest_seconds", "max_rss_mb")
 
 
@@ -62,7 +72,9 @@ def read_jobs(logs: Path, benchmarks: Path) -> list[Job]:
 def environments(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """The environments of jobs, each once, the most frequent first."""
     counted = Counter(_key(job) for job in jobs if job.record)
-    return [json.loads(key) for key, _ in sorted(counted.items(), key=lambda each: (-each[1], each[0]))]
+    return [
+        json.loads(key) for key, _ in sorted(counted.items(), key=lambda each: (-each[1], each[0]))
+    ]
 
 
 def job_rows(jobs: Sequence[Job]) -> list[tuple[object, ...]]:
@@ -97,7 +109,7 @@ def rule_rows(jobs: Sequence[Job]) -> list[tuple[object, ...]]:
         )
         for rule, own in rules.items()
     ]
-    return sorted(rows, key=lambda row: -row[2])
+    return sorted(rows, key=itemgetter(2), reverse=True)
 
 
 def _name(path: Path, folder: Path) -> str:

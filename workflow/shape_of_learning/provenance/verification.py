@@ -1,4 +1,4 @@
-"""Whether the files of a described run are what it wrote; nothing but Python's own library is needed to see it."""
+"""Whether the files of a described run are what it wrote; Python's own library is enough to see it."""
 
 import json
 import os
@@ -30,8 +30,8 @@ def described_runs(folder: Path) -> list[Path]:
     named = [file.parent for file in sorted(folder.glob(f"*/provenance/{METADATA}"))]
     if not own and not named:
         raise InputError(
-            f"{folder} holds no description of a run (provenance/{METADATA}); name the folder of its results, or "
-            "run `snakemake provenance` with its --configfile"
+            f"{folder} holds no description of a run (provenance/{METADATA}); name the folder of its "
+            "results, or run `snakemake provenance` with its --configfile"
         )
     return own + named
 
@@ -62,9 +62,12 @@ def differences(crate: Path) -> Iterator[str]:
     }
     for path, digest in sorted(digests.items()):
         if not path.is_file():
-            yield f"{_shown(path)} is missing; restore it, or delete {_shown(crate)} and run again"
+            yield f"{_shown(path)} is missing; run again, or restore it"
         elif (found := sha256_of(path)) != digest:
-            yield f"{_shown(path)} has other bytes than the run wrote: SHA-256 {found}, not {digest}"
+            yield (
+                f"{_shown(path)} has other bytes than the run wrote (SHA-256 {found}, not {digest}); "
+                "delete it and run again, or restore it"
+            )
     known = {_real(path) for path in digests}
     for entity in entities:
         if "Dataset" in entity["@type"] and entity["@id"] not in ("./", "."):
@@ -78,7 +81,9 @@ def _entities(file: Path) -> list[Mapping[str, Any]]:
     try:
         return [each for each in json.loads(file.read_bytes())["@graph"] if each["@type"] != ""]
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); describe the run again") from error
+        raise InputError(
+            f"{file} cannot be read ({error.strerror}); describe the run again"
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is no description of a run; delete it and run again") from error
 
@@ -98,7 +103,7 @@ def _strangers(folder: Path, known: set[Path]) -> list[Path]:
 
 
 def _not_described(path: Path) -> str:
-    return f"{_shown(path)} is not in the description of the run; move it, or delete the description and run again"
+    return f"{_shown(path)} is not among the files that the run wrote; move it elsewhere"
 
 
 def _real(path: Path) -> Path:

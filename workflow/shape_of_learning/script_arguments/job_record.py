@@ -1,7 +1,7 @@
 """What a job was computed by: software by name and version, hardware, and the state of this workflow.
 
-Jobs of one run may be computed on several machines, so each says it itself: beside its log lies ``{job}.json`` once it
-has ended well. Nothing there decides a result, and no result depends on it.
+Jobs of one run may be computed on several machines, so each says it itself: beside its log lies ``{job}.json`` once
+it has ended well. No result depends on that.
 """
 
 import json
@@ -20,6 +20,11 @@ from shape_of_learning.storage.files import atomic_write
 # What the process that plans knows of this workflow, as JSON; jobs take over its variables.
 VARIABLE = "SHAPE_OF_LEARNING_WORKFLOW"
 _LINEAR_ALGEBRA = re.compile(r"lib[^/]*(?:blas|blis|lapack|mkl_(?:rt|core))[^/]*$", re.IGNORECASE)
+
+# Lines of what PyTorch says it is built with.
+_TORCH_LIBRARY = re.compile(
+    r"^ *- (.*(?:Library|MKL-DNN|oneDNN|CPU capability|CuDNN|CUDA Runtime).*)$", re.MULTILINE
+)
 
 
 def now() -> str:
@@ -54,7 +59,8 @@ def environment() -> dict[str, Any]:
     -------
     dict
         ``software``: versions by name; ``linear_algebra``: what NumPy and PyTorch say of the libraries that
-        multiply their matrices; ``hardware``; ``system``; ``workflow``, as the process that planned has said it.
+        multiply their matrices; ``hardware``; ``system``; ``workflow``, as the
+        process that planned has said it.
     """
     return {
         "workflow": json.loads(os.environ.get(VARIABLE, "{}")),
@@ -85,9 +91,9 @@ def _linear_algebra(modules: Mapping[str, ModuleType]) -> dict[str, str]:
             if kind in built
         )
     if torch := modules.get("torch"):
-        said = re.findall(r"^ *- (.*(?:Library|MKL-DNN|oneDNN|capability|CuDNN|CUDA Runtime).*)$", torch.__config__.show(), re.MULTILINE)
-        blas = re.findall(r"BLAS_INFO=(\w+)", torch.__config__.show())
-        found["torch"] = "; ".join([*(f"BLAS {name}" for name in blas[:1]), *said])
+        said = torch.__config__.show()
+        blas = [f"BLAS {name}" for name in re.findall(r"BLAS_INFO=(\w+)", said)[:1]]
+        found["torch"] = "; ".join(blas + _TORCH_LIBRARY.findall(said))
     if loaded := _loaded_libraries():
         found["loaded"] = " ".join(loaded)
     return found
@@ -99,7 +105,9 @@ def _loaded_libraries() -> list[str]:
         mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return sorted({found[0] for line in mapped.splitlines() if (found := _LINEAR_ALGEBRA.search(line))})
+    return sorted(
+        {found[0] for line in mapped.splitlines() if (found := _LINEAR_ALGEBRA.search(line))}
+    )
 
 
 def _hardware(modules: Mapping[str, ModuleType]) -> dict[str, Any]:
