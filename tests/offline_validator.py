@@ -2,8 +2,8 @@
 
     python offline_validator.py CRATE CONTEXT CACHE
 
-validates a crate, with what the file CONTEXT says in the place of its JSON-LD context. The validator asks its HTTP
-cache for that.
+validates a crate, with what the file CONTEXT says in the place of its JSON-LD context: the validator finds that
+in its HTTP cache.
 """
 
 import io

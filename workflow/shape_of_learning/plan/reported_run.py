@@ -1,4 +1,4 @@
-"""Which configuration a report is of, where the command line does not say it: that of the run that it shows."""
+"""Which configuration a report is of, where the command line does not say it: that of the shown run."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,9 +3,8 @@
 import csv
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +101,21 @@ def rule_rows(jobs: Sequence[Job]) -> list[tuple[object, ...]]:
         (
             rule,
             len(own),
-            round(sum(each.seconds or 0 for each in own), 2),
-            round(sum(each.cpu_seconds or 0 for each in own), 2),
-            max((each.seconds for each in own if each.seconds is not None), default=None),
-            max((each.max_rss_mb for each in own if each.max_rss_mb is not None), default=None),
+            _summary(sum, [each.seconds for each in own]),
+            _summary(sum, [each.cpu_seconds for each in own]),
+            _summary(max, [each.seconds for each in own]),
+            _summary(max, [each.max_rss_mb for each in own]),
         )
         for rule, own in rules.items()
     ]
-    return sorted(rows, key=itemgetter(2), reverse=True)
+    return sorted(rows, key=lambda row: row[2] or 0.0, reverse=True)
+
+
+def _summary(
+    function: Callable[[list[float]], float], values: Sequence[float | None]
+) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(function(known), 2) if known else None
 
 
 def _name(path: Path, folder: Path) -> str:
@@ -129,13 +135,15 @@ def _record(path: Path | None) -> dict[str, Any]:
 
 
 def _benchmark(path: Path | None) -> dict[str, float | None]:
-    """The numbers of a benchmark; Snakemake writes ``-`` or ``NA`` for what it could not measure in time."""
+    """The numbers of a benchmark, without memory and processor time of a job too short to be sampled."""
     columns = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "max_rss_mb"}
     found: dict[str, float | None] = dict.fromkeys(columns.values())
     if path is not None:
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file, delimiter="\t"):
                 found.update({name: _number(row.get(column)) for column, name in columns.items()})
+    if not found["max_rss_mb"]:
+        found.update(max_rss_mb=None, cpu_seconds=None)
     return found
 
 

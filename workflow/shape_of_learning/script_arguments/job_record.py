@@ -1,7 +1,7 @@
 """What a job was computed by: software by name and version, hardware, and the state of this workflow.
 
-Jobs of one run may be computed on several machines, so each says it itself: beside its log lies ``{job}.json`` once
-it has ended well. No result depends on that.
+Jobs of one run may be computed on several machines, so each says it itself: once it has ended well,
+``{job}.json`` lies beside its log. No result depends on that.
 """
 
 import json
@@ -10,6 +10,7 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -73,12 +74,12 @@ def environment() -> dict[str, Any]:
 
 def _packages(modules: Mapping[str, ModuleType]) -> dict[str, str]:
     """Versions of what was imported from outside Python, by the names of modules."""
-    versions = {
-        name: getattr(module, "__dict__", {}).get("__version__")
-        for name, module in list(modules.items())
-        if name.isidentifier() and name not in sys.stdlib_module_names and name[0] != "_"
-    }
-    return {name: str(versions[name]) for name in sorted(versions) if versions[name]}
+    versions = {}
+    for name, module in sorted(modules.items()):
+        if name.isidentifier() and name not in sys.stdlib_module_names and name[0] != "_":
+            with suppress(Exception):  # of modules that load their names when they are asked for
+                versions[name] = module.__version__
+    return {name: version for name, version in versions.items() if isinstance(version, str)}
 
 
 def _linear_algebra(modules: Mapping[str, ModuleType]) -> dict[str, str]:
