@@ -2,7 +2,7 @@
 
     python offline_validator.py CRATE CONTEXT CACHE
 
-validates a crate, with what the file CONTEXT says in the place of its JSON-LD context: the validator finds that
+validates a crate, with what the file CONTEXT says in the place of its JSON-LD context: the validator finds it
 in its HTTP cache.
 """
 

@@ -39,5 +39,5 @@ def test_jobs_have_the_environment_and_the_cost_of_their_own(tmp_path):
     }
     assert (
         rule_rows(jobs)
-        == [("measure", 3, 4.2, 3.0, 2.5, 300.0), ("b", 1, 4.0, None, 4.0, None)][::1]
+        == [("measure", 3, 4.2, 3.0, 2.5, 300.0), ("b", 1, 4.0, None, 4.0, None)]
     )

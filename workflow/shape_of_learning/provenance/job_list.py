@@ -94,10 +94,10 @@ def job_rows(jobs: Sequence[Job]) -> list[tuple[object, ...]]:
     ]
 
 
-def rule_rows(jobs: Sequence[Job]) -> list[tuple[object, ...]]:
+def rule_rows(jobs: Sequence[Job]) -> list[tuple[Any, ...]]:
     """Rows of `RULE_COLUMNS`, the rule that took most time first: sums, and the largest memory of any job."""
     rules = {job.rule: [each for each in jobs if each.rule == job.rule] for job in jobs}
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             rule,
             len(own),
