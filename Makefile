@@ -22,7 +22,7 @@ report: $(ENVIRONMENT)/workflow
 RESULTS ?= results
 
 verify:
-	PYTHONPATH=workflow $(PYTHON) workflow/scripts/verify_results.py $(RESULTS)
+	PYTHONPATH=workflow $(PYTHON) -m shape_of_learning.provenance $(RESULTS)
 
 # A file of tests at a time on each core; those that take longest come first, so that no core waits at the end.
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint

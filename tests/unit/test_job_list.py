@@ -37,7 +37,4 @@ def test_jobs_have_the_environment_and_the_cost_of_their_own(tmp_path):
         "a/three": ("measure", 1, 0.2, None, None),  # too short to be sampled
         "b/old": ("b", None, 4.0, None, None),
     }
-    assert (
-        rule_rows(jobs)
-        == [("measure", 3, 4.2, 3.0, 2.5, 300.0), ("b", 1, 4.0, None, 4.0, None)]
-    )
+    assert rule_rows(jobs) == [("measure", 3, 4.2, 3.0, 2.5, 300.0), ("b", 1, 4.0, None, 4.0, None)]

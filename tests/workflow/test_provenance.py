@@ -3,6 +3,7 @@
 import hashlib
 import json
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -54,10 +55,9 @@ def described(checkout: Checkout) -> dict[str, dict]:
 
 def verify(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     """Run what `make verify` runs."""
-    script = REPOSITORY / "workflow/scripts/verify_results.py"
     run = subprocess.run(
-        ["python3", script, *arguments],
-        cwd=folder, env={"PYTHONPATH": str(script.parents[1])}, capture_output=True, text=True,
+        [sys.executable, "-m", "shape_of_learning.provenance", *arguments],
+        cwd=folder, env={"PYTHONPATH": str(REPOSITORY / "workflow")}, capture_output=True, text=True,
     )  # fmt: skip
     return run.returncode, (run.stdout + run.stderr).splitlines()
 

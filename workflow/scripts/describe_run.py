@@ -20,7 +20,8 @@ def main(
     """Write the folder of the description."""
     snakefile = Path(__file__).parents[1] / "Snakefile"
     written = WrittenFiles(results, outputs, locks, snakefile)
-    write_crate(output, written, run, read_jobs(*jobs))
+    own = Path(__file__).stem  # which an earlier run may have left
+    write_crate(output, written, run, [job for job in read_jobs(*jobs) if job.rule != own])
 
 
 if __name__ == "__main__":

@@ -105,7 +105,9 @@ class _Crate:
         self._add_folders()
         inputs = [*self._add_corpus(), *self._add_checkpoints()]
         self._describe_root()
-        times = self._times(self.jobs)
+        times = _times(self.jobs)
+        if times:
+            self.crate.root_dataset["datePublished"] = times["endTime"]
         of_run = {"name": "The run", "instrument": workflow, "object": inputs, "result": results}
         actions = [self._add("#run", "CreateAction", **of_run, **times), *self._add_jobs()]
         self.crate.root_dataset["mentions"] = actions
@@ -257,7 +259,7 @@ class _Crate:
                 "CreateAction",
                 name=f"{rule}: {len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}",
                 instrument=instruments[number],
-                **self._times(jobs),
+                **_times(jobs),
             )
             for (rule, number), jobs in groups.items()
         ]
@@ -282,14 +284,16 @@ class _Crate:
             softwareRequirements=[self.crate.dereference(each) for each in packages],
         )
 
-    def _times(self, jobs: Sequence[Job]) -> dict[str, str]:
-        records = [job.record for job in jobs if job.record]
-        if not records:
-            return {}
-        return {
-            "startTime": min(record["started"] for record in records),
-            "endTime": max(record["ended"] for record in records),
-        }
+
+def _times(jobs: Sequence[Job]) -> dict[str, str]:
+    """When the first of these jobs began and the last one ended."""
+    records = [job.record for job in jobs if job.record]
+    if not records:
+        return {}
+    return {
+        "startTime": min(record["started"] for record in records),
+        "endTime": max(record["ended"] for record in records),
+    }
 
 
 def _version(state: dict[str, Any]) -> str:

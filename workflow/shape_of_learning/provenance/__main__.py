@@ -1,4 +1,7 @@
-"""Compare the results of runs with what these wrote, and say of each file that differs in what."""
+"""Compare the results of runs with what these wrote, and say of each file that differs in what.
+
+``python -m shape_of_learning.provenance FOLDER``
+"""
 
 import argparse
 import sys
@@ -17,6 +20,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="verify", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("results"))
     run(main, parser)
