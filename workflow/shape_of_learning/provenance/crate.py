@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
@@ -199,7 +200,7 @@ class _Crate:
                     url = f"https://huggingface.co/{locked.repository}/tree/{commit}"
                     where = {"version": commit, "url": url}
                 yield self._add(
-                    f"#{model}@{revision}",
+                    f"#{quote(model)}@{quote(revision)}",
                     "CreativeWork",
                     name=f"Weights of {label}, {revision}",
                     subjectOf=self._add_link(tensors),
