@@ -60,7 +60,7 @@ rule write_table:
     output:
         csv=report(
             "<results>/tables/{table}.csv",
-            caption="../report/table.rst",
+            caption="../report/page.rst",
             category=paper_title,
             labels=shown_as("table"),
         ),
