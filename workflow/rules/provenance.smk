@@ -50,7 +50,7 @@ rule describe_run:
     params:
         science=science("describe_run"),
         run=described_run,
-        results=own_path("<results>"),
+        results=subpath(output.crate, ancestor=2),
         locks=lambda wildcards: [lock_file(name) for name in models_from(HubSource)],
         jobs=[own_path("<logs>"), own_path("<benchmarks>")],
         folder=subpath(output.crate, parent=True),
