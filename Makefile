@@ -7,12 +7,22 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md gallery
+.PHONY: demo report verify test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md gallery
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
 	@echo "The figures, each with a PNG and the CSV that it draws beside it:"
 	@ls -1 results/figures/*.pdf
+
+# Of a finished run, whose configuration it finds; RUN=NAME for one that has a name.
+report: $(ENVIRONMENT)/workflow
+	snakemake --report report.zip --report-stylesheet workflow/report/report.css $(if $(RUN),--config run=$(RUN))
+
+# Whether results are what their runs wrote; RESULTS=FOLDER for others than those here. It needs Python alone.
+RESULTS ?= results
+
+verify:
+	PYTHONPATH=workflow $(PYTHON) -m shape_of_learning.provenance $(RESULTS)
 
 # A file of tests at a time on each core; those that take longest come first, so that no core waits at the end.
 test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint

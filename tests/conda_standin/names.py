@@ -27,6 +27,7 @@ NAMES = {
     "pytorch": Names("torch", "torch"),
     "pyyaml": Names("pyyaml", "yaml"),
     "requests": Names("requests", "requests"),
+    "rocrate": Names("rocrate", "rocrate"),
     "safetensors": Names("safetensors", "safetensors"),
     "scipy": Names("scipy", "scipy"),
     "seaborn": Names("seaborn", "seaborn"),

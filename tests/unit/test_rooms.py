@@ -29,6 +29,7 @@ FLOORS = {
     "finetuning": 4,
     "figures": 4,
     "explorer": 4,
+    "provenance": 4,
     "block_editing": 5,
     "papers": 5,
     "plan": 6,

@@ -128,6 +128,7 @@ def test_an_edited_estimator_is_measured_again_and_nothing_else(copy):
     edit(copy, with_a_statement, "estimators/two_nn.py")
     planned = copy.planned(*TINY)
     assert planned[MEASURE] == 2  # its two checkpoints
+    assert planned["describe_run"] == 1
     assert not {FORWARD_PASS, SEARCH} & planned.keys()
     measured = [file for file in planned_files(copy, *TINY) if "/measurements/" in file]
     assert {Path(file).stem for file in measured} == {"two_nn"}

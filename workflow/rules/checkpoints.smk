@@ -28,7 +28,12 @@ rule resolve:
 rule check_checkpoints:
     """Say of each revision of a model what its lock lists, and the verdict on it."""
     output:
-        report("<results>/checkpoints/{model}.csv", category="Checkpoints"),
+        report(
+            "<results>/checkpoints/{model}.csv",
+            caption="../report/checkpoints.rst",
+            category="Checkpoints",
+            labels={"model": "{model}", "as": "listed by the Hub"},
+        ),
     log:
         "<logs>/checkpoints/{model}.log",
     benchmark:
@@ -192,7 +197,12 @@ rule judge_checkpoints:
         losses=checkpoint_losses,
         tensors=checkpoint_tensors,
     output:
-        report("<results>/tables/verdicts/{model}.csv", category="Checkpoints"),
+        report(
+            "<results>/tables/verdicts/{model}.csv",
+            caption="../report/verdicts.rst",
+            category="Checkpoints",
+            labels={"model": "{model}", "as": "measured"},
+        ),
     log:
         "<logs>/tables/verdicts/{model}.log",
     benchmark:

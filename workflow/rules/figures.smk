@@ -22,13 +22,13 @@ rule draw_figure:
             "<results>/figures/{figure}.png",
             caption="../report/figure.rst",
             category=paper_title,
-            labels={"name": "{figure}", "as": "figure"},
+            labels=shown_as("figure"),
         ),
         csv=report(
             "<results>/figures/{figure}.csv",
             caption="../report/figure.rst",
             category=paper_title,
-            labels={"name": "{figure}", "as": "numbers"},
+            labels=shown_as("its numbers"),
         ),
         caption="<results>/figures/{figure}.md",
     log:
@@ -61,9 +61,9 @@ rule write_table:
     output:
         csv=report(
             "<results>/tables/{table}.csv",
-            caption="../report/figure.rst",
+            caption="../report/page.rst",
             category=paper_title,
-            labels={"name": "{table}", "as": "numbers"},
+            labels=shown_as("table"),
         ),
         markdown="<results>/tables/{table}.md",
     log:

@@ -75,7 +75,13 @@ rule gather_tables:
     input:
         tables=tables_of_all,
     output:
-        report("<results>/tables/{table}.csv", category="Tables"),
+        table=report(
+            "<results>/tables/{table}.csv",
+            caption="../report/all_values.rst",
+            category="All values",
+            labels=lambda wildcards: {"result": NAMES_OF_RESULTS[f"tables/{wildcards.table}"]},
+        ),
+        digest="<results>/tables/{table}.csv.sha256",
     log:
         "<logs>/tables/{table}.log",
     benchmark:
@@ -91,13 +97,18 @@ rule gather_tables:
         "Gathering all {wildcards.table}"
     shell:
         'python "$SCRIPTS/gather_tables.py" --kind {wildcards.table:q} --tables {input.tables:q}'
-        " --output {output:q} --log {log:q}"
+        " --output {output.table:q} --log {log:q}"
 
 
 rule write_protocol:
     """Keep the configuration beside the numbers that it led to."""
     output:
-        "<results>/tables/protocol.yaml",
+        report(
+            "<results>/tables/protocol.yaml",
+            caption="../report/protocol.rst",
+            category="Provenance",
+            labels={"result": "Protocol: the configuration of the run"},
+        ),
     log:
         "<logs>/tables/protocol.log",
     benchmark:

@@ -14,6 +14,7 @@ from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.gates import Gates, check_endpoint, has_hub_token
 from shape_of_learning.plan.merging import check_configuration_file, results_folder, with_defaults
 from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.plan.reported_run import reported_configuration
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.script_arguments.settings import (
     export_plumbing_settings,
@@ -55,6 +56,8 @@ MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
 for file in configuration_files():
     at_the_door(check_configuration_file, file)
 at_the_door(check_endpoint)
+if makes_report():
+    config.update(at_the_door(reported_configuration, config))
 PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
 CONFIGURATION = at_the_door(
     read_configuration,

@@ -15,6 +15,25 @@ def paper_title(wildcards):
     return TITLES[wildcards.get("figure") or wildcards.get("table")]
 
 
+def name_in_paper(target):
+    """How readers call a figure or a table of a paper: Figure 1, Loss by step."""
+    prefix = next(paper.prefix for paper in PAPERS if paper.name == PAPER_OF[target])
+    name = target.removeprefix(prefix).replace("_", " ")
+    return f"{name[:1].upper()}{name[1:]}"
+
+
+def shown_as(kind):
+    """How a report names a file of a figure or a table."""
+
+    def labels(wildcards):
+        return {
+            "result": name_in_paper(wildcards.get("figure") or wildcards.get("table")),
+            "as": kind,
+        }
+
+    return labels
+
+
 def drawn_by(wildcards):
     """The specification of a figure, and the models that it draws."""
     return FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]

@@ -4,6 +4,8 @@ Another version may call these things otherwise, so versions that were not tried
 (tests/workflow/test_snakemake_internals.py) says for each whether it still is what it is taken for.
 """
 
+import sys
+
 from packaging.version import Version
 from snakemake import __version__ as SNAKEMAKE_VERSION
 from snakemake.exceptions import WorkflowError
@@ -72,6 +74,11 @@ def at_start(*functions):
 def is_main_process():
     """Whether this is the Snakemake that the user started, and no job's own."""
     return workflow.is_main_process
+
+
+def makes_report():
+    """Whether nothing is to be run, but a report to be made of what was; a workflow cannot ask for it."""
+    return any(each.partition("=")[0] in ("--report", "--reporter") for each in sys.argv)
 
 
 def submits_jobs():

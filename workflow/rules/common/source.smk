@@ -16,10 +16,14 @@ def git(repository, *arguments, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, **options).stdout
 
 
+# Below the working directory: where revisions of a repository are unpacked, each by its commit.
+UNPACKED = ".snakemake/shape-of-learning"
+
+
 def unpacked(repository, revision):
     """The folder that holds all files of one revision of a repository."""
     commit = git(repository, "rev-parse", f"{revision}^{{commit}}", text=True).strip()
-    folder = Path(".snakemake/shape-of-learning", commit).absolute()
+    folder = Path(UNPACKED, commit).absolute()
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:

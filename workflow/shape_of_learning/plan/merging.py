@@ -25,7 +25,7 @@ FOLDERS = (
         "losses",
     ),
     *("finetuned", "left_out", "measurements", "neighbours", "pretrained", "spectra", "tables"),
-    *("tasks", "weight_points", "weights"),
+    *("provenance", "tasks", "weight_points", "weights"),
 )
 
 

@@ -90,12 +90,13 @@ class TableSpecification:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper; figures and tables by the names of their targets, claims by their own."""
+    """A paper; figures and tables by the names of their targets, which begin with its prefix, claims by their own."""
 
     name: str
     folder: Path
     title: str
     citation: str
+    prefix: str
     figures: Mapping[str, FigureSpecification]
     tables: Mapping[str, TableSpecification]
     claims: Mapping[str, Claim]
@@ -175,7 +176,7 @@ def _read_paper(file: Path) -> Paper:
             entry.get("draws"),
         )
     claims = read_claims(file.with_name(CLAIMS))
-    heading = (content["title"], content["citation"])
+    heading = (content["title"], content["citation"], content["prefix"])
     return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
 
 

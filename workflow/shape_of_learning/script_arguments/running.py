@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.script_arguments.job_record import now, write_job_record
 from shape_of_learning.storage.files import disk_is_full_or_read_only
 
 logger = logging.getLogger("shape_of_learning")
@@ -36,17 +37,22 @@ def run(
 
     Notes
     -----
+    Beside the log of a job that ends well lies a record of what computed it.
+
     An :class:`InputError` becomes one sentence and exit status 1. So does an `OSError`, since a full
     disk or a read-only folder is no defect of the program; its traceback is only logged. Anything
     else is a defect: its traceback is shown and logged.
     """
     parser.add_argument("--log", type=Path, help="file that receives the log")
-    arguments = vars(parser.parse_args())
+    arguments, started = vars(parser.parse_args()), now()
+    log = arguments.pop("log")
     # As an exception, a request to end removes what is half-written on its way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        _configure_logging(arguments.pop("log"), console)
+        _configure_logging(log, console)
         main(**arguments)
+        if log is not None:
+            write_job_record(log, started)
     except InputError as error:
         logger.error("%s", error)
         sys.exit(1)
