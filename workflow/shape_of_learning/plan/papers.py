@@ -90,7 +90,7 @@ class TableSpecification:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper; figures and tables by the names of their targets, which begin with its prefix, claims by their own."""
+    """A paper; figures and tables by names of targets, which begin with its prefix, claims by their own."""
 
     name: str
     folder: Path
