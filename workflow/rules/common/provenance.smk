@@ -5,7 +5,8 @@ from shape_of_learning.plan.workflow_state import workflow_state
 from shape_of_learning.provenance.described_run import DescribedRun
 from shape_of_learning.script_arguments import job_record
 
-# Results that may have more bytes than Snakemake compares, while times say nothing of a copy: beside each lies its digest.
+# Results that may have more bytes than Snakemake compares, while times say nothing of a copy: beside each lies its
+# digest.
 LARGE_RESULTS = [f"<results>/tables/{table}.csv" for table in GATHERED]
 NAMES_OF_RESULTS = {
     "tables/measurements": "Measurements: every value of every batch",
