@@ -9,17 +9,12 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from shape_of_learning.claims.choices import Choice, ClaimChoices, Rows
+from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
+from shape_of_learning.claims.choices import Choice, Rows
 from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.evidence import Evidence, EvidenceModel
-from shape_of_learning.claims.measured_choices import (
-    AFTER,
-    BEFORE,
-    COLUMNS,
-    MeasuredChoices,
-    Place,
-    choice_rows,
-)
+from shape_of_learning.claims.measured_choices import MeasuredChoices
 from shape_of_learning.claims.specifications import (
     FLIP_COLUMNS,
     flip_page,
