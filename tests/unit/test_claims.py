@@ -19,11 +19,15 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.table_columns import GROUPS, LEFT_OUT_TABLE_COLUMNS
 from shape_of_learning.plan.claim_list import check_claims, read_claims
+from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.plan.model_list import read_entries
+from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.storage.csv_table import read_rows, write_table
 
 REPOSITORY = Path(__file__).parents[2]
 PAPERS = sorted(REPOSITORY.glob("workflow/papers/*/claims.yaml"))
+READ_PAPERS = read_papers(REPOSITORY / "workflow/papers")
 CLAIM = {
     "sentence": "Blocks are linear.",
     "where": "abstract",
@@ -62,6 +66,31 @@ def test_every_paper_has_claims():
     assert {file.parent for file in PAPERS} == {
         file.parent for file in REPOSITORY.glob("workflow/papers/*/paper.yaml")
     }
+
+
+@pytest.mark.parametrize("paper", READ_PAPERS, ids=lambda paper: paper.name)
+def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
+    file = REPOSITORY / "config" / f"{paper.name}.yaml"
+    defaults = REPOSITORY / "config/config.yaml"
+    own = yaml.safe_load((file if file.exists() else defaults).read_text())
+    run = read_configuration(
+        with_defaults(own, defaults),
+        REPOSITORY / "config/models",
+        papers=READ_PAPERS,
+        has_hub_token=True,
+    )
+    drawn = figures_of(READ_PAPERS)
+    apart = run.settings["measurement"]["for_figures_only"]
+    measured = {(m, e) for m in run.models if m not in apart for e in run.estimators}
+    measured |= {
+        (m, e) for f, models in run.figures.items() for m in models for e in drawn[f].estimators
+    }
+    for claim in paper.claims.values():
+        assert set(claim.estimators) <= set(run.measures)
+        of_states = [e for e in claim.estimators if run.measures[e].of != "weights"]
+        named = [] if isinstance(claim.models, str) else claim.models
+        whole = [m for m in named if all((m, e) in measured for e in of_states)]
+        assert len(whole) >= (claim.needs or len(named)), claim.name
 
 
 @pytest.mark.parametrize(
