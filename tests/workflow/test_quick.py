@@ -88,8 +88,16 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
         environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
     )
     figures = checkout.folder / "results/figures"
-    names = ["anisotropy_measures", "dimension_by_scale"]
-    names += ["figure_1", "figure_2", "figure_4", "figure_5", "loss_by_step"]
+    names = ["anisotropy_measures", "dimension_by_layer_and_step", "dimension_by_scale"]
+    names += [
+        "figure_1",
+        "figure_2",
+        "figure_4",
+        "figure_5",
+        "heat_map",
+        "loss_by_step",
+        "overview",
+    ]
     assert sorted(path.stem for path in figures.glob("*.pdf")) == names
     verdicts = (checkout.folder / "results/checkpoints/pythia-14m.csv").read_text()
     assert [int(row.split(",")[0]) for row in verdicts.splitlines()[1:]] == REVISIONS

@@ -11,9 +11,7 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 from shape_of_learning.figures.style import INK, PANEL_HEIGHT
 
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
-MOST_JOINED = (
-    3  # lines whose labels stand at their ends; more are listed, which a reader can search
-)
+MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
 
 
 @dataclass(frozen=True)
