@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.claims.choices import specifications, thinned
+from shape_of_learning.claims.choices import specifications
 from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim_choices import thinned
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 from shape_of_learning.plan.claim_list import read_claims

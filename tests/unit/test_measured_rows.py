@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from pretended_cuda import pretended_cuda
+from shape_of_learning.claims.choice_tables import AFTER, BEFORE
 from shape_of_learning.claims.choices import Choice, Rows, WantedMeasures
-from shape_of_learning.claims.measured_choices import AFTER, BEFORE
 from shape_of_learning.claims.measured_rows import MeasuredRows, share_of_windows
 from shape_of_learning.metrics.batches import shuffle_of
 from shape_of_learning.metrics.layer import measure_layer

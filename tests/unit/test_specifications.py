@@ -9,17 +9,12 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from shape_of_learning.claims.choices import Choice, ClaimChoices, Rows
+from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
+from shape_of_learning.claims.choices import Choice, Rows
 from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.evidence import Evidence, EvidenceModel
-from shape_of_learning.claims.measured_choices import (
-    AFTER,
-    BEFORE,
-    COLUMNS,
-    MeasuredChoices,
-    Place,
-    choice_rows,
-)
+from shape_of_learning.claims.measured_choices import MeasuredChoices
 from shape_of_learning.claims.specifications import (
     FLIP_COLUMNS,
     flip_page,
@@ -63,9 +58,9 @@ CHOICES = ClaimChoices(
 )
 
 
-def estimate(value, noise=0.01):
-    offsets = noise * np.linspace(-1, 1, 16)
-    return Estimate(value, math.nan, 4096, 4000, math.nan, 128, tuple((value + offsets).tolist()))
+def estimate(value, near_duplicates):
+    without = tuple((value + 0.01 * np.linspace(-1, 1, 16)).tolist())
+    return Estimate(value, math.nan, 4096, 4000, near_duplicates, 128, without)
 
 
 def value_of(rows, estimator, layer, last_layer):
@@ -77,7 +72,7 @@ def value_of(rows, estimator, layer, last_layer):
     return 0.8
 
 
-def measured(tmp_path, value_of=value_of, *, verdicts=None, revisions=("last",)):
+def measured(tmp_path, value_of=value_of, *, verdicts=None, revisions=("last",), near=0.2):
     table = []
     for revision in revisions:
         for first_token in ("keep", "drop"):
@@ -85,11 +80,15 @@ def measured(tmp_path, value_of=value_of, *, verdicts=None, revisions=("last",))
                 rows = Rows(first_token=first_token)
                 for last_layer, layers in ((AFTER, range(LAYERS + 1)), (BEFORE, [LAYERS])):
                     place = Place(revision, rows, last_layer, estimator)
-                    of = [(n, estimate(value_of(rows, estimator, n, last_layer))) for n in layers]
+                    of = [
+                        (n, estimate(value_of(rows, estimator, n, last_layer), near))
+                        for n in layers
+                    ]
                     table += choice_rows(place, of)
     write_table(tmp_path / "0.csv", COLUMNS, table)
     frame = Evidence(
         {"m": EvidenceModel("m", "decoder", LAYERS)},
+        suspect_above={"anisotropy": 0.3},
         tables={} if verdicts is None else {"verdicts": verdicts},
     )
     steps = {"m": {name: (number, None) for number, name in enumerate(revisions)}}
@@ -164,6 +163,18 @@ def test_a_damaged_table_is_refused(tmp_path):
 
 def test_jobs_are_told_all_of_it():
     assert ClaimChoices.from_json(asdict(CHOICES)) == CHOICES
+
+
+def test_suspect_values_of_an_estimator_are_hollow_where_it_is_taken(tmp_path):
+    judged = judged_specifications(CHOICES, measured(tmp_path, near=0.5))
+    undecided = {s.specification["centring"] for s in judged if s.judgement.verdict == "undecided"}
+    assert undecided == {"anisotropy"}
+    with theme():
+        drawing = specification_curve(CHOICES, judged, PROTOCOL)
+    labels = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert "undecided: 8" in labels
+    assert "(conditions not met)" in labels
+    assert "Hollow: decided by the numbers alone" in drawing.caption
 
 
 def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.claims.choices import ClaimChoices
+from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.evidence_tables import VERDICTS, read_evidence
 from shape_of_learning.claims.measured_choices import MeasuredChoices
 from shape_of_learning.claims.specifications import (

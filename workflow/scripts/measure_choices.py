@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
+from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
 from shape_of_learning.claims.choices import Rows, WantedMeasures
-from shape_of_learning.claims.measured_choices import AFTER, BEFORE, COLUMNS, Place, choice_rows
 from shape_of_learning.claims.measured_rows import MeasuredRows
 from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows

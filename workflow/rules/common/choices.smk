@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from types import SimpleNamespace
 
-from shape_of_learning.claims.choices import WantedMeasures, thinned
+from shape_of_learning.claims.choices import WantedMeasures
+from shape_of_learning.claims.claim_choices import thinned
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 
 CHOICE_SETTINGS = at_the_door(read_choice_settings, CONFIGURATION.settings)
@@ -126,7 +127,8 @@ def choice_minutes(wildcards, threads, attempt):
     work = work_of(wildcards.model)
     minutes = needs.checkpoint_minutes(work, threads=threads, on_gpu=on_gpu, pairs=1)
     sets = len(CHOICE_SETTINGS.sets_of_rows()) * len(checkpoints_of_part(wildcards))
-    return needs.asked_minutes(minutes * sets, attempt)
+    # With one vector per token type or half of the windows, it is much less.
+    return needs.asked_minutes(minutes * max(1, sets / 2), attempt)
 
 
 def models_with_choices():

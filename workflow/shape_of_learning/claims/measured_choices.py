@@ -1,55 +1,17 @@
-"""What is measured of a checkpoint for all specifications, and the evidence that it makes."""
+"""The evidence that measured values make under each specification."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from shape_of_learning.claims.choices import ROW_CHOICES, Rows
+from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, KEYS, Place
+from shape_of_learning.claims.choices import Rows
 from shape_of_learning.claims.evidence import Evidence, LayerValues
 from shape_of_learning.claims.evidence_tables import VERDICTS
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measurements import LEFT_OUT_COLUMNS, Estimate
 from shape_of_learning.storage.csv_table import read_rows
-
-AFTER, BEFORE = LAST_LAYERS = ("after_final_norm", "before_final_norm")
-# Of a checkpoint: rows, layer and estimator of each value, and what intervals come from.
-COLUMNS = ("revision", *ROW_CHOICES, "last_layer", "estimator", *LEFT_OUT_COLUMNS)
-_KEYS = len(COLUMNS) - len(LEFT_OUT_COLUMNS)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a value belongs, besides its model and layer.
-
-    Attributes
-    ----------
-    revision : str
-    rows : Rows
-    last_layer : {"after_final_norm", "before_final_norm"}
-        Which state the last layer is; layers below are written once, as ``after_final_norm``.
-    estimator : str
-        With its parameters, where these are not the run's.
-    """
-
-    revision: str
-    rows: Rows
-    last_layer: str
-    estimator: str
-
-
-def choice_rows(
-    place: Place, layers: Iterable[tuple[int, Estimate]]
-) -> Iterator[tuple[object, ...]]:
-    """Rows of the table, with `COLUMNS`, one per layer."""
-    for layer, estimate in layers:
-        *numbers, left_out = astuple(estimate)
-        rows = astuple(place.rows)
-        yield (
-            *(place.revision, *rows, place.last_layer, place.estimator),
-            *(layer, *numbers, *left_out),
-        )
 
 
 @dataclass(frozen=True)
@@ -106,10 +68,10 @@ class MeasuredChoices:
     def _read(self, model: str, path: Path) -> None:
         try:
             for row in read_rows(path, COLUMNS):
-                revision, *chosen, last_layer, estimator = row[:_KEYS]
+                revision, *chosen, last_layer, estimator = row[:KEYS]
                 place = Place(revision, Rows(*chosen), last_layer, estimator)
                 layer, value, _, n, _, near, _, *without = (
-                    float(cell or "nan") for cell in row[_KEYS:]
+                    float(cell or "nan") for cell in row[KEYS:]
                 )
                 found = self._measured.setdefault((model, place), _Measured())
                 found.values[int(layer)] = [value, *without]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shape_of_learning.claims.choice_tables import BEFORE
 from shape_of_learning.claims.choices import WHOLE, Rows, WantedMeasures
-from shape_of_learning.claims.measured_choices import BEFORE
 from shape_of_learning.metrics.measure_entry import by_rows
 from shape_of_learning.metrics.measurements import Measured
 from shape_of_learning.metrics.resampling import window_groups

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shape_of_learning.claims.choices import ClaimChoices, Specification, specifications
+from shape_of_learning.claims.choices import Specification, specifications
+from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 from shape_of_learning.claims.measured_choices import MeasuredChoices
 

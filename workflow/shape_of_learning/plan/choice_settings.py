@@ -4,14 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shape_of_learning.claims.choices import (
-    ROW_CHOICES,
-    Choice,
-    ChoiceSettings,
-    ClaimChoices,
-    Variant,
-)
+from shape_of_learning.claims.choices import ROW_CHOICES, Choice
 from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim_choices import ChoiceSettings, ClaimChoices, Variant
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.plan.measures import chosen_measures
