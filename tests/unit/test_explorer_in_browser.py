@@ -295,6 +295,16 @@ def test_a_pointer_is_told_value_interval_n_and_verdict(opening, pictures, view,
     expect(told).to_be_hidden()
 
 
+def test_a_finger_is_told_as_much(opening):
+    opened = opening("#view=step&model=two", viewport=PHONE, has_touch=True, is_mobile=True)
+    box = opened.page.locator("#chart canvas").bounding_box()
+    told = opened.page.locator("#tip")
+    opened.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(told).to_contain_text("Model two")
+    opened.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] - 30)
+    expect(told).to_be_hidden()
+
+
 def test_all_is_reached_and_read_by_the_keyboard(opening):
     opened = opening("#model=one&model=two&rows=all&measure=anisotropy")
     page = opened.page

@@ -66,8 +66,15 @@ class Explorer {
     }
     element("link").addEventListener("click", () => this.copyLink());
     element("chart").addEventListener("keydown", (event) => this.readOn(event));
+    // A finger does not hover: where it taps, the drawing is told that a pointer moves.
+    element("chart").addEventListener("click", ({ target, clientX, clientY }) => {
+      target.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY, bubbles: true }));
+    });
+    const hideTip = () => (element("tip").hidden = true);
+    addEventListener("scroll", hideTip, { passive: true });
+    addEventListener("pointerdown", hideTip);
     addEventListener("keydown", (event) => {
-      if (event.key === "Escape") element("tip").hidden = true;
+      if (event.key === "Escape") hideTip();
     });
   }
 
@@ -82,7 +89,11 @@ class Explorer {
   writeAddress() {
     clearTimeout(this.writing);
     this.writing = setTimeout(() => {
-      history.replaceState(null, "", toAddress(this.state, this.start));
+      try {
+        history.replaceState(null, "", toAddress(this.state, this.start));
+      } catch {
+        // Within another page, such as a report, it may have no address of its own.
+      }
     }, PAUSE);
   }
 
