@@ -62,9 +62,9 @@ rule judge_choices:
         matrix="<results>/claims/choices.csv",
         page=report(
             "<results>/claims/choices.md",
-            caption="../report/choices.rst",
+            caption="../report/page.rst",
             category="Claims",
-            labels={"name": "choices", "as": "verdicts"},
+            labels={"result": "Which choices flip a verdict"},
         ),
         figures=[
             (
@@ -72,7 +72,7 @@ rule judge_choices:
                     f"<results>/figures/{figure}.png",
                     caption="../report/specification.rst",
                     category="Claims",
-                    labels={"name": figure, "as": "figure"},
+                    labels={"result": figure.replace("_", ": ", 1).replace("_", " ").capitalize()},
                 )
                 if suffix == "png"
                 else f"<results>/figures/{figure}.{suffix}"

@@ -16,9 +16,9 @@ rule judge_claims:
         csv="<results>/claims/{paper}.csv",
         markdown=report(
             "<results>/claims/{paper}.md",
-            caption="../report/claims.rst",
+            caption="../report/page.rst",
             category="Claims",
-            labels={"name": "{paper}", "as": "verdicts"},
+            labels=lambda wildcards: {"result": TITLES_OF_PAPERS[wildcards.paper]},
         ),
     log:
         "<logs>/claims/{paper}.log",

@@ -14,7 +14,11 @@ rule draw_explorer:
         verdicts=explorer_verdicts,
         claims=explorer_claims,
     output:
-        report(EXPLORER, category="Explorer"),
+        report(
+            EXPLORER,
+            category="Explorer",
+            labels={"result": "All values and verdicts in one page"},
+        ),
     log:
         "<logs>/explorer.log",
     benchmark:
