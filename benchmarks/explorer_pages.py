@@ -98,7 +98,7 @@ def write_page(
     estimates, verdicts = write_tables(folder, steps, layers, chosen)
     curves = read_curves(estimates, verdicts, list(MODELS), chosen)
     entries = [MEASURES[name].chosen(name, {}) for name in chosen]
-    keys = ("name", "label", "axis", "suspect_above")
+    keys = ("name", "label", "axis", "description", "suspect_above")
     description = {
         "models": [{"name": name, "label": label} for name, label in MODELS.items()],
         "measures": [{key: getattr(each, key) for key in keys} for each in entries],

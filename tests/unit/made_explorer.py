@@ -57,7 +57,7 @@ def draw(folder: Path, *, name: str = "explorer.html") -> Path:
         [made_claim("growth", "supported", **growth), made_claim("fall", "not measured")],
     )
     measures = [MEASURES[each].chosen(each, {}) for each in MEASURED]
-    keys = ("name", "label", "axis", "suspect_above")
+    keys = ("name", "label", "axis", "description", "suspect_above")
     description = {
         "models": [{"name": name, "label": label} for name, label in LABELS.items()],
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],

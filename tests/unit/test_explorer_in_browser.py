@@ -263,6 +263,7 @@ def test_a_claim_leads_to_its_curve(opening):
     assert {row["model"] for row in opened.rows()} == {"two"}
     opened.page.go_back()
     expect(summary).to_contain_text("Anisotropy by layer")
+    expect(opened.page.get_by_text("Anisotropy is the largest squared singular")).to_be_visible()
 
 
 @pytest.mark.parametrize(("view", "at"), [("layer", (0.62, 0.5)), ("heat", (0.6, 0.4))])

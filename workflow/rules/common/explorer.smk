@@ -43,7 +43,7 @@ def explorer_papers():
         }
         models = {model for figure in drawn.values() for model in figure}
         measures = {each for name in drawn for each in estimated(FIGURES[name])}
-        if drawn:
+        if drawn or paper.name in CONFIGURATION.claims:
             papers.append(
                 {
                     "name": paper.name,
@@ -57,11 +57,8 @@ def explorer_papers():
 
 def explorer_description(wildcards):
     """What the page says of models, measures and papers, as JSON."""
-    keys = ("name", "label", "axis", "suspect_above")
-    models = [
-        {"name": name, "label": MODELS[name].label, "family": MODELS[name].family}
-        for name in CONFIGURATION.models
-    ]
+    keys = ("name", "label", "axis", "description", "suspect_above")
+    models = [{"name": name, "label": MODELS[name].label} for name in CONFIGURATION.models]
     measures = [{key: getattr(each, key) for key in keys} for each in MEASURES.values()]
     sampling = CONFIGURATION.settings["sampling"]
     notes = [

@@ -192,6 +192,13 @@ function summaryOf(results, state, { lines, lacking }) {
   return sentences;
 }
 
+// How the measures that are drawn are defined, as captions say it.
+function definitionsOf(results, { lines }) {
+  const names = [...new Set(lines.map((each) => each.series.measure))];
+  const words = names.map((name) => results.measuresByName.get(name).description).filter(Boolean);
+  return words.map((each) => `${each[0].toUpperCase()}${each.slice(1)}.`).join(" ");
+}
+
 // Of how many values the points are hollow, and why.
 function marksOf(results, lines) {
   const rows = lines.flatMap(({ series, rows }) => rows.map((row) => results.row(series, row)));

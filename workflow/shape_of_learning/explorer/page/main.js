@@ -131,6 +131,7 @@ class Explorer {
     const sentences = [...unknown, first, ...others];
     element("summary").replaceChildren(...sentences.flatMap((each) => [make("span", { textContent: each }), " "]));
     element("chart").setAttribute("aria-label", first);
+    element("definitions").textContent = definitionsOf(this.results, this.drawn);
     element("reading").textContent = "";
     element("tip").hidden = true;
     this.cursor = null;
