@@ -10,10 +10,10 @@ TABLES = (
     "dump",
     "without_a_dump",
     "corpus",
+    "demo_jobs",
     "overhead",
     "start_up",
     "growth",
-    "demo_jobs",
     "explorer",
     "gpu",
 )
