@@ -82,6 +82,16 @@ def test_an_estimator_with_the_parameters_of_the_run_is_listed_once():
     assert [each.name for each in variants if each.base == "two_nn"] == ["two_nn"]
 
 
+def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
+    settings = settings_with()
+    settings["measurement"] |= {"neighbours": 20, "batch_vectors": 100}
+    variants = read_choice_settings(settings).families["dimension"]
+    assert {each.base for each in variants} == {"two_nn", "two_nn_authors", "mle", "mada"}
+    found = claims_of("shape_of_learning", settings)
+    assert "dimension_rises_then_falls" in found
+    assert "estimators_agree" not in found  # which names one of 100
+
+
 def test_every_combination_is_there_once():
     settings = settings_with(batch_share=[1, 0.5])
     for of, _ in claims_of("shape_of_learning", settings).values():

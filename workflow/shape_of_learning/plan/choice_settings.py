@@ -9,6 +9,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.claim_choices import ChoiceSettings, ClaimChoices, Variant
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.schema import unknown_name
 
@@ -86,11 +87,16 @@ def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
 
 
 def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) -> list[Variant]:
-    """Look up the estimators of a family, each with its own parameters; equal ones once."""
+    """Look up the estimators of a family, each with its own parameters; equal ones once.
+
+    Those that ask for more neighbours than the run searches are left out.
+    """
     found: list[Variant] = []
     for entry in entries:
         base, own = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
         parameters = {base: {**measurement["parameters"].get(base, {}), **own}}
+        if not _is_searched(base, {**measurement, "parameters": parameters}):
+            continue
         try:
             chosen = chosen_measures({**measurement, "parameters": parameters}, [base])[base]
         except InputError as error:
@@ -107,6 +113,17 @@ def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) 
         if not any(alike):
             found.append(Variant(base, named))
     return found
+
+
+def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
+    """Whether so many neighbours are searched as an estimator asks for; what there is not, others refuse."""
+    if name not in measure_names():
+        return True
+    measure = find_measure(name)
+    needed: Any = measure.neighbours
+    if isinstance(needed, str):
+        needed = measurement["parameters"].get(name, {}).get(needed, measure.parameters[needed])
+    return not isinstance(needed, int) or needed <= measurement["neighbours"]
 
 
 def claims_with_choices(
@@ -134,7 +151,8 @@ def claims_with_choices(
     -------
     dict of str to (ClaimChoices, list of str)
         By the claims' names, with the models that each is judged on: claims on hidden states alone, for which
-        the run has as many models as they need, of the papers that ``choices.papers`` names.
+        the run has as many models as they need and searches as many neighbours, of the papers that
+        ``choices.papers`` names.
     dict of str to dict of str to ChosenMeasure
         Of each of these claims what is measured.
 
@@ -153,6 +171,8 @@ def claims_with_choices(
         for name, claim in claims[paper].items():
             named = _models_of(claim, models)
             if claim.reads or not claim.estimators or not named:
+                continue
+            if not all(_is_searched(each, settings["measurement"]) for each in claim.estimators):
                 continue
             measures = chosen_measures(settings["measurement"], claim.estimators, "both")
             if any(measure.of == "weights" for measure in measures.values()):
