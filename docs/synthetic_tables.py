@@ -8,6 +8,16 @@ import pandas as pd
 
 from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.training_table import COLUMNS as TRAINING_COLUMNS
+from shape_of_learning.claims.choices import specifications
+from shape_of_learning.claims.claim_choices import ClaimChoices
+from shape_of_learning.claims.judging import (
+    CONTRADICTED,
+    NOT_MEASURED,
+    SUPPORTED,
+    UNDECIDED,
+    Judgement,
+)
+from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures.changed_blocks import KINDS, ORDERS
 from shape_of_learning.figures.table_reader import ESTIMATES, VERDICTS, Table
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
@@ -83,6 +93,23 @@ def verdicts(models: Sequence[Model]) -> Table:
                 (model.name, f"step{step}", step, tokens, loss, 14_000, 50_000 + number, *verdict)
             )
     return Table(pd.DataFrame(rows, columns=[*VERDICTS]).astype(VERDICTS), "synthetic verdicts")
+
+
+def judged(of: ClaimChoices) -> list[Specified]:
+    """Judgements of a claim: an effect of each option, a bound of 0.05, here and there nothing measured."""
+    found = []
+    for number, each in enumerate(specifications(of.choices)):
+        effects = [_numbers(*option).normal(0.02, 0.05) for option in each.items()]
+        estimate = 0.2 + sum(effects) + 0.02 * _numbers(number).standard_normal()
+        reach = 0.03 + 0.02 * _numbers(number, "reach").random()
+        verdict = UNDECIDED
+        if abs(estimate - 0.05) > reach:
+            verdict = SUPPORTED if estimate > 0.05 else CONTRADICTED
+        numbers = (estimate, estimate - reach, estimate + reach, reach)
+        if number % 50 == 49:
+            verdict, numbers = NOT_MEASURED, (np.nan,) * 4
+        found.append(Specified(each, Judgement(verdict, "made up", *numbers, n=("4096",))))
+    return found
 
 
 def further(kind: str, models: Sequence[Model], measures: Sequence[ChosenMeasure]) -> pd.DataFrame:

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import PIL.Image
-from synthetic_tables import estimates, further, verdicts
+from synthetic_tables import estimates, further, judged, verdicts
 
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.figures.captions import as_markup
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
-from shape_of_learning.figures.output import PAPERS, paper_function
+from shape_of_learning.figures.output import PAPERS, Drawing, paper_function
+from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.plan.choice_settings import read_choice_settings
 from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.plan.model_list import Model
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
@@ -29,14 +33,16 @@ FILES = {
     "inherent": "inherent",
     "finetuning": "finetuning",
 }
+SPECIFIED = "dimension_rises_then_falls"  # the claim whose specification curve is shown
 DPI, COLOURS = 120, 128  # of the images, so that all are small
 PAGE = """\
 # Gallery
 
-Every figure at the size of the papers, to see how it reads with all models, steps and layers. **The
-numbers are made up** (`docs/synthetic_tables.py`): smooth curves with noise, some values undefined, some
-points beyond the conditions of TwoNN, some checkpoints left out or hollow. They say nothing of any model.
-`make gallery` draws them with the functions, models and captions of the workflow, coarser than a run does.
+Every figure at the size of the papers, and of the specification curves one, to see how it reads with all
+models, steps and layers. **The numbers are made up** (`docs/synthetic_tables.py`): smooth curves with noise,
+some values undefined, some points beyond the conditions of TwoNN, some checkpoints left out or hollow. They
+say nothing of any model. `make gallery` draws them with the functions, models and captions of the workflow,
+coarser than a run does.
 """
 
 
@@ -56,6 +62,8 @@ def main() -> None:
             models = [configuration.models[each] for each in configuration.figures[target]]
             measures = [configuration.measures[each] for each in specifications[target].estimators]
             page.append(draw(target, specifications[target], models, measures, settings))
+        if SPECIFIED in paper.claims:
+            page.append(draw_specifications(paper.claims[SPECIFIED], settings))
     (DOCS / "gallery.md").write_text("\n".join(page), encoding="utf-8")
 
 
@@ -95,8 +103,27 @@ def draw(
         options["published"] = [row for row in figure.published if row["model"] in names]
     with theme():
         drawing = paper_function(f"{figure.folder.name}:{figure.draw}")(inputs, **options)
-        content = BytesIO()
-        drawing.figure.savefig(content, format="png", dpi=DPI)
+        return shown(target, drawing)
+
+
+def draw_specifications(claim: Claim, settings: Mapping[str, Any]) -> str:
+    """Draw a claim under the choices of the configuration; the Markdown that shows it."""
+    measures = chosen_measures(settings["measurement"], claim.estimators, "both")
+    of = read_choice_settings(settings).of_claim(claim, measures)
+    protocol = {
+        **settings["sampling"],
+        "source": settings["corpus"]["source"],
+        "checkpoints": settings["choices"]["checkpoints"],
+    }
+    with theme():
+        drawing = specification_curve(of, judged(of), protocol)
+        return shown(f"specification_{claim.name}", drawing)
+
+
+def shown(target: str, drawing: Drawing) -> str:
+    """Write the image of a figure; the Markdown that shows it with its caption."""
+    content = BytesIO()
+    drawing.figure.savefig(content, format="png", dpi=DPI)
     image = PIL.Image.open(content).convert("RGB").quantize(COLOURS)
     image.save(DOCS / "gallery" / f"{target}.png", optimize=True)
     return f"![{target}](gallery/{target}.png)\n\n**{as_markup(target)}.** {as_markup(drawing.caption)}\n"

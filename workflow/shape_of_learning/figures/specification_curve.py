@@ -121,6 +121,11 @@ def _caption(
     ]
     sizes = sorted({float(n) for each in judged for n in each.judgement.n})
     n = number_range(round(sizes[0]), round(sizes[-1])) if sizes else "no"
+    estimators = set(of.decided_by.values())
+    reference = [
+        f"{name.replace('_', ' ')} {_words(option, name in estimators)}"
+        for name, option in judged[0].specification.items()
+    ]
     return caption(
         f"{of.claim.sentence} ({of.claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
@@ -141,9 +146,7 @@ def _caption(
         if table["because"].str.startswith(BY_NUMBERS).any()
         else "",
         "Specifications share windows and models, so that they are not independent tests.",
-        f"Reference: {', '.join(f'{k} {v}' for k, v in judged[0].specification.items())}.".replace(
-            "_", " "
-        ),
+        f"Reference: {', '.join(reference)}.",
     )
 
 
@@ -219,7 +222,7 @@ def _draw_matrix(
                     markeredgewidth=0 if marker == "o" else min(1, size / 2),
                 )
             places.append(height)
-            labels.append(option if choice.name in estimators else option.replace("_", " "))
+            labels.append(_words(option, choice.name in estimators))
             height += 1
         axes.annotate(
             choice.name.replace("_", " "),
@@ -237,6 +240,11 @@ def _draw_matrix(
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
+
+
+def _words(option: str, is_estimator: bool) -> str:
+    """An option as a reader wants it; estimators keep the names by which the configuration has them."""
+    return option if is_estimator else option.replace("_", " ")
 
 
 def _dot_size(axes: Axes, number: int) -> float:
