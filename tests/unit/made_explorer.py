@@ -51,6 +51,7 @@ def draw(folder: Path, *, name: str = "explorer.html") -> Path:
     ]
     claims = folder / "claims" / "paper_b.csv"
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two", "smallest_visible": 0.1}
+    growth["selections"] = "all"
     write_table(
         claims,
         CLAIM_COLUMNS,
@@ -63,11 +64,11 @@ def draw(folder: Path, *, name: str = "explorer.html") -> Path:
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],
         "papers": [
             {"name": "paper_a", "title": "A & B", "models": ["one"], "measures": ["two_nn"]},
-            {"name": "paper_b", "title": "C", "models": ["one", "two"], "measures": [*MEASURED]},
+            {"name": "paper_b", "title": "C", "models": ["one"], "measures": [*MEASURED]},
         ],
         "claimed": {
             "paper_b": {
-                "growth": {"measures": ["two_nn"], "view": "step"},
+                "growth": {"measures": ["anisotropy"], "view": "step"},
                 "fall": {"measures": ["two_nn"], "view": "layer"},
             }
         },

@@ -9,6 +9,7 @@ from shape_of_learning.storage.csv_table import read_rows
 
 SHOWN = ("claim", "sentence", "where", "verdict", "because")
 NUMBERS = ("estimate", "low", "high", "smallest_visible")
+RESTS_ON = ("models", "selections")
 
 
 def read_claims(
@@ -26,8 +27,8 @@ def read_claims(
     Returns
     -------
     list of dict
-        Text as it stands in the tables, and `paper`, `measures`, `view` and the `models` that the verdict
-        rests on.
+        Text as it stands in the tables, and `paper`, `measures`, `view`, and the `models` and `selections`
+        that the verdict rests on.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def read_claims(
         for row in read_rows(table, CLAIM_COLUMNS):
             cells = dict(zip(CLAIM_COLUMNS, row, strict=True))
             shown = {key: cells[key] for key in (*SHOWN, *NUMBERS)}
-            models = [name for name in cells["models"].split(";") if name]
+            rests_on = {key: [name for name in cells[key].split(";") if name] for key in RESTS_ON}
             about = claimed[table.stem][cells["claim"]]
-            claims.append({**about, **shown, "paper": table.stem, "models": models})
+            claims.append({**about, **shown, "paper": table.stem, **rests_on})
     return claims

@@ -207,7 +207,9 @@ function claimElement(results, claim) {
   const measured = new Set(results.series.map((each) => each.measure));
   const measures = claim.measures.filter((name) => measured.has(name));
   if (models.length && measures.length) {
-    const shown = { ...start, view: claim.view, papers: [claim.paper], models, measures };
+    // A claim may rest on models that no figure of its paper draws.
+    const selections = claim.selections.filter((name) => results.selections.includes(name));
+    const shown = { ...start, view: claim.view, models, measures, selections: selections.length ? selections : start.selections };
     const link = make("a", { href: toAddress(shown, start), textContent: "Show its curve" });
     link.setAttribute("aria-label", `Show the curve of: ${claim.sentence}`);
     article.append(link);
