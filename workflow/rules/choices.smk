@@ -64,7 +64,7 @@ rule judge_choices:
             "<results>/claims/choices.md",
             caption="../report/page.rst",
             category="Claims",
-            labels={"result": "Which choices flip a verdict"},
+            labels={"result": NAMES_OF_RESULTS["claims/choices"]},
         ),
         figures=[
             (
@@ -72,7 +72,7 @@ rule judge_choices:
                     f"<results>/figures/{figure}.png",
                     caption="../report/specification.rst",
                     category="Claims",
-                    labels={"result": figure.replace("_", ": ", 1).replace("_", " ").capitalize()},
+                    labels={"result": NAMES_OF_RESULTS[f"figures/{figure}"]},
                 )
                 if suffix == "png"
                 else f"<results>/figures/{figure}.{suffix}"

@@ -17,7 +17,7 @@ rule draw_explorer:
         report(
             EXPLORER,
             category="Explorer",
-            labels={"result": "All values and verdicts in one page"},
+            labels={"result": NAMES_OF_RESULTS["explorer"]},
         ),
     log:
         "<logs>/explorer.log",

@@ -17,6 +17,10 @@ CLAIMS_WITH_CHOICES, VARIANTS = at_the_door(
     [paper.name for paper in PAPERS],
 )
 CHOICE_FIGURES = [f"specification_{name}" for name in CLAIMS_WITH_CHOICES]
+NAMES_OF_RESULTS |= {
+    f"figures/{figure}": figure.replace("_", ": ", 1).replace("_", " ").capitalize()
+    for figure in CHOICE_FIGURES
+}
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
 all_choices = [
     *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),

@@ -3,6 +3,9 @@
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 
 TITLES_OF_PAPERS = {paper.name: paper.title for paper in PAPERS}
+NAMES_OF_RESULTS |= {
+    f"claims/{name}": f"Verdicts on {title}" for name, title in TITLES_OF_PAPERS.items()
+}
 all_claims = expand(
     "<results>/claims/{paper}.{suffix}", paper=CONFIGURATION.claims, suffix=("csv", "md")
 )

@@ -8,6 +8,16 @@ TABLES = tables_of(PAPERS)
 SETTINGS_OF_CAPTIONS = {key: CONFIGURATION.settings[key] for key in CAPTION_SECTIONS}
 PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
+# How readers call other results, by their paths without suffixes.
+NAMES_OF_RESULTS = {
+    "tables/measurements": "Measurements: every value of every batch",
+    "tables/estimates": "Estimates: every value with its interval",
+    "tables/changes": "Changes from step to step, with their intervals",
+    "tables/weights": "What is measured of the models' own matrices",
+    "tables/protocol": "Protocol: the configuration of the run",
+    "claims/choices": "Which choices flip a verdict",
+    "explorer": "All values and verdicts in one page",
+}
 
 
 def paper_title(wildcards):

@@ -8,13 +8,6 @@ from shape_of_learning.script_arguments import job_record
 # Results that may have more bytes than Snakemake compares, while times say nothing of a copy: beside each lies its
 # digest.
 LARGE_RESULTS = [f"<results>/tables/{table}.csv" for table in GATHERED]
-NAMES_OF_RESULTS = {
-    "tables/measurements": "Measurements: every value of every batch",
-    "tables/estimates": "Estimates: every value with its interval",
-    "tables/changes": "Changes from step to step, with their intervals",
-    "tables/weights": "What is measured of the models' own matrices",
-    "tables/protocol": "Protocol: the configuration of the run",
-}
 
 
 def results_of_the_run(wildcards):
