@@ -1,6 +1,9 @@
 """Claims under other specifications, by the rules of a run."""
 
 import csv
+import json
+import zipfile
+from pathlib import Path
 
 import tiny_runs
 from checkouts import Checkout
@@ -55,3 +58,14 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     assert {row["verdict"] for row in curve} == {"not measured"}
     assert len(curve) == 2**7
     assert checkout.planned("choices", "--configfile", "tiny.yaml") == {}
+
+    # In a report each curve has its own caption.
+    checkout.snakemake("choices", "--report", "report.zip", "--configfile", "tiny.yaml")
+    with zipfile.ZipFile(checkout.folder / "report.zip") as archive:
+        said = archive.read("report/report.html").decode()
+    _, _, said = said.partition('<script id="results">')[2].partition("var results = ")
+    results, _ = json.JSONDecoder().raw_decode(said)
+    curves = [Path(path) for path in results if "/specification_" in path]
+    assert len(curves) > 3
+    for path in curves:
+        assert f"<strong>{path.stem}." in results[str(path)]["caption"]

@@ -93,7 +93,8 @@ def test_it_says_what_the_run_was_computed_from(finished):
 
 def test_it_has_the_digest_of_each_result(finished):
     entities, results = described(finished), finished.folder / "results"
-    shown = [*results.glob("figures/*"), *results.glob("tables/*.*")]
+    shown = [results / "explorer.html", *results.glob("claims/*")]
+    shown += [*results.glob("figures/*"), *results.glob("tables/*.*")]
     shown = [path for path in shown if path.is_file() and path.suffix != ".sha256"]
     assert len(shown) > 8
     for path in shown:
@@ -101,6 +102,8 @@ def test_it_has_the_digest_of_each_result(finished):
     assert {p["@id"] for p in entities["#run"]["result"]} == {
         str(p.relative_to(results)) for p in shown
     }
+    assert entities["explorer.html"]["name"] == "All values and verdicts in one page"
+    assert entities["claims/shape_of_learning.md"]["name"].startswith("Verdicts on The Shape of")
 
 
 def test_it_says_by_what_each_rule_was_computed(finished):
