@@ -256,7 +256,8 @@ def test_a_claim_leads_to_its_curve(opening):
     assert opened.page.get_by_role("button", name="2 claims: 1 supported, 1 not measured").count()
     assert "Claimed: growth & <i>more</i>" in claims.first.inner_text()
     assert "supported" in claims.first.inner_text()
-    assert "0.25, 95 % interval 0.125 to 0.5; 0.1 could have been seen" in claims.first.inner_text()
+    numbers = "Estimate 0.25, 95 % interval 0.125 to 0.5; 0.1 from the bound could have been seen"
+    assert numbers in claims.first.inner_text()
     claims.first.get_by_role("link").click()
     summary = opened.page.locator("#summary")
     expect(summary).to_contain_text("Anisotropy by training step, average over layers: 1 line")

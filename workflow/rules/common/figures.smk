@@ -161,6 +161,9 @@ def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
     if figure.reads and not figure.estimators:
         return ""  # of whatever samples its tables are
+    of = {CONFIGURATION.measures[name].of for name in figure.estimators}
+    if of == {"weights"}:
+        return ""  # of no tokens at all
     last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
     sentences = [

@@ -63,7 +63,8 @@ def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -
     """Let y start at 0 or below where the measures are shares or cosines; open the frames."""
     for axes in panels:
         if not any(measure.depends_on_n for measure in measures):
-            axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+            low, high = axes.get_ylim()
+            axes.set_ylim(min(0, low), max(high, 1.03 * axes.dataLim.y1))
         open_frame(axes)
 
 

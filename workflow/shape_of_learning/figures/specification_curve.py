@@ -123,7 +123,7 @@ def _caption(
     n = number_range(round(sizes[0]), round(sizes[-1])) if sizes else "no"
     estimators = set(of.decided_by.values())
     reference = [
-        f"{name.replace('_', ' ')} {_words(option, name in estimators)}"
+        f"{name.replace('_', ' ')} {option if name in estimators else option.replace('_', ' ')}"
         for name, option in judged[0].specification.items()
     ]
     return caption(
@@ -222,7 +222,7 @@ def _draw_matrix(
                     markeredgewidth=0 if marker == "o" else min(1, size / 2),
                 )
             places.append(height)
-            labels.append(_words(option, choice.name in estimators))
+            labels.append(option if choice.name in estimators else option.replace("_", " "))
             height += 1
         axes.annotate(
             choice.name.replace("_", " "),
@@ -240,11 +240,6 @@ def _draw_matrix(
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-def _words(option: str, is_estimator: bool) -> str:
-    """An option as a reader wants it; estimators keep the names by which the configuration has them."""
-    return option if is_estimator else option.replace("_", " ")
 
 
 def _dot_size(axes: Axes, number: int) -> float:

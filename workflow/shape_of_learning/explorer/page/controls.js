@@ -197,8 +197,8 @@ function claimElement(results, claim) {
   const verdict = make("span", { className: `verdict ${kind.replace(" ", "-")}` }, sign, ` ${claim.verdict}`);
   const short = (text) => shortNumber(Number(text));
   const interval = claim.low && claim.high ? `, 95 % interval ${short(claim.low)} to ${short(claim.high)}` : "";
-  const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} could have been seen` : "";
-  const estimate = claim.estimate ? `${short(claim.estimate)}${interval}${visible}. ` : "";
+  const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} from the bound could have been seen` : "";
+  const estimate = claim.estimate ? `Estimate ${short(claim.estimate)}${interval}${visible}. ` : "";
   const words = claim.because.split("`").map((each, at) => (at % 2 ? make("code", { textContent: each }) : each));
   const facts = make("p", { className: "facts" }, estimate, ...words);
   const article = make("article", {}, make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })), verdict, facts);
