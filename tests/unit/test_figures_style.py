@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from figure_tables import models_named
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
-from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.line_labels import spread
-from shape_of_learning.figures.scales import set_progress_axis
+from shape_of_learning.figures.scales import set_measure_axes, set_progress_axis
 from shape_of_learning.figures.style import line_styles
 
 
@@ -40,6 +40,15 @@ def test_twenty_four_models_have_twenty_four_looks():
     families = [name for name, size in (sizes | {"albert": 4}).items() for _ in range(size)]
     styles = line_styles(models_named([str(i) for i in range(24)], families=families))
     assert len({(style.colour, style.dashes) for style in styles.values()}) == 24
+
+
+def test_a_line_of_nearly_one_value_does_not_lie_on_the_edge():
+    axes = Figure().subplots()
+    axes.plot([0, 1], [0.98, 0.99])
+    set_measure_axes([axes], [DrawnMeasure("linearity", "Linearity", "Share", depends_on_n=False)])
+    low, high = axes.get_ylim()
+    assert low == 0
+    assert high > 1.01
 
 
 def test_labels_tell_models_apart():

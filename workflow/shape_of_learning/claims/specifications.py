@@ -112,9 +112,9 @@ def flip_page(rows: Sequence[Sequence[object]]) -> str:
     choices = list(dict.fromkeys(row["choice"] for row in named))
     lines = [
         "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how "
-        "many of all pairs of specifications that differ in nothing else the verdict differs. The reference "
-        "takes the first option of each choice; with fewer windows or checkpoints than the run, its verdict may "
-        "be another than the run's own.",
+        "many of all pairs of specifications that differ in nothing else the verdict differs. The captions "
+        "of the curves say what the reference is: with fewer windows or checkpoints than the run, its "
+        "verdict may be another than the run's own.",
         "",
         f"| claim | reference | {' | '.join(map(str, choices))} |",
         f"|{'---|' * (len(choices) + 2)}",
