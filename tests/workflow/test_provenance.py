@@ -102,7 +102,7 @@ def test_it_has_the_digest_of_each_result(finished):
     assert {p["@id"] for p in entities["#run"]["result"]} == {
         str(p.relative_to(results)) for p in shown
     }
-    assert entities["explorer.html"]["name"] == "All values and verdicts in one page"
+    assert entities["explorer.html"]["name"] == "All estimates and verdicts in one page"
     assert entities["claims/shape_of_learning.md"]["name"].startswith("Verdicts on The Shape of")
 
 

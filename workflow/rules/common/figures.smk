@@ -16,7 +16,7 @@ NAMES_OF_RESULTS = {
     "tables/weights": "What is measured of the models' own matrices",
     "tables/protocol": "Protocol: the configuration of the run",
     "claims/choices": "Which choices flip a verdict",
-    "explorer": "All values and verdicts in one page",
+    "explorer": "All estimates and verdicts in one page",
 }
 
 
