@@ -126,12 +126,18 @@ def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
     """
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
-    units = {}
-    for name, (curve,) in reading.curves(cosine).items():
-        units[name] = {
+    cosines = reading.curves(cosine)
+    units = {
+        name: {
             "isotropy": known(np.exp(of_weights[name])),
             "cosine": jackknifed(curve.values[..., -1, -1, :]),
         }
+        for name, (curve,) in cosines.items()
+        if name in of_weights
+    }
+    reading.require(
+        units, sorted(cosines.keys() ^ of_weights.keys()), f"`{matrix}` beside `{cosine}`"
+    )
     return units
 
 
@@ -199,16 +205,23 @@ def _last(curve: Curve) -> np.ndarray:
 
 
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Means of the layers in each quarter of the depth, at the last checkpoint."""
+    """Means of each quarter of the depth, at the last checkpoint; of a layer on a border each side has its share.
+
+    So a profile and its mirror image have the same quarters in reverse order.
+    """
     found, shallow = {}, []
     for name, (curve,) in reading.curves(*estimators).items():
         number = len(curve.layers)
         if number < FEWEST_LAYERS:
             shallow.append(name)
             continue
-        quarter = (4 * np.arange(number) + 2) // number
+        # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
+        begins = 4 * np.arange(number)
         last = curve.values[..., -1, :, :]
-        found[name] = [last[..., quarter == each, :].mean(axis=-2) for each in range(4)]
+        found[name] = []
+        for quarter in range(0, 4 * number, number):
+            shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)
+            found[name].append(np.clip(shares, 0, None) @ last / number)
     reading.require(found, shallow, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
     return found
 
@@ -222,7 +235,10 @@ def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman's correlation along the last but one axis."""
-    x, y = (each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y))
+    """Spearman's correlation along the last but one axis; NaN where all of one are equal."""
+    from scipy.stats import rankdata
+
+    x, y = (rankdata(each, axis=-2) for each in (x, y))
     x, y = (each - each.mean(axis=-2, keepdims=True) for each in (x, y))
-    return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))
+    with np.errstate(invalid="ignore"):
+        return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))
