@@ -53,7 +53,7 @@ def _verdicts(judged: Judged) -> list[str]:
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
         *(
-            f"| {claim.sentence} | **{of.verdict}** | {_number(of.estimate)} | {_interval(of.low, of.high)} "
+            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} | {_interval(of.low, of.high)} "
             f"| {_number(of.smallest_visible)} |"
             for claim, of in judged
         ),
@@ -82,13 +82,18 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [
-            f"| {each.unit or 'all together'} | {each.part} | {_number(each.estimate)} "
+            f"| {_cell(each.unit) or 'all together'} | {each.part} | {_number(each.estimate)} "
             f"| {_interval(each.low, each.high)} |"
             for each in of.parts[:MOST_PARTS]
         ]
         if (more := len(of.parts) - MOST_PARTS) > 0:
             lines += ["", f"And {more:,} more."]
     return lines
+
+
+def _cell(words: str) -> str:
+    """Words that a table may hold, on one line and in one column."""
+    return " ".join(words.split()).replace("|", r"\|")
 
 
 def _number(value: float) -> str:
