@@ -1,4 +1,4 @@
-"""Claims of the papers as they are written, on curves and profiles by hand: verdicts are what sentences say."""
+"""Claims of the papers as they are written, on numbers by hand: verdicts are what their sentences say."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -53,8 +53,8 @@ def _verdicts(judged: Judged) -> list[str]:
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
         *(
-            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} | {_interval(of.low, of.high)} "
-            f"| {_number(of.smallest_visible)} |"
+            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} "
+            f"| {_interval(of.low, of.high)} | {_number(of.smallest_visible)} |"
             for claim, of in judged
         ),
     ]

@@ -205,11 +205,13 @@ def _last(curve: Curve) -> np.ndarray:
 
 
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Means of each quarter of the depth, at the last checkpoint; of a layer on a border each side has its share.
+    """Means of each quarter of the depth, at the last checkpoint.
 
-    So a profile and its mirror image have the same quarters in reverse order.
+    Of a layer on a border each side has its share, so that the mirror image of a profile has the same ones in
+    reverse order.
     """
-    found, shallow = {}, []
+    found: dict[str, list[np.ndarray]] = {}
+    shallow = []
     for name, (curve,) in reading.curves(*estimators).items():
         number = len(curve.layers)
         if number < FEWEST_LAYERS:

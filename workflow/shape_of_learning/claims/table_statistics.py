@@ -164,7 +164,7 @@ def _of_seeds(
     is_meant: Callable[[Row], bool],
     change: Callable[[Sequence[Row], Sequence[Row]], float],
 ) -> dict[str, list[float]]:
-    """A change of the last layer from the first step to the last, of each seed of families that have several."""
+    """A change of the last layer from the first step to the last, by family; of those with several seeds."""
     models = {model.name: model for model in reading.models}
     changes: dict[str, list[float]] = {}
     for name, rows in reading.rows(table).items():

@@ -128,7 +128,7 @@ def _caption(
         f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what stands for it; "
         "bars: 95 % intervals from leaving out each of 16 groups of windows; line: bound of the rule.",
         *(
-            f"{each.capitalize()}: {in_words(of.claim.rule[each])}."
+            f"{each.capitalize()}: {in_words(of.claim.rule[each]).replace('`', '')}."
             for each in (SUPPORTED, CONTRADICTED)
         ),
         f"Models: {enumerated(models)}, {at}." if models else "",

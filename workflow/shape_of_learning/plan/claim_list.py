@@ -47,8 +47,8 @@ def _claim(
     for verdict, condition in entry["rule"].items():
         if not _shows_something(condition):
             raise InputError(
-                f"{file}, key `{name}.rule.{verdict}` can be met by `not_above` or `not_below` alone, which is "
-                "likelier the noisier the numbers are; add another condition by `all_of`"
+                f"{file}, key `{name}.rule.{verdict}` can be met by `not_above` or `not_below` alone, "
+                "which is likelier the noisier the numbers are; add another condition by `all_of`"
             )
     return Claim(name=name, **entry)
 
