@@ -191,6 +191,10 @@ def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     of = judged([[measured([1, 5], 0), measured([2, np.nan], 1)]], claim)
     assert [part.estimate for part in of.parts] == [1]
     assert "Left out as undefined: 1 layers" in of.because
+    without_a_group = measured([2, 9], 1)
+    without_a_group.values[1, 7] = np.nan
+    of = judged([[measured([1, 5], 0), without_a_group]], claim)
+    assert [part.estimate for part in of.parts] == [1]
 
 
 def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():

@@ -16,6 +16,7 @@ from shape_of_learning.claims.bounds import (
 )
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import PAIR, Units
+from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
@@ -124,11 +125,16 @@ def higher_at_peak_and_end(reading: Reading, estimators: Sequence[str]) -> Units
 
     Both parts, ``peak`` and ``end``, are logarithms of ratios of means over layers.
     """
-    curves = [np.log(curve) for _, (curve,) in _curves(reading, *estimators).values()]
-    first, second = curves
+    curves = _curves(reading, *estimators)
+    if len(curves) != 2:
+        raise InputError(
+            f"claim `{reading.claim.name}`: `{reading.claim.statistic}` is of two models, and needs both; "
+            "name two under `models`"
+        )
+    first, second = (np.log(curve) for _, (curve,) in curves.values())
     apart = first[..., :, None, :] - second[..., None, :, :]
     return {
-        PAIR.join(model.name for model in reading.models): {
+        PAIR.join(curves): {
             "peak": greatest(least(jackknifed(apart))),
             "end": jackknifed(apart[..., -1, -1, :]),
         }

@@ -107,6 +107,9 @@ def _caption(
     protocol: Mapping[str, Any],
 ) -> str:
     counts = [(verdict, int((table["verdict"] == verdict).sum())) for verdict in VERDICTS]
+    measured = table[table["estimate"].notna()]
+    effects = measured[["estimate", "low", "high"]].map("{:.6g}".format)
+    different = len(effects.drop_duplicates())
     models = sorted({name for each in judged for name in each.judgement.models})
     at = {
         "last": "at the last checkpoint",
@@ -125,6 +128,9 @@ def _caption(
         f"{of.claim.sentence} ({of.claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
         f"effect: {enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
+        f"Some choices change nothing: there are {different:,} different effects."
+        if different < len(measured)
+        else "",
         f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what stands for it; "
         "bars: 95 % intervals from leaving out each of 16 groups of windows; line: bound of the rule.",
         *(
