@@ -47,8 +47,8 @@ def _verdicts(judged: Judged) -> list[str]:
     return [
         f"{len(judged)} claims: {said}. Rules were written down before results were looked at. A bound is "
         "passed only by a whole 95 % interval, from 16 groups of windows or from seeds, that allows for all "
-        "models, layers and steps among which a rule might choose; what has no interval is compared as it is. "
-        "`Visible` is the smallest distance from the bound that could have been seen.",
+        "models, layers and steps among which a rule might choose; what has no interval is compared as it is."
+        " `Visible` is the smallest distance from the bound that could have been seen.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
