@@ -147,6 +147,25 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
     assert "`change` of `a on t` is undefined" in verdict(a=[float("nan")] * 2).because
 
 
+def test_a_twin_is_compared_with_its_original_at_the_same_step_and_layers():
+    def verdict(last_step, values):
+        truth = {}
+        for i in range(3):
+            truth[f"d{i}", "linearity_increment_adjusted"] = {9: [1, 2, 3]}
+            truth[f"twin{i}", "linearity_increment_adjusted"] = {last_step: values}
+        of = evidence(truth)
+        twins = {
+            f"twin{i}": EvidenceModel(f"twin{i}", "decoder", 8, "twin", f"d{i}", None, "cosine 0.5")
+            for i in range(3)
+        }
+        models = dict(of.models) | twins
+        return judge(CLAIMS["cosine_term_lowers_linearity"], replace(of, models=models))
+
+    assert verdict(9, [0.9, 1.9, 2.9]).estimate == pytest.approx(-0.1)
+    assert verdict(9, [0.9, 1.9, np.nan]).estimate == pytest.approx(-0.1)
+    assert "0 of 3 needed pairs" in verdict(8, [0.9, 1.9, 2.9]).because
+
+
 def test_names_and_sentences_keep_the_columns_of_a_page(tmp_path):
     claim = CLAIMS["decoders_peak_in_the_middle"]
     of = judge(claim, evidence({("d|x", "anisotropy"): {0: PEAK}}))

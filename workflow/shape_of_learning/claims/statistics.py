@@ -12,7 +12,7 @@ import numpy as np
 
 from shape_of_learning.claims.bounds import Apart, greatest, jackknifed, known, least
 from shape_of_learning.claims.evidence import Curve
-from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
@@ -71,7 +71,7 @@ def difference_of_estimators(
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
     units = {}
     for name, curves in reading.curves(*estimators).items():
-        first, second = _of_common_layers(curves)
+        first, second = of_common_layers(curves)
         difference = (first - second)[..., -1:, :] if last_layer_only else first - second
         units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
     return units
@@ -107,7 +107,7 @@ def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units
     units = {}
     ratios, gains = [], []
     for name, curves in reading.curves(*estimators).items():
-        ratio, whole, increment = _of_common_layers(curves)
+        ratio, whole, increment = of_common_layers(curves)
         units[name] = {"norm_ratio": jackknifed(ratio.mean(axis=-2))}
         ratios.append(ratio)
         gains.append(whole - increment)
@@ -226,14 +226,6 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
             found[name].append(np.clip(shares, 0, None) @ last / number)
     reading.require(found, shallow, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
     return found
-
-
-def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
-    """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
-    common = [layer for layer in curves[0].layers if all(layer in c.layers for c in curves)]
-    if not common:
-        raise NotMeasured(f"`{curves[0].model.name}` has no layer where all estimators are defined")
-    return [c.values[..., -1, [c.layers.index(layer) for layer in common], :] for c in curves]
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import Bounded, jackknifed, known, replicated
+from shape_of_learning.claims.bounds import Bounded, known, replicated
 from shape_of_learning.claims.evidence import EvidenceModel
-from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
 from shape_of_learning.claims.rules import Units
 
 Row = Mapping[str, str]
@@ -61,8 +61,9 @@ def twins_less_originals(
     values = {}
     for name, (twin,) in found.items():
         curve = reading.beside(originals[name], estimators[0])
-        if curve is not None:
-            values[name] = jackknifed(twin.means[..., -1, :] - curve.means[..., -1, :]).estimate
+        if curve is not None and curve.steps[-1] == twin.steps[-1]:
+            of_twin, of_original = of_common_layers([twin, curve])
+            values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
     return _over_pairs(reading, values, regulariser, pairs, f"`{estimators[0]}`")
 
 
@@ -72,8 +73,9 @@ def twins_loss_less_originals(reading: Reading, regulariser: str, pairs: int) ->
     values = {}
     for name, rows in reading.rows("training").items():
         other = reading.rows_beside(originals[name], "training")
-        losses = [_at_last_step(each)[0]["held_out_loss"] for each in (rows, other) if each]
-        if len(losses) == 2 and all(losses):
+        ends = [_at_last_step(each)[0] for each in (rows, other) if each]
+        losses = [end["held_out_loss"] for end in ends]
+        if len(losses) == 2 and all(losses) and ends[0]["step"] == ends[1]["step"]:
             values[name] = np.asarray(float(losses[0]) - float(losses[1]))
     return _over_pairs(reading, values, regulariser, pairs, "a held-out loss")
 
@@ -209,7 +211,7 @@ def _over_pairs(
     if most < pairs:
         raise NotMeasured(
             f"the run has {most} of {pairs} needed pairs, of one seed each, of a twin with the term "
-            f"`{regulariser}` and its original with {what} at their last step"
+            f"`{regulariser}` and its original with {what} at the same last step"
         )
     return {
         treatment: {"difference": replicated(np.stack(of, axis=-1))}
