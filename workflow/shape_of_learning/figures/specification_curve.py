@@ -228,7 +228,7 @@ def _draw_matrix(
             labels.append(option if choice.name in estimators else option.replace("_", " "))
             height += 1
         axes.annotate(
-            choice.name.replace("_", " "),
+            choice.name if choice.name in choice.options else choice.name.replace("_", " "),
             (-(LABEL_WIDTH - 0.08) * 72, first),
             xycoords=("axes points", "data"),
             va="center",
