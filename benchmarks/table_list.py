@@ -20,4 +20,5 @@ PAGES = {
     "verdicts": "docs/checkpoints.md",
     "dependence": "docs/statistics.md",
     "coverage": "docs/statistics.md",
+    "further_coverage": "docs/statistics.md",
 }

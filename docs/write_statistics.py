@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 
 from benchmarks.results import RESULTS, Results
-from benchmarks.tables import coverage, dependence
+from benchmarks.tables import coverage, dependence, further_coverage
 from scipy.stats import binom
 from write_performance import markdown
 
@@ -72,6 +72,14 @@ covered with 95 % each, 23 to 27 are (85 to 100 %), of 200 184 to 196 (92 to 98 
 
 {marked}
 
+Of measures of blocks and of spread, `make bench TABLE=further_coverage` measures {simulated} simulated samples
+of each kind: 128 windows of 110 vectors of width 128, before and after a block that changes each vector by
+itself and all vectors of a window alike (`benchmarks/sampled_blocks.py`).
+
+{further_coverage}
+
+{further_marked}
+
 ## What a value depends on
 
 {dependence_text}
@@ -108,15 +116,26 @@ def coverage_table(results: Results) -> str:
     """A line per case, a column per measure."""
     rows = []
     for case in results.sizes():
-        cells = []
-        for name in coverage.ESTIMATORS:
-            values = results[case, name].values
-            share = f"{values['coverage']:.1%}"
-            ratio = f" ({values['standard_error'] / values['sd']:.2f})"
-            found = share + ratio
-            cells.append(f"**{found}**" if contradicts(values) else found)
-        rows.append([f"{case} ({values['draws']:.0f} draws)", *cells])
+        cells = [covered(results[case, name].values) for name in coverage.ESTIMATORS]
+        draws = results[case, coverage.ESTIMATORS[0]].values["draws"]
+        rows.append([f"{case} ({draws:.0f} draws)", *cells])
     return markdown(["of", *coverage.ESTIMATORS], rows, 1)
+
+
+def further_coverage_table(results: Results) -> str:
+    """A line per measure, of which there are more than cases, and a column per case."""
+    cases = results.sizes()
+    rows = [
+        [f"`{name}`", *(covered(results[case, name].values) for case in cases)]
+        for name in further_coverage.ESTIMATORS
+    ]
+    return markdown(["of", *cases], rows, 1)
+
+
+def covered(values: Mapping[str, float]) -> str:
+    """Coverage and the standard error over the true one, in bold if contradicted."""
+    found = f"{values['coverage']:.1%} ({values['standard_error'] / values['sd']:.2f})"
+    return f"**{found}**" if contradicts(values) else found
 
 
 def contradicts(values: Mapping[str, float]) -> bool:
@@ -147,6 +166,15 @@ def marked() -> str:
     )
 
 
+def further_marked() -> str:
+    """Say which of these measures have no interval."""
+    without = [name for name in further_coverage.ESTIMATORS if not MEASURES[name].interval]
+    if not without:
+        return "All of them have intervals in tables and figures."
+    names = ", ".join(f"`{name}`" for name in without)
+    return f"Without intervals of single layers, as above: {names}."
+
+
 def cell(results: Results, size: str, name: str) -> str:
     """A value and, where there are several draws, its standard deviation."""
     try:
@@ -175,6 +203,8 @@ def page() -> str:
         encoder=coverage.DRAWS["encoder"],
         coverage=coverage_table(Results.read(RESULTS / "coverage.csv")),
         marked=marked(),
+        further_coverage=further_coverage_table(Results.read(RESULTS / "further_coverage.csv")),
+        further_marked=further_marked(),
         dependence_title=dependence.TITLE,
         dependence_text=(dependence.__doc__ or "").strip(),
         dependence=dependence_tables(Results.read(RESULTS / "dependence.csv")),

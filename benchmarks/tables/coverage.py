@@ -24,15 +24,15 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     """Draw many samples of 128 windows, and compare the interval of each with what they say in the mean."""
     rows = []
     for kind in list(SIMULATIONS)[: 1 if tiny else None]:
-        draws = _all(simulation(kind), 3 if tiny else DRAWS["simulated"])
-        rows += _rows(f"simulated, {kind}", [{n: d[kind, 0][n] for n in ESTIMATORS} for d in draws])
+        draws = all_draws(simulation(kind), 3 if tiny else DRAWS["simulated"])
+        rows += rows_of(f"simulated, {kind}", [{n: d[kind, 0][n] for n in ESTIMATORS} for d in draws])
     if ENWIK.exists() and not tiny:
         rows += _encoder_rows(folder)
     return rows
 
 
 def _encoder_rows(folder: Path) -> list[Measured]:
-    draws = _all(Encoder(folder, None).draw, DRAWS["encoder"])
+    draws = all_draws(Encoder(folder, None).draw, DRAWS["encoder"])
     layers = Encoder.LAYERS
 
     def of(take: Callable[[dict[tuple[str, int], Draw], str], np.ndarray]) -> list[Draw]:
@@ -45,25 +45,25 @@ def _encoder_rows(folder: Path) -> list[Measured]:
 
     rows = []
     for layer in layers:
-        rows += _rows(f"layer {layer}", of(lambda d, n, k=layer: d["trained", k][n]))
-    rows += _rows("average of layers 1 to 6", of(lambda d, n: mean(d, n, "trained", layers[1:])))
+        rows += rows_of(f"layer {layer}", of(lambda d, n, k=layer: d["trained", k][n]))
+    rows += rows_of("average of layers 1 to 6", of(lambda d, n: mean(d, n, "trained", layers[1:])))
     both = Encoder.EARLIER_LAYERS
     for layer in both:
-        rows += _rows(
+        rows += rows_of(
             f"layer {layer}, difference of steps",
             of(lambda d, n, k=layer: d["trained", k][n] - d["earlier", k][n]),
         )
-    rows += _rows(
+    rows += rows_of(
         "average of layers 1, 3 and 6, difference of steps",
         of(lambda d, n: mean(d, n, "trained", both) - mean(d, n, "earlier", both)),
     )
     return rows
 
 
-def _rows(case: str, draws: list[Draw]) -> list[Measured]:
+def rows_of(case: str, draws: list[Draw]) -> list[Measured]:
     """Coverage of each estimator's interval, and the standard error beside the true one."""
     rows = []
-    for name in ESTIMATORS:
+    for name in draws[0]:
         values, left_out = np.split(np.array([draw[name] for draw in draws]), [1], axis=1)
         values = values[:, 0]
         low, high = interval(values, left_out)
@@ -79,9 +79,10 @@ def _rows(case: str, draws: list[Draw]) -> list[Measured]:
     return rows
 
 
-def _all(
+def all_draws(
     draw: Callable[[int], dict[tuple[str, int], Draw]], count: int
 ) -> list[dict[tuple[str, int], Draw]]:
+    """Measure draws 0, 1, ..., one on each core at a time."""
     with ProcessPoolExecutor(
         CORES, mp_context=get_context("fork"), initializer=threadpool_limits, initargs=(1,)
     ) as pool:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,10 +13,12 @@ import h5py
 import numpy as np
 import pytest
 import transformers
+import yaml
 
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan import resources as needs
+from shape_of_learning.plan import task_resources as task_needs
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.storage.digests import add_digest
 from tiny_models import save_stirred_model
@@ -76,6 +79,31 @@ def test_a_model_that_no_card_holds_asks_for_several():
     assert needs.gpus(LLAMA_2_7B) == 1
     assert needs.gpus(replace(LLAMA_2_7B, layers=80, hidden_size=8192)) > 3
     assert needs.gpus(replace(LLAMA_2_7B, layers=80, hidden_size=8192, precision="bfloat16")) > 1
+
+
+def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():
+    rules = "".join(path.read_text() for path in (REPOSITORY / "workflow").rglob("*.smk"))
+    blocks = re.split(r"^rule ", rules, flags=re.MULTILINE)[1:]
+    asking = {block.partition(":")[0] for block in blocks if re.search(r"^ +gpu=", block, re.M)}
+    profile = yaml.safe_load((REPOSITORY / "workflow/profiles/slurm/profile.yaml").read_text())
+    sent = {
+        rule for rule, own in profile["set-resources"].items() if own["slurm_partition"] == "gpu"
+    }
+    assert asking == sent
+
+
+def test_a_task_that_is_made_says_how_much_it_takes(tmp_path):
+    description, entry = tmp_path / "task.json", {"most": {"held_out": 50}}
+    assert task_needs.examples_of(description, entry) == {"train": 10_000, "held_out": 50}
+    description.write_text('{"metric": "accuracy", "train": 67349, "held_out": 872}')
+    found = task_needs.examples_of(description, entry)
+    assert found == {"train": 67349, "held_out": 872}
+    small, large = (replace(LLAMA_2_7B, windows=windows) for windows in (1, 10_000))
+    for ask in (
+        lambda work: task_needs.task_memory_mb(work, found, 1),
+        lambda work: task_needs.task_minutes(work, found, threads=1, on_gpu=False),
+    ):
+        assert ask(small) == ask(large)
 
 
 def test_without_a_dump_memory_holds_all_layers_beside_the_weights():

@@ -23,11 +23,12 @@ from transformers import AutoModel, AutoTokenizer
 from mirrors import Mirror, served
 from shape_of_learning.embeddings.text_vectors import text_vectors
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.frequency_bands import frequency_bands
+from shape_of_learning.estimators.share_between import share_between
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.tasks import archives, hub_tasks
 from shape_of_learning.tasks.builtin import KINDS, builtin_task
 from shape_of_learning.tasks.examples import Example, Task, checked, read_task, write_task
-from shape_of_learning.tasks.local_structure import frequency_bands, share_between
 from shape_of_learning.tasks.measured import (
     SplitVectors,
     layer_rows,

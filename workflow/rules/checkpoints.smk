@@ -163,7 +163,7 @@ rule finetune_model:
 rule tabulate_training:
     """List held-out losses and scores of all steps that a training of one's own saved."""
     input:
-        receipt=weight_receipts_of_training,
+        receipt=weight_receipts,
         steps=trained_steps,
     output:
         "<results>/tables/training/{model}.csv",

@@ -40,3 +40,16 @@ def protocol_of_texts(wildcards):
         precision=forward_precision(wildcards),
         last_layer=setting("forward", "last_layer").replace("both", "after_final_norm"),
     ).to_json()
+
+
+def task_memory(wildcards, threads, attempt):
+    work, examples = work_of(wildcards.model), task_examples(wildcards)
+    return needs.asked_mb(task_needs.task_memory_mb(work, examples, threads), attempt)
+
+
+def task_minutes(wildcards, threads, attempt):
+    """Minutes of all checkpoints of a model, one after another."""
+    work, examples = work_of(wildcards.model), task_examples(wildcards)
+    on_gpu = is_on_gpu("measure_on_task")
+    minutes = task_needs.task_minutes(work, examples, threads=threads, on_gpu=on_gpu)
+    return needs.asked_minutes(len(checkpoints(wildcards.model)) * minutes, attempt)

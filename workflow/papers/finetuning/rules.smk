@@ -30,8 +30,8 @@ rule measure_on_task:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        mem_mb=checkpoint_memory,
-        runtime=checkpoint_minutes,
+        mem_mb=task_memory,
+        runtime=task_minutes,
         gpu=forward_gpus,
         nodes=1,
     params:

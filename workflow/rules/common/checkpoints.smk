@@ -252,6 +252,13 @@ def task_description(wildcards):
     return f"{task_of(wildcards)}.json"
 
 
+def task_examples(wildcards):
+    """Numbers of examples of a fine-tuning's task, as far as they are known yet."""
+    task = MODELS[wildcards.model].source.recipe["task"]
+    entry = CONFIGURATION.settings["tasks"][task]
+    return task_needs.examples_of(Path(own_path(task_description(wildcards))), entry)
+
+
 def training_arguments(wildcards):
     """The recipe that pretrain_model.py or finetune_model.py follows."""
     return MODELS[wildcards.model].source.arguments
@@ -270,7 +277,8 @@ def model_role(wildcards):
     return MODELS[wildcards.model].shape.role
 
 
-def weight_receipts_of_training(wildcards):
+def weight_receipts(wildcards):
+    """Small files that say what weights are, where no parameter does."""
     return MODELS[wildcards.model].source.receipts
 
 

@@ -15,11 +15,6 @@ def checkpoint_inputs(wildcards):
     ]
 
 
-def weight_receipts(wildcards):
-    """Small files that say what weights are, where no parameter does."""
-    return MODELS[wildcards.model].source.receipts
-
-
 def weights(wildcards):
     """What decides a checkpoint's weights, wherever they lie."""
     source = MODELS[wildcards.model].source

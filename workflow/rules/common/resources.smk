@@ -6,6 +6,7 @@ profile or the command line says how much of them there is, or submits jobs with
 """
 
 from shape_of_learning.plan import resources as needs
+from shape_of_learning.plan import task_resources as task_needs
 
 # All that is measured of a checkpoint travels as one job. Only where jobs are submitted (`--jobs`): on one machine,
 # a dry-run would form the groups for nothing, which takes long for the paper's thousands of jobs.
@@ -58,13 +59,14 @@ def pretraining_minutes(wildcards, threads, attempt):
 
 
 def finetuning_memory(wildcards, attempt):
-    tokens = MODELS[wildcards.model].source.recipe["batch_size"] * needs.EXAMPLE_TOKENS
+    tokens = MODELS[wildcards.model].source.recipe["batch_size"] * task_needs.TOKENS
     return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
 
 
-def finetuning_minutes(wildcards, threads, attempt):
-    tokens = MODELS[wildcards.model].source.recipe["epochs"] * needs.EXAMPLES * needs.EXAMPLE_TOKENS
-    minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
+def finetuning_minutes(wildcards, attempt):
+    source, work = MODELS[wildcards.model].source, work_of(wildcards.model)
+    examples, saved = task_examples(wildcards), len(source.saved_steps)
+    minutes = task_needs.finetuning_minutes(work, examples, source.recipe, saved)
     return needs.asked_minutes(minutes, attempt)
 
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.saved_training import deterministic, save_step, software
@@ -28,7 +27,6 @@ from shape_of_learning.tasks.scores import SCORES
 logger = logging.getLogger(__name__)
 
 STEPS_PER_EPOCH = 16
-HEAD = "task_head.npz"
 HEAD_DEVIATION = 0.02  # of its initial weights, as of all weights of BERT
 WEIGHT_DECAY = 0.01
 GRADIENT_NORM = 1.0
@@ -81,8 +79,8 @@ def finetune(
         as k sixteenths of an epoch have, rounded up, so a plan knows the steps before the task is there.
     destination : Path
         Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step, with the
-        tokenizer, the head in ``task_head.npz`` and a ``checkpoint.json`` that says the step, the
-        updates, the held-out score, the recipe and what the task was.
+        tokenizer and a ``checkpoint.json`` that says the step, the updates, the held-out score, the recipe
+        and what the task was. The head of the task is not kept.
     provenance : mapping
         More for ``checkpoint.json``.
 
@@ -111,7 +109,6 @@ def finetune(
             for step in after[updates]:
                 revision = folder / saved[step]
                 revision.mkdir(parents=True)
-                tuned.write_head(revision / HEAD)
                 save_step(
                     start.network,
                     start.write_tokenizer,
@@ -175,16 +172,6 @@ class _TunedModel:
         self.base.train(before)
         predicted = self.labels.predictions(torch.cat(parts))
         return SCORES[self.metric](self.truth["held_out"], predicted)
-
-    def write_head(self, path: Path) -> None:
-        """Write the head, and what its outputs stand for."""
-        np.savez(
-            path,
-            weight=self.head.weight.detach().numpy(),
-            bias=self.head.bias.detach().numpy(),
-            classes=np.array(self.labels.classes, dtype=np.int64),
-            grades=np.array([self.labels.mean, self.labels.deviation]),
-        )
 
 
 def _train(tuned: _TunedModel, recipe: FinetuningRecipe) -> Iterator[int]:

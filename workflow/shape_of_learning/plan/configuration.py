@@ -148,14 +148,15 @@ def read_configuration(
     figures = models_of_figures(settings["figures"], drawn, models, apart, notices)
     tables = models_of_tables(settings["figures"], written, models, apart, notices)
     estimators = tuple(measurement["estimators"])
-    asked = [*estimators, *(name for figure in figures for name in drawn[figure].estimators)]
+    named_by = dict.fromkeys(estimators, "`measurement.estimators`")
+    for figure in figures:
+        for name in drawn[figure].estimators:
+            named_by.setdefault(name, f"figure `{figure}`")
     return Configuration(
         models=models,
         origins=origins_of(models.values()),
         estimators=estimators,
-        measures=chosen_measures(
-            measurement, dict.fromkeys(asked), settings["forward"]["last_layer"]
-        ),
+        measures=chosen_measures(measurement, named_by, settings["forward"]["last_layer"]),
         figures=figures,
         tables=tables,
         notices=tuple(notices),

@@ -1,6 +1,6 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def chosen_measures(
-    measurement: Mapping[str, Any], names: Iterable[str], last_layer: str = "after_final_norm"
+    measurement: Mapping[str, Any], named_by: Mapping[str, str], last_layer: str
 ) -> dict[str, ChosenMeasure]:
     """Look up measures and give them their settings.
 
@@ -24,8 +24,8 @@ def chosen_measures(
     ----------
     measurement : mapping
         Section ``measurement`` of the configuration.
-    names : iterable of str
-        What `measurement.estimators` lists, and figures draw.
+    named_by : mapping of str to str
+        Measures, and what names each, as an error says it: a key of the configuration, or a figure.
     last_layer : str
         ``forward.last_layer``.
 
@@ -47,28 +47,29 @@ def chosen_measures(
         if name not in known:
             raise unknown_name(name, known, "estimator", "key `measurement.parameters`")
     chosen = {}
-    for name in dict.fromkeys([*names, *settings]):
+    for name in dict.fromkeys([*named_by, *settings]):
         if name not in known:
             raise unknown_name(name, known, "estimator", "key `measurement.estimators`")
         measure, own = find_measure(name), settings.get(name, {})
         checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
         chosen[name] = measure.chosen(name, checked)
-        _require_neighbours(chosen[name], measure, searched)
+        what = named_by.get(name, "`measurement.parameters`")
+        asks = f"measure `{name}`, which {what} names,"
+        _require_neighbours(chosen[name], measure, searched, asks)
         if not chosen[name].neighbours and measure.of == "neighbours":
             chosen[name] = replace(chosen[name], neighbours=searched)
-    for name in names:
+    for name, what in named_by.items():
         if "last_layer" in chosen[name].rows and last_layer != "both":
             raise InputError(
-                f"measure `{name}`, which `measurement.estimators` or a figure names, takes the last layer "
-                f"before the final norm, but configuration key `forward.last_layer` is `{last_layer}`; "
-                "set it to `both`"
+                f"measure `{name}`, which {what} names, takes the last layer before the final norm, but "
+                f"configuration key `forward.last_layer` is `{last_layer}`; set it to `both`"
             )
-    return {name: chosen[name] for name in names}
+    return {name: chosen[name] for name in named_by}
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:
     """Digest of what one measure is computed by; of another package's, of all modules there."""
-    script = "measure_pairs" if measure.of == "pair" else "measure"
+    script = {"pair": "measure_pairs", "weights": "measure_weights"}.get(measure.of, "measure")
     package, _, module = measure.module.partition(".")
     if package == PACKAGE.name:
         return science(script, module)
@@ -105,13 +106,13 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
     raise InputError(f"{where}.{key}` is {value!r}, but must be {must}")
 
 
-def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int) -> None:
+def _require_neighbours(
+    chosen: ChosenMeasure, measure: Measure, searched: int, asks: str
+) -> None:
     if chosen.of != "neighbours" or chosen.neighbours <= searched:
         return
     if isinstance(measure.neighbours, str):
         asks = f"configuration key `measurement.parameters.{chosen.name}.{measure.neighbours}`"
-    else:
-        asks = f"measure `{chosen.name}`, which `measurement.estimators` or a figure names,"
     raise InputError(
         f"{asks} asks for {chosen.neighbours} neighbours, but `measurement.neighbours` is {searched}; "
         f"raise the latter to {chosen.neighbours}"

@@ -111,9 +111,13 @@ def models_of_figures(
         if names:
             most = specification.most_models
             if most is not None and len(names) > most:
+                such = f"such as [{', '.join(names[:most])}]"
+                key = f"configuration key `figures.{figure}`"
                 raise InputError(
-                    f"configuration key `figures.{figure}` names {len(names)} models, but has room for "
-                    f"{most}; name fewer, such as [{', '.join(names[:most])}]"
+                    f"{key} names {len(names)} models, but has room for {most}; name fewer, {such}"
+                    if figure in wanted
+                    else f"{figure} has room for {most} of the {len(names)} models that it can draw; say "
+                    f"which in {key}, {such}"
                 )
             _refuse_equal_labels(figure, [models[name] for name in names])
             drawn[figure] = tuple(names)

@@ -353,11 +353,6 @@ def pretraining_memory_mb(work: Work, batch_tokens: int) -> float:
     return TORCH_MB + 5 * work.weights_mb + batch_tokens * values * 4 / MB
 
 
-# Of a task: its examples in training, and tokens of one with those that fill up its batch.
-EXAMPLES = 10_000
-EXAMPLE_TOKENS = 128
-
-
 def pretraining_minutes(work: Work, tokens: int, threads: int) -> float:
     """Time of a pretraining on so many tokens: six operations per weight and token.
 

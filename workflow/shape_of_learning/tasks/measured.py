@@ -14,12 +14,13 @@ from shape_of_learning.estimators.adjustments import (
 )
 from shape_of_learning.estimators.arrays import distinct_rows, is_finite
 from shape_of_learning.estimators.average_cosine import average_cosine
+from shape_of_learning.estimators.frequency_bands import frequency_bands
 from shape_of_learning.estimators.log_partition_isotropy import log_partition_isotropy
 from shape_of_learning.estimators.participation_ratio import participation_ratio
+from shape_of_learning.estimators.share_between import share_between
 from shape_of_learning.estimators.spectrum import spectrum
 from shape_of_learning.random_streams import stream_seed
 from shape_of_learning.tasks.examples import METRICS
-from shape_of_learning.tasks.local_structure import frequency_bands, share_between
 from shape_of_learning.tasks.pooling import features, mean_pooled
 from shape_of_learning.tasks.probe import fit_probe
 from shape_of_learning.tasks.scores import SCORES

@@ -41,19 +41,3 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     counts = np.bincount(member, minlength=len(names))
     sums = np.add.reduceat(rows[order], np.cumsum(counts) - counts, axis=0)
     return float((np.einsum("ij,ij->i", sums, sums) / counts).sum()) / total
-
-
-def frequency_bands(token_ids: ArrayLike) -> np.ndarray:
-    """Band of each token by how often its type occurs here: 0 for once, 1 for 2 or 3, 2 for 4 to 7 times, ...
-
-    Parameters
-    ----------
-    token_ids : array_like of int, shape (n,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-    """
-    _, member, counts = np.unique(np.asarray(token_ids), return_inverse=True, return_counts=True)
-    exponents: np.ndarray = np.frexp(counts)[1]
-    return exponents.astype(np.int64)[member] - 1
