@@ -56,7 +56,7 @@ def olah_environment(folder: Path) -> Path:
 
 
 class HubRepository:
-    """A git repository where `olah` looks for ``organisation/name``.
+    """A git repository where `olah` looks for ``organisation/name``, of `kind` models or datasets.
 
     Attributes
     ----------
@@ -64,10 +64,10 @@ class HubRepository:
         Commit -> path -> size and hash, as a lock has them.
     """
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Path, name: str, kind: str = "models") -> None:
         self.name = name
         self.listed: dict[str, dict[str, WeightFile]] = {}
-        self.folder = root / "models" / name
+        self.folder = root / kind / name
         self.folder.mkdir(parents=True)
         self._git("init", "--quiet", "--initial-branch=main")
 

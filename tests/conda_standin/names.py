@@ -14,6 +14,7 @@ class Names:
 # Only what is written here can be listed in an environment file: an unknown name is never guessed.
 NAMES = {
     "accelerate": Names("accelerate", "accelerate"),
+    "datasets": Names("datasets", "datasets"),
     "filelock": Names("filelock", "filelock"),
     "h5py": Names("h5py", "h5py"),
     "httpx2": Names("httpx2", "httpx2"),
@@ -23,7 +24,6 @@ NAMES = {
     "numpy": Names("numpy", "numpy"),
     "pandas": Names("pandas", "pandas"),
     "pooch": Names("pooch", "pooch"),
-    "pyarrow": Names("pyarrow", "pyarrow"),
     "pytorch": Names("torch", "torch"),
     "pyyaml": Names("pyyaml", "yaml"),
     "requests": Names("requests", "requests"),

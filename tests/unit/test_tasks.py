@@ -8,8 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 import requests
 import torch
@@ -26,7 +24,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.frequency_bands import frequency_bands
 from shape_of_learning.estimators.share_between import share_between
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.tasks import archives, hub_tasks
+from shape_of_learning.tasks import archives
 from shape_of_learning.tasks.builtin import KINDS, builtin_task
 from shape_of_learning.tasks.examples import Example, Task, checked, read_task, write_task
 from shape_of_learning.tasks.measured import (
@@ -262,26 +260,6 @@ def test_published_archives_are_as_the_configuration_says(name, examples, tmp_pa
     task = make_task(name, entry, text=None, archive=tmp_path / "archive", seed=0)
     assert len(task.examples) == examples
     assert not texts(task, "train") & texts(task, "held_out")
-
-
-def test_parquet_files_of_a_data_set_become_both_splits(tmp_path, monkeypatch):
-    """The files are real, the Hub is a folder: which of its files are asked for is the client's matter."""
-    for split, first in (("train", 0), ("validation", 100)):
-        columns = {
-            "sentence1": [f"a {first + i}" for i in range(20)],
-            "sentence2": [f"b {first + i}" for i in range(20)],
-            "label": [i / 4 for i in range(20)],
-        }
-        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / f"{split}.parquet")
-    monkeypatch.setattr(
-        hub_tasks, "parquet_files", lambda _, __, split, *more: [tmp_path / f"{split}.parquet"]
-    )
-    entry = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["tasks"]["stsb"]
-    task = make_task("stsb", entry, text=None, archive=tmp_path / "a", seed=0)
-    assert task.metric == "spearman"
-    assert task.split("held_out")[3] == Example(
-        "held_out", 0.75, task.split("held_out")[3].group, "a 103", "b 103"
-    )
 
 
 def test_scores_are_those_of_other_libraries():

@@ -1,0 +1,142 @@
+"""Tasks from data sets of a Hub on loopback, and then from the cache without it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import yaml
+
+from hub_fetching import environment
+from hub_server import HubRepository, served
+from shape_of_learning.tasks.examples import Example, read_task
+
+REPOSITORY = Path(__file__).parents[2]
+SCRIPT = REPOSITORY / "workflow/scripts/make_task.py"
+TASKS = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["tasks"]
+NOBODY = "http://127.0.0.1:9"
+SPLITS = {"train": range(40), "validation": range(100, 120), "test": range(200, 210)}
+# Columns of texts, and the label of each example; those of the published test set are hidden.
+DATA = {"sst2": (["sentence"], lambda n: n % 2), "stsb": (["sentence1", "sentence2"], lambda n: n / 4)}
+# What is said of many entries, by one process: the library loads slowly.
+REFUSALS = """
+import json, pathlib, sys
+from shape_of_learning.errors import InputError
+from shape_of_learning.tasks.sources import make_task
+for name, entry in json.loads(sys.argv[1]).items():
+    try:
+        make_task(name, entry, text=None, archive=None, seed=0)
+    except InputError as error:
+        print(json.dumps([name, str(error)]))
+"""
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """A running Hub, and commits of its data sets."""
+
+    endpoint: str
+    first: str
+    second: str
+    scripted: str
+
+
+def save_data(folder: Path, offset: int) -> Path:
+    """Parquet files and a card as GLUE's."""
+    configurations = []
+    for name, (columns, label) in DATA.items():
+        for split, numbers in SPLITS.items():
+            table = {key: [f"{key} {offset + number}" for number in numbers] for key in columns}
+            table["label"] = [-1 if split == "test" else label(number) for number in numbers]
+            path = folder / name / f"{split}-00000-of-00001.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pyarrow.parquet.write_table(pyarrow.table(table), path)
+        files = [{"split": split, "path": f"{name}/{split}-*"} for split in SPLITS]
+        configurations.append({"config_name": name, "data_files": files})
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configurations})}---\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory, hub_program) -> Iterator[DataSets]:
+    root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
+    glue = HubRepository(root, "nyu-mll/glue", "datasets")
+    commits = [glue.commit("main", save_data(sources / str(n), n)) for n in (0, 1000)]
+    scripted = sources / "0" / "scripted.py"
+    scripted.write_text(f"open({str(root / 'it was run')!r}, 'w')\n")
+    other = HubRepository(root, "org/scripted", "datasets").commit("main", sources / "0")
+    with served(root, hub_program) as endpoint:
+        yield DataSets(endpoint, *commits, other)
+    assert not (root / "it was run").exists()
+
+
+def entry(of: str, revision: str, **changes: object) -> dict:
+    """An entry of the configuration, of another commit."""
+    given = TASKS[of]
+    return {**given, "hub": {**given["hub"], "revision": revision, **changes}}
+
+
+def made(output: Path, entry: dict, settings: dict[str, str]) -> Path:
+    subprocess.run(
+        [
+            *(sys.executable, SCRIPT, "--task", "glue", "--entry", json.dumps(entry)),
+            *("--seed", "0", "--archive", output.with_suffix(".archive"), "--output", output),
+        ],
+        env=settings,
+        check=True,
+    )
+    return output
+
+
+def said(entries: dict[str, dict], settings: dict[str, str]) -> dict[str, str]:
+    command = [sys.executable, "-c", REFUSALS, json.dumps(entries)]
+    done = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, text=True)
+    found = dict(map(json.loads, done.stdout.splitlines()))
+    assert found.keys() == entries.keys()
+    for name, sentence in found.items():
+        assert sentence.startswith(f"task `{name}`") and sentence.isprintable()
+    return found
+
+
+def test_a_data_set_becomes_a_task_and_again_from_the_cache(hub, tmp_path):
+    online = environment(hub.endpoint, tmp_path)
+    pairs, settings = entry("stsb", hub.first), {**online, "HF_ENDPOINT": NOBODY, "HF_HUB_OFFLINE": "1"}
+    first = made(tmp_path / "online.csv", pairs, online)
+    shutil.rmtree(tmp_path / "hf/hub")  # it is in the cache of the library for data sets
+    again = made(tmp_path / "offline.csv", pairs, settings)
+    assert again.read_bytes() == first.read_bytes()
+    task = read_task(again)
+    assert task.metric == "spearman"
+    assert (len(task.split("train")), len(task.split("held_out"))) == (40, 20)
+    third = task.split("held_out")[3]
+    assert third == Example("held_out", 25.75, third.group, "sentence1 103", "sentence2 103")
+    # Of another commit than is asked for the library would take what it has.
+    other = said({"a": entry("stsb", hub.second), "b": entry("sst2", hub.first)}, settings)
+    assert f"cache has revision `{hub.first}`, not `{hub.second}`" in other["a"]
+    assert "correct `hub.config`" in other["b"]
+    settings["HF_HOME"] = str(tmp_path / "nothing")
+    (nothing,) = said({"a": pairs}, settings).values()
+    assert "is not downloaded yet and HF_HUB_OFFLINE forbids to ask for it" in nothing
+
+
+def test_what_a_data_set_has_not_is_named(hub, tmp_path):
+    of = {"label": "lable", "text": "words", "config": "sst3"}
+    entries = {key: entry("sst2", hub.second, **{key: value}) for key, value in of.items()}
+    entries["split"] = entry("sst2", hub.second, split={"train": "train", "held_out": "dev"})
+    entries["hidden"] = entry("sst2", hub.second, split={"train": "train", "held_out": "test"})
+    entries["dataset"] = entry("sst2", hub.second, dataset="nyu-mll/gleu")
+    entries["script"] = entry("sst2", hub.scripted, dataset="org/scripted")
+    found = said(entries, environment(hub.endpoint, tmp_path))
+    assert "no column `lable`, which its entry gives as `label`; did you mean" in found["label"]
+    assert "no column `words`, which its entry gives as `text`" in found["text"]
+    assert "'sst3' not found. Available: ['sst2', 'stsb']; correct `hub.config`" in found["config"]
+    assert "has no split `dev`, which its entry gives as `hub.split.held_out`" in found["split"]
+    assert "the labels of the split `held_out` are constant, all -1" in found["hidden"]
+    assert "the Hub has no repository `nyu-mll/gleu`" in found["dataset"]
+    assert "has a loading script, which is never run" in found["script"]
