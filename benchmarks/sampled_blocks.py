@@ -1,4 +1,4 @@
-"""Draws of windows before and after a block, simulated, and what intervals of the further measures make of each."""
+"""Simulated draws of windows before and after a block, and what intervals make of each."""
 
 from collections.abc import Callable
 
@@ -13,6 +13,7 @@ from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.resampling import window_groups
 
 TOKENS, WIDTH = 110, 128
+OF_WINDOWS, OF_TOKENS = (WINDOWS, 1, WIDTH), (WINDOWS, TOKENS, WIDTH)
 # Of a power law, as eigenvalues of hidden states have.
 SCALES = np.arange(1, WIDTH + 1) ** -0.5
 # All but what the first table has, and what is one of these on other rows of the last layer.
@@ -28,13 +29,13 @@ Windows = Callable[[np.random.Generator], np.ndarray]
 
 def shifted(random: np.random.Generator) -> np.ndarray:
     """Windows that differ in their means."""
-    return SCALES * (0.7 * _of_windows(random) + _of_tokens(random))
+    return SCALES * (0.7 * random.normal(size=OF_WINDOWS) + random.normal(size=OF_TOKENS))
 
 
 def spread(random: np.random.Generator) -> np.ndarray:
     """Windows that differ in means and spread."""
     scales = np.exp(0.4 * random.normal(size=(WINDOWS, 1, 1)))
-    return SCALES * (_of_windows(random) + scales * _of_tokens(random))
+    return SCALES * (random.normal(size=OF_WINDOWS) + scales * random.normal(size=OF_TOKENS))
 
 
 def typed(random: np.random.Generator) -> np.ndarray:
@@ -42,14 +43,16 @@ def typed(random: np.random.Generator) -> np.ndarray:
     types = np.random.default_rng(1).normal(size=(3000, WIDTH))
     frequencies = 1 / np.arange(1, 3001)
     tokens = random.choice(3000, size=(WINDOWS, TOKENS), p=frequencies / frequencies.sum())
-    return SCALES * (types[tokens] + 0.3 * _of_windows(random) + 0.3 * _of_tokens(random))
+    return SCALES * (
+        types[tokens] + 0.3 * random.normal(size=OF_WINDOWS) + 0.3 * random.normal(size=OF_TOKENS)
+    )
 
 
 def massive(random: np.random.Generator) -> np.ndarray:
     """As the second, but the first token of each window is much longer, nearly in one direction."""
     vectors = spread(random)
     direction = np.random.default_rng(2).normal(size=WIDTH)
-    vectors[:, 0] = 10 * direction + 3 * vectors[:, 0]
+    vectors[:, 0] = 3 * direction + 3 * vectors[:, 0]
     return vectors
 
 
@@ -72,7 +75,7 @@ def drawn(kind: str, number: int) -> tuple[np.ndarray, np.ndarray]:
     )
     of_token = np.tanh(before @ first) @ second
     of_window = np.tanh(before.mean(axis=1, keepdims=True) @ third) @ fourth
-    after = before + 0.3 * SCALES * of_token + 0.3 * SCALES * of_window
+    after = before + SCALES * (of_token + 0.5 * of_window)
     return before.astype(np.float32), after.astype(np.float32)
 
 

@@ -72,9 +72,9 @@ covered with 95 % each, 23 to 27 are (85 to 100 %), of 200 184 to 196 (92 to 98 
 
 {marked}
 
-Of measures of blocks and of spread, `make bench TABLE=further_coverage` measures {simulated} simulated samples
-of each kind: 128 windows of 110 vectors of width 128, before and after a block that changes each vector by
-itself and all vectors of a window alike (`benchmarks/sampled_blocks.py`).
+Of measures of blocks and of spread, `make bench TABLE=further_coverage` measures {simulated} simulated
+samples of each kind: 128 windows of 110 vectors of width 128, before and after a block that changes each
+vector by itself and all vectors of a window alike (`benchmarks/sampled_blocks.py`).
 
 {further_coverage}
 

@@ -25,7 +25,9 @@ def measure(folder: Path, tiny: bool, repeats: int | None) -> list[Measured]:
     rows = []
     for kind in list(SIMULATIONS)[: 1 if tiny else None]:
         draws = all_draws(simulation(kind), 3 if tiny else DRAWS["simulated"])
-        rows += rows_of(f"simulated, {kind}", [{n: d[kind, 0][n] for n in ESTIMATORS} for d in draws])
+        rows += rows_of(
+            f"simulated, {kind}", [{n: d[kind, 0][n] for n in ESTIMATORS} for d in draws]
+        )
     if ENWIK.exists() and not tiny:
         rows += _encoder_rows(folder)
     return rows

@@ -12,8 +12,8 @@ from scipy.stats import binom
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.sampled_blocks import simulated  # noqa: E402
-from benchmarks.tables.coverage import rows_of  # noqa: E402
+from benchmarks.sampled_blocks import simulated
+from benchmarks.tables.coverage import rows_of
 
 DRAWS = 40
 NAMES = ("linearity_increment", "effective_rank")

@@ -23,7 +23,10 @@ TASKS = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())["tasks"]
 NOBODY = "http://127.0.0.1:9"
 SPLITS = {"train": range(40), "validation": range(100, 120), "test": range(200, 210)}
 # Columns of texts, and the label of each example; those of the published test set are hidden.
-DATA = {"sst2": (["sentence"], lambda n: n % 2), "stsb": (["sentence1", "sentence2"], lambda n: n / 4)}
+DATA = {
+    "sst2": (["sentence"], lambda n: n % 2),
+    "stsb": (["sentence1", "sentence2"], lambda n: n / 4),
+}
 # What is said of many entries, by one process: the library loads slowly.
 REFUSALS = """
 import json, pathlib, sys
@@ -100,13 +103,17 @@ def said(entries: dict[str, dict], settings: dict[str, str]) -> dict[str, str]:
     found = dict(map(json.loads, done.stdout.splitlines()))
     assert found.keys() == entries.keys()
     for name, sentence in found.items():
-        assert sentence.startswith(f"task `{name}`") and sentence.isprintable()
+        assert sentence.startswith(f"task `{name}`")
+        assert sentence.isprintable()
     return found
 
 
 def test_a_data_set_becomes_a_task_and_again_from_the_cache(hub, tmp_path):
     online = environment(hub.endpoint, tmp_path)
-    pairs, settings = entry("stsb", hub.first), {**online, "HF_ENDPOINT": NOBODY, "HF_HUB_OFFLINE": "1"}
+    pairs, settings = (
+        entry("stsb", hub.first),
+        {**online, "HF_ENDPOINT": NOBODY, "HF_HUB_OFFLINE": "1"},
+    )
     first = made(tmp_path / "online.csv", pairs, online)
     shutil.rmtree(tmp_path / "hf/hub")  # it is in the cache of the library for data sets
     again = made(tmp_path / "offline.csv", pairs, settings)
@@ -138,5 +145,8 @@ def test_what_a_data_set_has_not_is_named(hub, tmp_path):
     assert "'sst3' not found. Available: ['sst2', 'stsb']; correct `hub.config`" in found["config"]
     assert "has no split `dev`, which its entry gives as `hub.split.held_out`" in found["split"]
     assert "the labels of the split `held_out` are constant, all -1" in found["hidden"]
-    assert "the Hub has no repository `nyu-mll/gleu`" in found["dataset"]
+    assert (
+        "no repository `nyu-mll/gleu`, or shows it only to others; correct the key `hub.dataset`"
+        in (found["dataset"])
+    )
     assert "has a loading script, which is never run" in found["script"]

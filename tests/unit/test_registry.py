@@ -10,7 +10,7 @@ from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES, ChosenMeasure, Measure, registered
 from shape_of_learning.plan.measures import chosen_measures, science_of_measure
-from shape_of_learning.plan.science import _syntax
+from shape_of_learning.plan.science import _syntax, science
 
 LABELS = {
     "anisotropy": "Anisotropy",
@@ -110,7 +110,8 @@ def test_a_state_that_is_not_kept_is_refused_with_the_key():
         named = {"before": "figure `f`"}
         chosen_measures(measurement, named, "both")
         with pytest.raises(
-            InputError, match=r"`before`, which figure `f` names, .*`forward\.last_layer` is .*; set it to `both`"
+            InputError,
+            match=r"`before`, which figure `f` names, .*`forward\.last_layer` is .*; set it to `both`",
         ):
             chosen_measures(measurement, named, "before_final_norm")
 

@@ -151,7 +151,7 @@ def _explanation(
     ):
         existing = _revisions(repository)
         if existing is None:
-            wrong = "tokenizer" if key == "tokenizer" else "repository"
+            wrong = "repository" if key == "revision" else key
             return invisible(repository, where=where, key=wrong)
     if lost:
         near = get_close_matches(revision, existing, n=SHOWN_REVISIONS, cutoff=0)

@@ -106,9 +106,7 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
     raise InputError(f"{where}.{key}` is {value!r}, but must be {must}")
 
 
-def _require_neighbours(
-    chosen: ChosenMeasure, measure: Measure, searched: int, asks: str
-) -> None:
+def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int, asks: str) -> None:
     if chosen.of != "neighbours" or chosen.neighbours <= searched:
         return
     if isinstance(measure.neighbours, str):

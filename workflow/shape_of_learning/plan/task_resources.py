@@ -28,7 +28,7 @@ PRODUCTS = 4_000
 
 
 def examples_of(description: Path, entry: Mapping[str, Any]) -> dict[str, int]:
-    """Count the examples of each split: those of a task that is made, else at most those that its entry allows.
+    """Count the examples of each split: of a task that is made, or as many as its entry allows.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
     datasets.utils.logging.set_verbosity_error()
     datasets.disable_progress_bars()
     dataset, config, revision = hub["dataset"], hub["config"], hub["revision"]
-    with explained(dataset, revision, where=where, key="hub"):
+    with explained(dataset, revision, where=where, key="hub.dataset"):
         try:
             # The prefix keeps a local folder of this name from being taken.
             builder = datasets.load_dataset_builder(
@@ -87,15 +87,15 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
             ) from error
         except datasets.exceptions.DatasetsError as error:
             raise InputError(
-                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({_plain(error)}); take another "
-                "data set, or delete it from the Hugging Face cache and run again if it is damaged there"
+                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({_plain(error)}); take "
+                "another data set, or delete this from the Hugging Face cache and run again if it is damaged there"
             ) from error
         except RuntimeError as error:
             if "scripts are no longer supported" not in str(error):
                 raise
             raise InputError(
-                f"{where}: `{dataset}` at revision `{revision}` has a loading script, which is never run; name "
-                "a revision or a copy of it that has Parquet files"
+                f"{where}: `{dataset}` at revision `{revision}` has a loading script, which is never run; "
+                "name a revision or a copy of it that has Parquet files"
             ) from error
         except ValueError as error:
             if f"'{config}'" not in str(error):
@@ -103,8 +103,8 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
             raise InputError(f"{where}: {_plain(error)}; correct `hub.config`") from error
     if builder.hash != revision:
         raise InputError(
-            f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not `{revision}`, "
-            "for which the Hub cannot be asked; run once where it can, or correct `hub.revision`"
+            f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not "
+            f"`{revision}`, for which the Hub cannot be asked; run once where it can, or correct `hub.revision`"
         )
     return builder
 
