@@ -88,7 +88,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
         except datasets.exceptions.DatasetsError as error:
             raise InputError(
                 f"{where}: `{dataset}` at revision `{revision}` cannot be read ({_plain(error)}); take "
-                "another data set, or delete this from the Hugging Face cache and run again if it is damaged there"
+                "another data set, or delete this from the Hugging Face cache if it is damaged there"
             ) from error
         except RuntimeError as error:
             if "scripts are no longer supported" not in str(error):
@@ -104,7 +104,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
     if builder.hash != revision:
         raise InputError(
             f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not "
-            f"`{revision}`, for which the Hub cannot be asked; run once where it can, or correct `hub.revision`"
+            f"`{revision}`, and the Hub cannot be asked; run once where it can, or correct `hub.revision`"
         )
     return builder
 
