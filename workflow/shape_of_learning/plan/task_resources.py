@@ -23,8 +23,8 @@ EXAMPLES = {"train": 10_000, "held_out": 2_000}
 # Of an example, with those that fill up its batch.
 TOKENS = 128
 # Multiplications per number of the last layer: by 81 centres of clusters in a few tens of rounds, and by 32
-# directions for each of some thirty adjustments.
-PRODUCTS = 4_000
+# directions for each of some thirty adjustments. Besides, each vector takes as long as so many numbers.
+PRODUCTS, BESIDES = 4_000, 1_000
 
 
 def examples_of(description: Path, entry: Mapping[str, Any]) -> dict[str, int]:
@@ -56,7 +56,7 @@ def task_minutes(work: Work, examples: Mapping[str, int], *, threads: int, on_gp
     """Time of measuring a checkpoint on a task: the texts of both splits, each layer, and the probes."""
     texts, held_out = (_of_texts(work, n) for n in (sum(examples.values()), examples["held_out"]))
     layers = (work.layers + 1) * (isotropy_minutes(held_out) + spectra_minutes(held_out))
-    last = 2 * PRODUCTS * texts.tokens * work.hidden_size / CORE_FLOPS / 60
+    last = 2 * PRODUCTS * texts.tokens * (work.hidden_size + BESIDES) / CORE_FLOPS / 60
     return forward_minutes(texts, threads=threads, on_gpu=on_gpu) + layers + last
 
 
