@@ -92,7 +92,8 @@ def text_vectors(
         for layer in layers:
             # Parts follow each other, so that nothing has to be copied.
             of_layer = part_of_row[kept[layer]]
-            vectors[layer] = store.values[layer][slice(*of_layer.searchsorted((number, number + 1)))]
+            rows = slice(*of_layer.searchsorted((number, number + 1)))
+            vectors[layer] = store.values[layer][rows]
         own_texts = text_of_row[own]
         own_ids = sample.rows["token_ids"][own]
         found.append(TextVectors(vectors, own_ids, own_texts - own_texts[0]))
