@@ -13,6 +13,7 @@ TABLES = (
     "overhead",
     "start_up",
     "growth",
+    "demo_jobs",
     "gpu",
 )
 # Not of speed: numbers that do not depend on the machine.
