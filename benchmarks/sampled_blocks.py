@@ -16,6 +16,8 @@ TOKENS, WIDTH = 110, 128
 OF_WINDOWS, OF_TOKENS = (WINDOWS, 1, WIDTH), (WINDOWS, TOKENS, WIDTH)
 # Of a power law, as eigenvalues of hidden states have.
 SCALES = np.arange(1, WIDTH + 1) ** -0.5
+# Their mean is not zero either.
+MEAN = 0.5 * SCALES * np.random.default_rng(0).normal(size=WIDTH)
 # All but what the first table has, and what is one of these on other rows of the last layer.
 ESTIMATORS = tuple(
     name
@@ -69,7 +71,7 @@ def drawn(kind: str, number: int) -> tuple[np.ndarray, np.ndarray]:
 
     The block adds to each vector a bent map of it, and to all vectors of a window a bent map of their mean.
     """
-    before = SIMULATIONS[kind](np.random.default_rng(number))
+    before = MEAN + SIMULATIONS[kind](np.random.default_rng(number))
     first, second, third, fourth = (
         np.random.default_rng(3).normal(size=(4, WIDTH, WIDTH)) / WIDTH**0.5
     )

@@ -72,7 +72,7 @@ covered with 95 % each, 23 to 27 are (85 to 100 %), of 200 184 to 196 (92 to 98 
 
 {marked}
 
-Of measures of blocks and of spread, `make bench TABLE=further_coverage` measures {simulated} simulated
+Of measures of blocks and of spread, `make bench TABLE=further_coverage` measures {further} simulated
 samples of each kind: 128 windows of 110 vectors of width 128, before and after a block that changes each
 vector by itself and all vectors of a window alike (`benchmarks/sampled_blocks.py`).
 
@@ -203,6 +203,7 @@ def page() -> str:
         encoder=coverage.DRAWS["encoder"],
         coverage=coverage_table(Results.read(RESULTS / "coverage.csv")),
         marked=marked(),
+        further=further_coverage.DRAWS,
         further_coverage=further_coverage_table(Results.read(RESULTS / "further_coverage.csv")),
         further_marked=further_marked(),
         dependence_title=dependence.TITLE,

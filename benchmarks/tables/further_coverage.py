@@ -8,7 +8,7 @@ from benchmarks.sampled_blocks import ESTIMATORS, SIMULATIONS, simulated
 from benchmarks.tables.coverage import all_draws, rows_of
 
 TITLE = "Coverage of 95 % intervals, blocks and spread"
-DRAWS = 200
+DRAWS = 150
 OWN = ESTIMATORS
 TARGETS: list[object] = []
 AGREEMENTS: list[object] = []

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks.sampled_blocks import simulated
 from benchmarks.tables.coverage import rows_of
 
-DRAWS = 40
+DRAWS = 30
 NAMES = ("linearity_increment", "effective_rank")
 
 
@@ -30,7 +30,7 @@ def test_intervals_cover(draws, name):
     (row,) = [row for row in rows_of("simulated", draws) if row.contender == name]
     covered = round(row.values["coverage"] * DRAWS)
     assert binom.cdf(covered, DRAWS, 0.92) > 0.005
-    # Nor are they so wide that they say nothing; the deviation of so many draws is known to a ninth.
+    # Nor are they so wide that they say nothing; the deviation of so many draws is known to an eighth.
     assert row.values["standard_error"] < 1.6 * row.values["sd"]
 
 
