@@ -198,3 +198,14 @@ def test_training_ends_with_the_last_step_on_the_disk_and_not_with_the_last_that
         assert [found[step] for step in (1, 2, 3)] == ["ok", untold, untold]
     stated = verdicts(steps=[1, 2, 3], training={"last_step": 3, "note": "Ours."})
     assert stated == {1: "ok", 2: "same weights as step 3", 3: "ok"}
+
+
+@pytest.mark.parametrize(
+    ("adds", "separates"),
+    [(None, False), ({"type": "ByteLevel"}, False), ({"type": "Sequence"}, True)],
+)
+def test_a_tokenizer_that_adds_no_token_separates_no_texts(run, adds, separates):
+    assert model().source.separates_texts  # nothing tells
+    tokenizer = run / "checkpoint-2000" / "tokenizer.json"
+    tokenizer.write_text(json.dumps({"post_processor": adds}))
+    assert model().source.separates_texts == separates

@@ -1,5 +1,6 @@
 """Folders of the user's, such as the ``checkpoint-500`` of a Trainer."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,17 @@ class PathSource(Source):
     def local_folders(self) -> dict[str, str]:
         """As the entry names them."""
         return {each.name: each.path for each in self.checkpoints}
+
+    @property
+    def separates_texts(self) -> bool:
+        """Whether a decoder's tokenizer adds any token to a text, if a ``tokenizer.json`` tells."""
+        try:
+            file = Path(self.checkpoints[-1].path, "tokenizer.json")
+            adds = json.loads(file.read_text(encoding="utf-8"))["post_processor"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return True
+        of_bytes = isinstance(adds, dict) and adds.get("type") == "ByteLevel"
+        return self.shape.role != "decoder" or not (adds is None or of_bytes)
 
     def folder(self, revision: str, places: Places) -> str:
         """A name, which a job looks up, of a folder of the user's."""
