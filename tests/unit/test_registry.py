@@ -42,9 +42,7 @@ LABELS = {
 
 def chosen(*names, neighbours=128, **parameters):
     return chosen_measures(
-        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters},
-        dict.fromkeys(names, "figure `f`"),
-        "both",
+        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names, "both"
     )
 
 
@@ -107,13 +105,12 @@ def test_a_state_that_is_not_kept_is_refused_with_the_key():
     measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": {}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MEASURES, "before", entry)
-        named = {"before": "figure `f`"}
-        chosen_measures(measurement, named, "both")
+        chosen_measures(measurement, ["before"], "both")
         with pytest.raises(
             InputError,
             match=r"`before`, which figure `f` names, .*`forward\.last_layer` is .*; set it to `both`",
         ):
-            chosen_measures(measurement, named, "before_final_norm")
+            chosen_measures(measurement, ["before"], "before_final_norm", {"before": "f"})
 
 
 def test_an_edit_of_one_job_measures_nothing_of_another_anew():
@@ -191,7 +188,7 @@ def test_more_neighbours_than_are_searched_are_refused():
         "raise the latter to 100" in refusal("mom", neighbours=50)
     )
     assert (
-        "measure `gride_64`, which figure `f` names, asks for 128 neighbours, but "
+        "measure `gride_64`, which `measurement.estimators` names, asks for 128 neighbours, but "
         "`measurement.neighbours` is 127; raise" in refusal("gride_64", neighbours=127)
     )
     chosen("gride_32", neighbours=64)

@@ -148,15 +148,15 @@ def read_configuration(
     figures = models_of_figures(settings["figures"], drawn, models, apart, notices)
     tables = models_of_tables(settings["figures"], written, models, apart, notices)
     estimators = tuple(measurement["estimators"])
-    named_by = dict.fromkeys(estimators, "`measurement.estimators`")
-    for figure in figures:
-        for name in drawn[figure].estimators:
-            named_by.setdefault(name, f"figure `{figure}`")
+    drawn_by = {name: figure for figure in figures for name in drawn[figure].estimators}
+    drawn_by = {name: figure for name, figure in drawn_by.items() if name not in estimators}
     return Configuration(
         models=models,
         origins=origins_of(models.values()),
         estimators=estimators,
-        measures=chosen_measures(measurement, named_by, settings["forward"]["last_layer"]),
+        measures=chosen_measures(
+            measurement, [*estimators, *drawn_by], settings["forward"]["last_layer"], drawn_by
+        ),
         figures=figures,
         tables=tables,
         notices=tuple(notices),

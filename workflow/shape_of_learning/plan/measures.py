@@ -1,6 +1,6 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,10 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def chosen_measures(
-    measurement: Mapping[str, Any], named_by: Mapping[str, str], last_layer: str
+    measurement: Mapping[str, Any],
+    names: Collection[str],
+    last_layer: str = "after_final_norm",
+    figures: Mapping[str, str] | None = None,
 ) -> dict[str, ChosenMeasure]:
     """Look up measures and give them their settings.
 
@@ -24,10 +27,12 @@ def chosen_measures(
     ----------
     measurement : mapping
         Section ``measurement`` of the configuration.
-    named_by : mapping of str to str
-        Measures, and what names each, as an error says it: a key of the configuration, or a figure.
+    names : collection of str
+        What `measurement.estimators` lists, and figures draw.
     last_layer : str
         ``forward.last_layer``.
+    figures : mapping of str to str, optional
+        Of measures that only figures name, the figure.
 
     Raises
     ------
@@ -47,24 +52,29 @@ def chosen_measures(
         if name not in known:
             raise unknown_name(name, known, "estimator", "key `measurement.parameters`")
     chosen = {}
-    for name in dict.fromkeys([*named_by, *settings]):
+    for name in dict.fromkeys([*names, *settings]):
         if name not in known:
             raise unknown_name(name, known, "estimator", "key `measurement.estimators`")
         measure, own = find_measure(name), settings.get(name, {})
         checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
         chosen[name] = measure.chosen(name, checked)
-        what = named_by.get(name, "`measurement.parameters`")
-        asks = f"measure `{name}`, which {what} names,"
-        _require_neighbours(chosen[name], measure, searched, asks)
+        _require_neighbours(chosen[name], measure, searched, _named(name, names, figures))
         if not chosen[name].neighbours and measure.of == "neighbours":
             chosen[name] = replace(chosen[name], neighbours=searched)
-    for name, what in named_by.items():
+    for name in names:
         if "last_layer" in chosen[name].rows and last_layer != "both":
             raise InputError(
-                f"measure `{name}`, which {what} names, takes the last layer before the final norm, but "
+                f"{_named(name, names, figures)} takes the last layer before the final norm, but "
                 f"configuration key `forward.last_layer` is `{last_layer}`; set it to `both`"
             )
-    return {name: chosen[name] for name in named_by}
+    return {name: chosen[name] for name in names}
+
+
+def _named(name: str, names: Collection[str], figures: Mapping[str, str] | None) -> str:
+    """Say who names a measure."""
+    key = "`measurement.estimators`" if name in names else "`measurement.parameters`"
+    who = f"figure `{figures[name]}`" if figures and name in figures else key
+    return f"measure `{name}`, which {who} names,"
 
 
 def science_of_measure(measure: ChosenMeasure) -> str:
