@@ -12,7 +12,7 @@ from shape_of_learning.metrics.pairs import measure_pair
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.resampling import window_groups
 
-TOKENS, WIDTH = 110, 128
+TOKENS, WIDTH = 32, 128
 OF_WINDOWS, OF_TOKENS = (WINDOWS, 1, WIDTH), (WINDOWS, TOKENS, WIDTH)
 # Of a power law, as eigenvalues of hidden states have.
 SCALES = np.arange(1, WIDTH + 1) ** -0.5

@@ -73,10 +73,9 @@ def _linearity(name: str, label: str, description: str, *, depends_on_n: bool = 
 
 
 def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
-    """Of hidden states; no intervals of single layers, since their coverage was not measured."""
     module, _, name = function.partition(":")
     where = f"shape_of_learning.estimators.{module}:{name or module}"
-    return Measure(where, of, label, axis, interval=False, **others)
+    return Measure(where, of, label, axis, **others)
 
 
 def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
@@ -89,6 +88,7 @@ def _partition_isotropy(label: str, description: str, **variant: bool | str) -> 
         fixed=fixed,
         description=words,
         leaving_out="leaving_out",
+        interval=False,  # a few long vectors decide, and other windows have others
     )
 
 
@@ -292,6 +292,7 @@ MEASURES: dict[str, Measure] = {
         of="spectrum",
         fixed={"share": 0.9},
         depends_on_n=True,
+        interval=False,  # a whole number, which most groups do not change
     ),
 }
 # Of the matrices of a model itself; the function is that of hidden states.
