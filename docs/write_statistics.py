@@ -173,9 +173,9 @@ def further_marked() -> str:
         return "All of them have intervals in tables and figures."
     names = ", ".join(f"`{name}`" for name in without)
     return (
-        f"For {names} tables have no intervals of single layers either. A few long vectors decide the partition "
-        "function, of which other windows have others; a number of directions is a whole number, which most "
-        "groups of windows do not change."
+        f"For {names} tables have no intervals of single layers either. A few long vectors decide the "
+        "partition function, of which other windows have others; a number of directions is a whole number, "
+        "which most groups of windows do not change."
     )
 
 
