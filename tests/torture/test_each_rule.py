@@ -53,6 +53,9 @@ def environment(reference: Undisturbed, monkeypatch: pytest.MonkeyPatch) -> None
     for name, value in reference.checkout.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", str(SCRIPTS.parent))
+    # As in a job, since last bits of sums depend on the threads. What forks the jobs starts with it.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
     # As the workflow exports them, from the three files that a run of the small chain reads.
     monkeypatch.setenv(VARIABLE, "")
     defaults = [
