@@ -10,10 +10,10 @@ TABLES = (
     "dump",
     "without_a_dump",
     "corpus",
+    "demo_jobs",
     "overhead",
     "start_up",
     "growth",
-    "demo_jobs",
     "gpu",
 )
 # Not of speed: numbers that do not depend on the machine.
