@@ -115,15 +115,6 @@ def test_a_figure_of_one_model_that_nobody_named_is_refused_in_words_of_its_own(
     )
 
 
-def test_a_figure_of_one_model_that_nobody_named_is_refused_in_words_of_its_own():
-    settings = demo() | {"papers": ["inherent"]}
-    del settings["figures"]["inherent_figure_5"]
-    assert refusal(settings, has_hub_token=False).startswith(
-        "inherent_figure_5 has room for 1 of the 2 models that it can draw; say which in configuration "
-        "key `figures.inherent_figure_5`, such as [demo-decoder]"
-    )
-
-
 def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
     settings = paper() | {"models": ["gpt2"]}
     settings["measurement"]["estimators"] = ["mle"]
