@@ -147,6 +147,22 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
     assert "`change` of `a on t` is undefined" in verdict(a=[float("nan")] * 2).because
 
 
+def test_chance_makes_few_verdicts_on_fine_tunings_false():
+    """Ten of three seeds each, whose true change is a hair above none, or of one of them a hair below."""
+    numbers, claim = np.random.default_rng(0), CLAIMS["finetuning_does_not_raise_isotropy"]
+    false = {"supported": 0, "contradicted": 0}
+    for _ in range(500):
+        changes = 0.1 + numbers.normal(size=(10, 3))
+        false["supported"] += verdict_of(claim, changes) == "supported"
+        clear = np.concatenate([changes[:1] - 0.2, changes[1:] + 100])
+        false["contradicted"] += verdict_of(claim, clear) == "contradicted"
+    assert max(false.values()) < 0.05 * 500
+
+
+def verdict_of(claim, changes):
+    return judge(claim, fine_tuned({f"m{i}": of for i, of in enumerate(changes)})).verdict
+
+
 def test_a_twin_is_compared_with_its_original_at_the_same_step_and_layers():
     def verdict(last_step, values):
         truth = {}
