@@ -159,7 +159,7 @@ class Evidence:
         Parameters
         ----------
         model, estimator : str
-        checkpoints : {"last", "training", "first_and_last"}
+        checkpoints : {"last", "training"}
         average_over : {"block_outputs", "all_layers"}
             Layers 1 to L, or 0 to L.
 
@@ -175,10 +175,8 @@ class Evidence:
                 return None
         if not measured:
             return None
-        chosen = {"last": measured[-1:], "first_and_last": [measured[0], measured[-1]]}
-        return _curve(
-            self.models[model], chosen.get(checkpoints, measured), AVERAGED_LAYERS[average_over]
-        )
+        chosen = measured[-1:] if checkpoints == "last" else measured
+        return _curve(self.models[model], chosen, AVERAGED_LAYERS[average_over])
 
 
 def _curve(model: EvidenceModel, checkpoints: Sequence[LayerValues], first: int) -> Curve:

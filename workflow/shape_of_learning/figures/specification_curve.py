@@ -114,7 +114,6 @@ def _caption(
     at = {
         "last": "at the last checkpoint",
         "training": f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank",
-        "first_and_last": "at the first and the last checkpoint",
     }[of.claim.checkpoints]
     own, chosen = Rows(), {choice.name for choice in of.choices}
     fixed = [
