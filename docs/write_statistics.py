@@ -74,7 +74,8 @@ covered with 95 % each, 23 to 27 are (85 to 100 %), of 200 184 to 196 (92 to 98 
 
 Of measures of blocks and of spread, `make bench TABLE=further_coverage` measures {further} simulated
 samples of each kind: 128 windows of 32 vectors of width 128, before and after a block that changes each
-vector by itself and all vectors of a window alike (`benchmarks/sampled_blocks.py`).
+vector by itself and all vectors of a window alike (`benchmarks/sampled_blocks.py`). Of these measures no
+real encoder was drawn from.
 
 {further_coverage}
 

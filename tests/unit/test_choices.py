@@ -160,6 +160,7 @@ def test_a_long_training_is_thinned_evenly(number):
             {"estimators": {"text": ["isoscore"]}},
             r"`choices.estimators.text` has the name of another",
         ),
+        ({"estimators": {"estimate": ["isoscore"]}}, r"`choices.estimators.estimate` has the name"),
         (
             {"estimators": {"d": ["gain_length"]}},
             r"`choices.estimators.d` names `gain_length`, which",

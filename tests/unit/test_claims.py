@@ -104,6 +104,8 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
         ({"rule": {"supported": {"above": 0}}}, "key `c.rule.contradicted` is missing"),
         ({"rule": CLAIM["rule"] | {"supported": {"beyond": 0}}}, "unknown key `beyond` in"),
         ({"rule": CLAIM["rule"] | {"supported": {"of": "x"}}}, "needs exactly one of `above` or"),
+        ({"rule": CLAIM["rule"] | {"supported": {"any_of": [{"above": 0}, {"not_below": 0}]}}},
+         "key `c.rule.supported` can be met by `not_above` or `not_below` alone"),
         ({"models": "decoder"}, "`c.models` must be a list of names of models, or one of `decoders`"),
     ],
 )  # fmt: skip
@@ -189,6 +191,10 @@ def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     of = judged([[measured([1, 5], 0), measured([2, np.nan], 1)]], claim)
     assert [part.estimate for part in of.parts] == [1]
     assert "Left out as undefined: 1 layers" in of.because
+    without_a_group = measured([2, 9], 1)
+    without_a_group.values[1, 7] = np.nan
+    of = judged([[measured([1, 5], 0), without_a_group]], claim)
+    assert [part.estimate for part in of.parts] == [1]
 
 
 def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
@@ -234,14 +240,16 @@ def test_statistics_of_training_on_numbers_by_hand():
     rule = {key: {"of": "growth", "above": 0} for key in ("supported", "contradicted")}
     settled = {"statistic": "growth_then_settling", "arguments": {"share": 0.25}, "rule": rule}
     of = parts(judged([values], curve | settled))
-    assert of == {"growth": 2, "settling": 0.25 * 2 - 4}  # half of the steps: from the third on
+    # Half of the steps: from the third on.
+    assert of == {"growth": 2, "settling": 0.25 * 2 - 4, "moving_on": 4 - 0.25 * 2}
     rise = parts(judged([values], curve | {"statistic": "rise_then_fall"}))
     assert rise["rise_and_fall"] == pytest.approx(np.log(2))
     rule = {key: {"of": "elsewhere", "above": 0} for key in ("supported", "contradicted")}
+    values.append(measured([3, 3], 16, "two_nn"))
     of = parts(judged([values], curve | {"statistic": "peak_beside_warm_up", "rule": rule}))
     # The warm-up of two steps ends between the second and the third.
     assert of["elsewhere"] == pytest.approx(np.log(4 / 8))
-    assert of["at_warm_up"] == pytest.approx(np.log(2))
+    assert of["at_warm_up"] == pytest.approx(np.log(8 / 3))
     unknown = [EvidenceModel("d", "decoder", 4)]
     evidence = Evidence({m.name: m for m in unknown}, {("d", "two_nn"): values})
     claim = Claim(name="c", **CLAIM | curve | {"statistic": "peak_beside_warm_up", "rule": rule})
@@ -253,9 +261,9 @@ def test_statistics_of_training_on_numbers_by_hand():
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
     values = [measured([v], step) for step, v in ((0, 1), (2, 5), (9, 4))]
     claim = {"statistic": "change_over_training"}
-    ends = judged([values], claim | {"checkpoints": "first_and_last"})
+    ends = judged([values], claim | {"checkpoints": "training"})
     assert parts(ends) == {"linearity": 3}
-    assert ends.revisions == ("d@step0", "d@step9")
+    assert ends.revisions == ("d@step0", "d@step2", "d@step9")
     later = {"checkpoints": "training", "arguments": {"from_step": 1}}
     assert parts(judged([values], claim | later)) == {"linearity": -1}
 

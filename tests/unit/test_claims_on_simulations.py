@@ -110,6 +110,11 @@ def shrinking(h):
     return models(DECODERS, "anisotropy", down, up, 2)
 
 
+def moving_on(h):
+    down, up = along([0, -1, -1, -1, -1, -1, -1, -1]), along([0, 0, 0, 0, 0, 0.5, 0.75 + h, 1])
+    return models(DECODERS, "anisotropy", down, up, 2)
+
+
 def long_top(h):
     top = np.exp(0.05 - h)  # above the first step; the last one is far below
     clear, beside = ([1, 2, 3, 2, 2, 2, 2, 1], [1, top, top, top, top, top, top, 0.5])
@@ -124,7 +129,7 @@ def one_top(h):
 
 def elsewhere(h):
     top = np.exp(0.05 - h)
-    clear, beside = ([1, 1, 1, 1, 3, 3, 3, 3], [top, top, top, 1, top, top, top, top])
+    clear, beside = ([1, 1, 1, 1, 3, 3, 3, 1], [0.5, top, top, 1, top, top, top, 0.5])
     return models(DECODERS, "two_nn", along(clear), along(beside), 3)  # it ends at the fourth
 
 
@@ -231,6 +236,7 @@ LEAST_FAVOURABLE = [
     ("encoders_are_flatter", flat_profiles, SUPPORTED),
     ("anisotropy_grows_then_settles", settling, SUPPORTED),
     ("anisotropy_grows_then_settles", shrinking, CONTRADICTED),
+    ("anisotropy_grows_then_settles", moving_on, CONTRADICTED),
     ("dimension_rises_then_falls", long_top, SUPPORTED),
     ("dimension_rises_then_falls", one_top, CONTRADICTED),
     ("dimension_does_not_follow_the_warm_up", elsewhere, SUPPORTED),

@@ -196,3 +196,4 @@ def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(tmp_path):
     caption = (tmp_path / "curve.md").read_text()
     assert "16 specifications" in caption
     assert "8 supported and 8 contradicted" in caption
+    assert "there are 6 different effects" in caption

@@ -36,9 +36,7 @@ def checkpoints_of_claim(claim, model):
     sound = [c for c in checkpoints(model) if c.step is not None and c.name not in bad]
     if len(sound) < 2:
         return []
-    return thinned(
-        sound, 2 if claim.checkpoints == "first_and_last" else setting("choices", "checkpoints")
-    )
+    return thinned(sound, setting("choices", "checkpoints"))
 
 
 @cache

@@ -87,7 +87,7 @@ def known(values: object) -> Estimated:
     return Estimated(values, np.zeros_like(values))
 
 
-def replicated(values: np.ndarray) -> Estimated:
+def replicated(values: object) -> Estimated:
     """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
     values = np.asarray(values, dtype=np.float64)
     number = values.shape[-1]

@@ -29,7 +29,7 @@ class Claim:
     models : str or sequence of str
         Names of entries, all of which it needs, or those of the run that are
         ``decoders``, ``encoders``, ``all`` (of both), ``fine_tunings`` or ``twins``.
-    checkpoints : {"last", "training", "first_and_last"}
+    checkpoints : {"last", "training"}
         At which of them it is judged: the last sound one, or sound ones with a step.
     needs : int
         How many of the models must be measured; 0 for all that are named, or one of a group.

@@ -80,7 +80,7 @@ class Curve:
     checkpoints : tuple of LayerValues
         By ascending step.
     layers : tuple of int
-        Those that are chosen, and defined at every one of these checkpoints.
+        Those that are chosen, and defined at every one of these checkpoints, also without any group.
     values : ndarray of float64, shape (..., len(checkpoints), len(layers), 17)
     undefined : int
         Chosen layers that are left out, since they are undefined somewhere.
@@ -159,7 +159,7 @@ class Evidence:
         Parameters
         ----------
         model, estimator : str
-        checkpoints : {"last", "training", "first_and_last"}
+        checkpoints : {"last", "training"}
         average_over : {"block_outputs", "all_layers"}
             Layers 1 to L, or 0 to L.
 
@@ -175,19 +175,24 @@ class Evidence:
                 return None
         if not measured:
             return None
-        chosen = {"last": measured[-1:], "first_and_last": [measured[0], measured[-1]]}
-        return _curve(
-            self.models[model], chosen.get(checkpoints, measured), AVERAGED_LAYERS[average_over]
-        )
+        chosen = measured[-1:] if checkpoints == "last" else measured
+        return _curve(self.models[model], chosen, AVERAGED_LAYERS[average_over])
 
 
 def _curve(model: EvidenceModel, checkpoints: Sequence[LayerValues], first: int) -> Curve:
     layers = [layer for layer in checkpoints[0].layers if layer >= first]
     values = np.stack([_of_layers(each, layers) for each in checkpoints], axis=-3)
-    defined = ~np.isnan(values[..., 0]).reshape(-1, len(layers)).any(axis=0)
+    defined = _defined(values)
+    if not defined.any():  # as of too few windows, where no layer has an interval
+        defined = _defined(values[..., :1])
     kept = tuple(layer for layer, whole in zip(layers, defined, strict=True) if whole)
     undefined = len(layers) - len(kept)
     return Curve(model, tuple(checkpoints), kept, values[..., defined, :], undefined)
+
+
+def _defined(values: np.ndarray) -> np.ndarray:
+    """Which layers are numbers everywhere."""
+    return ~np.isnan(values).any(axis=(*range(values.ndim - 2), -1))
 
 
 def _of_layers(checkpoint: LayerValues, layers: Iterable[int]) -> np.ndarray:

@@ -15,7 +15,6 @@ from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import (
     PAIR,
-    TOGETHER,
     UPWARDS,
     Units,
     comparison_of,
@@ -147,14 +146,15 @@ def _verdict(claim: Claim, units: Units) -> str:
 
 
 def _without_suspects(units: Units, reading: Reading) -> Units:
-    """Units that rest on suspect values become unknown: of a suspect model, alone or beside another one."""
+    """Units become unknown unless they are of models without suspect values, such as two of them."""
     suspect = set(reading.suspects)
     if not suspect:
         return units
+    clear = {model for model, _ in reading.checkpoints} - suspect
     return {
-        unit: {name: Unknown(part) for name, part in parts.items()}
-        if unit == TOGETHER or suspect & set(unit.split(PAIR))
-        else parts
+        unit: parts
+        if set(unit.split(PAIR)) <= clear
+        else {name: Unknown(part) for name, part in parts.items()}
         for unit, parts in units.items()
     }
 
@@ -223,6 +223,8 @@ def _because(claim: Claim, verdict: str, units: Units) -> str:
     if verdict == UNDECIDED:
         said = [_count(rule[each], units) for each in (SUPPORTED, CONTRADICTED)]
         supports, contradicts = (f" ({each})" if each else "" for each in said)
+        if all(decide(claim, units).values()):
+            return f"Both what supports it{supports} and what contradicts it{contradicts} is shown."
         return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
     condition = rule[verdict]
     count = _count(condition, units)
@@ -232,12 +234,13 @@ def _because(claim: Claim, verdict: str, units: Units) -> str:
 
 
 def _count(condition: Any, units: Units) -> str:
-    """In how many units a condition on a number of them is shown by itself; nothing for another one."""
+    """In how many units a condition on a number of them is shown, each by its share of the errors."""
     if "holds" not in condition:
         return ""
     names = units_of(units)
-    low = [margin(condition["holds"], units, name).bounds(TAIL, TAIL)[0] for name in names]
     needed = how_many(condition["in"], len(names))
+    tail = TAIL / (len(names) - needed + 1)  # as of :class:`.Ranked`
+    low = [margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 
 

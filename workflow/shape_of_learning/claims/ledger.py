@@ -46,15 +46,15 @@ def _verdicts(judged: Judged) -> list[str]:
     said = ", ".join(f"{number} {verdict}" for verdict, number in counts if number)
     return [
         f"{len(judged)} claims: {said}. Rules were written down before results were looked at. A bound is "
-        "passed only by a whole 95 % interval, from 16 groups of windows, that allows for all models, layers "
-        "and steps among which a rule might choose; what has no interval is compared as it is. `Visible` is "
-        "the smallest distance from the bound that could have been seen.",
+        "passed only by a whole 95 % interval, from 16 groups of windows or from seeds, that allows for all "
+        "models, layers and steps among which a rule might choose; what has no interval is compared as it is."
+        " `Visible` is the smallest distance from the bound that could have been seen.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
         *(
-            f"| {claim.sentence} | **{of.verdict}** | {_number(of.estimate)} | {_interval(of.low, of.high)} "
-            f"| {_number(of.smallest_visible)} |"
+            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} "
+            f"| {_interval(of.low, of.high)} | {_number(of.smallest_visible)} |"
             for claim, of in judged
         ),
     ]
@@ -82,13 +82,18 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [
-            f"| {each.unit or 'all together'} | {each.part} | {_number(each.estimate)} "
+            f"| {_cell(each.unit) or 'all together'} | {each.part} | {_number(each.estimate)} "
             f"| {_interval(each.low, each.high)} |"
             for each in of.parts[:MOST_PARTS]
         ]
         if (more := len(of.parts) - MOST_PARTS) > 0:
             lines += ["", f"And {more:,} more."]
     return lines
+
+
+def _cell(words: str) -> str:
+    """Words that a table may hold, on one line and in one column."""
+    return " ".join(words.split()).replace("|", r"\|")
 
 
 def _number(value: float) -> str:

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
+
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel, LayerValues
 
@@ -145,6 +147,14 @@ class Reading:
                 shares = dict(zip(each.layers, each.near_duplicates, strict=True))
                 if suspect := sum(shares[layer] > limit for layer in curve.layers):
                     self.suspects[model] += suspect
+
+
+def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
+    """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
+    common = [layer for layer in curves[0].layers if all(layer in c.layers for c in curves)]
+    if not common:
+        raise NotMeasured(f"`{curves[0].model.name}` has no layer where all estimators are defined")
+    return [c.values[..., -1, [c.layers.index(layer) for layer in common], :] for c in curves]
 
 
 def _is_in(model: EvidenceModel, group: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from shape_of_learning.claims.bounds import Apart, greatest, jackknifed, known, least
 from shape_of_learning.claims.evidence import Curve
-from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
@@ -71,7 +71,7 @@ def difference_of_estimators(
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
     units = {}
     for name, curves in reading.curves(*estimators).items():
-        first, second = _of_common_layers(curves)
+        first, second = of_common_layers(curves)
         difference = (first - second)[..., -1:, :] if last_layer_only else first - second
         units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
     return units
@@ -107,7 +107,7 @@ def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units
     units = {}
     ratios, gains = [], []
     for name, curves in reading.curves(*estimators).items():
-        ratio, whole, increment = _of_common_layers(curves)
+        ratio, whole, increment = of_common_layers(curves)
         units[name] = {"norm_ratio": jackknifed(ratio.mean(axis=-2))}
         ratios.append(ratio)
         gains.append(whole - increment)
@@ -126,12 +126,18 @@ def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
     """
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
-    units = {}
-    for name, (curve,) in reading.curves(cosine).items():
-        units[name] = {
+    cosines = reading.curves(cosine)
+    units = {
+        name: {
             "isotropy": known(np.exp(of_weights[name])),
             "cosine": jackknifed(curve.values[..., -1, -1, :]),
         }
+        for name, (curve,) in cosines.items()
+        if name in of_weights
+    }
+    reading.require(
+        units, sorted(cosines.keys() ^ of_weights.keys()), f"`{matrix}` beside `{cosine}`"
+    )
     return units
 
 
@@ -199,30 +205,34 @@ def _last(curve: Curve) -> np.ndarray:
 
 
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Means of the layers in each quarter of the depth, at the last checkpoint."""
-    found, shallow = {}, []
+    """Means of each quarter of the depth, at the last checkpoint.
+
+    Of a layer on a border each side has its share, so that the mirror image of a profile has the same ones in
+    reverse order.
+    """
+    found: dict[str, list[np.ndarray]] = {}
+    shallow = []
     for name, (curve,) in reading.curves(*estimators).items():
         number = len(curve.layers)
         if number < FEWEST_LAYERS:
             shallow.append(name)
             continue
-        quarter = (4 * np.arange(number) + 2) // number
+        # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
+        begins = 4 * np.arange(number)
         last = curve.values[..., -1, :, :]
-        found[name] = [last[..., quarter == each, :].mean(axis=-2) for each in range(4)]
+        found[name] = []
+        for quarter in range(0, 4 * number, number):
+            shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)
+            found[name].append(np.clip(shares, 0, None) @ last / number)
     reading.require(found, shallow, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
     return found
 
 
-def _of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
-    """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
-    common = [layer for layer in curves[0].layers if all(layer in c.layers for c in curves)]
-    if not common:
-        raise NotMeasured(f"`{curves[0].model.name}` has no layer where all estimators are defined")
-    return [c.values[..., -1, [c.layers.index(layer) for layer in common], :] for c in curves]
-
-
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman's correlation along the last but one axis."""
-    x, y = (each.argsort(axis=-2).argsort(axis=-2).astype(np.float64) for each in (x, y))
+    """Spearman's correlation along the last but one axis; NaN where all of one are equal."""
+    from scipy.stats import rankdata
+
+    x, y = (rankdata(each, axis=-2) for each in (x, y))
     x, y = (each - each.mean(axis=-2, keepdims=True) for each in (x, y))
-    return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))
+    with np.errstate(invalid="ignore"):
+        return (x * y).sum(axis=-2) / np.sqrt((x**2).sum(axis=-2) * (y**2).sum(axis=-2))

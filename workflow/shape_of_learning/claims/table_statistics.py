@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import Bounded, jackknifed, known, replicated
+from shape_of_learning.claims.bounds import Bounded, known, replicated
 from shape_of_learning.claims.evidence import EvidenceModel
-from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
 from shape_of_learning.claims.rules import Units
 
 Row = Mapping[str, str]
@@ -61,8 +61,9 @@ def twins_less_originals(
     values = {}
     for name, (twin,) in found.items():
         curve = reading.beside(originals[name], estimators[0])
-        if curve is not None:
-            values[name] = jackknifed(twin.means[..., -1, :] - curve.means[..., -1, :]).estimate
+        if curve is not None and curve.steps[-1] == twin.steps[-1]:
+            of_twin, of_original = of_common_layers([twin, curve])
+            values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
     return _over_pairs(reading, values, regulariser, pairs, f"`{estimators[0]}`")
 
 
@@ -72,20 +73,15 @@ def twins_loss_less_originals(reading: Reading, regulariser: str, pairs: int) ->
     values = {}
     for name, rows in reading.rows("training").items():
         other = reading.rows_beside(originals[name], "training")
-        losses = [_at_last_step(each)[0]["held_out_loss"] for each in (rows, other) if each]
-        if len(losses) == 2 and all(losses):
+        ends = [_at_last_step(each)[0] for each in (rows, other) if each]
+        losses = [end["held_out_loss"] for end in ends]
+        if len(losses) == 2 and all(losses) and ends[0]["step"] == ends[1]["step"]:
             values[name] = np.asarray(float(losses[0]) - float(losses[1]))
     return _over_pairs(reading, values, regulariser, pairs, "a held-out loss")
 
 
 def isotropy_after_less_before(reading: Reading) -> Units:
-    """Of each fine-tuning, over its seeds, the change of ln I of the last layer.
-
-    Returns
-    -------
-    Units
-        Of each family the ``least`` and the ``largest`` change of any seed.
-    """
+    """Of each fine-tuning the change of ln I of the last layer, mean over its seeds."""
 
     def change(before: Sequence[Row], after: Sequence[Row]) -> float:
         return _value(after) - _value(before)
@@ -96,14 +92,11 @@ def isotropy_after_less_before(reading: Reading) -> Units:
         lambda row: row["estimator"] == "log_partition_isotropy",
         change,
     )
-    return {
-        family: {"least": known(min(of)), "largest": known(max(of))}
-        for family, of in changes.items()
-    }
+    return {family: {"change": replicated(of)} for family, of in changes.items()}
 
 
 def change_of_local_structure(reading: Reading) -> Units:
-    """Of each fine-tuning the absolute relative change of two shares of variance, median over seeds.
+    """Of each fine-tuning the absolute relative change of two shares of variance, mean over seeds.
 
     The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, of the last layer.
     """
@@ -113,10 +106,10 @@ def change_of_local_structure(reading: Reading) -> Units:
             reading,
             "finetuning_structure",
             partial(_is_of, quantity),
-            lambda before, after: abs(_value(after) / _value(before) - 1),
+            lambda before, after: abs(_value(after) / (_value(before) or float("nan")) - 1),
         )
         for family, of in changes.items():
-            units.setdefault(family, {})[quantity] = known(np.median(of))
+            units.setdefault(family, {})[quantity] = replicated(of)
     return units
 
 
@@ -142,7 +135,7 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
     more = _of_seeds(reading, "finetuning_spectra", lambda row: True, added)
     costs = _of_seeds(reading, "finetuning_probes", _is_probed, grown)
     return {
-        family: {"directions": known(np.mean(of)), "cost": known(np.mean(costs[family]))}
+        family: {"directions": replicated(of), "cost": replicated(costs[family])}
         for family, of in more.items()
         if family in costs
     }
@@ -158,9 +151,9 @@ def _is_probed(row: Row) -> bool:
 
 
 def _cost(rows: Sequence[Row], directions: Sequence[int]) -> float:
-    whole = next(float(row["score"]) for row in rows if row["adjustment"] == "none")
+    whole = next(float(row["score"] or "nan") for row in rows if row["adjustment"] == "none")
     left = {
-        int(float(row["directions"])): float(row["score"])
+        int(float(row["directions"])): float(row["score"] or "nan")
         for row in rows
         if row["adjustment"] != "none"
     }
@@ -173,20 +166,24 @@ def _of_seeds(
     is_meant: Callable[[Row], bool],
     change: Callable[[Sequence[Row], Sequence[Row]], float],
 ) -> dict[str, list[float]]:
-    """A change of the last layer from the first step to the last, of each seed of each family."""
+    """A change of the last layer from the first step to the last, by family; of those with several seeds."""
     models = {model.name: model for model in reading.models}
     changes: dict[str, list[float]] = {}
     for name, rows in reading.rows(table).items():
         last = max(int(row["layer"]) for row in rows)
         own = [row for row in rows if int(row["layer"]) == last and is_meant(row)]
-        own = [row for row in own if row["sample"] == own[0]["sample"]]
+        own = [row for row in own if row["sample"] == own[0]["sample"]]  # the first of its samples
         steps = sorted({int(row["step"]) for row in own})
         if len(steps) > 1:
             ends = [[row for row in own if int(row["step"]) == step] for step in steps]
             changes.setdefault(_fine_tuning(models[name]), []).append(change(ends[0], ends[-1]))
-    if not changes:
-        raise NotMeasured(f"no fine-tuning has `tables/{table}` at its first and its last step")
-    return changes
+    several = {family: of for family, of in changes.items() if len(of) > 1}
+    if not several:
+        raise NotMeasured(
+            f"no fine-tuning has tables/{table} at its first and its last step with two seeds or more, "
+            "without which nothing tells a change from chance"
+        )
+    return several
 
 
 def _fine_tuning(model: EvidenceModel) -> str:
@@ -194,7 +191,7 @@ def _fine_tuning(model: EvidenceModel) -> str:
 
 
 def _value(rows: Sequence[Row]) -> float:
-    return float(rows[0]["value"])
+    return float(rows[0]["value"] or "nan")
 
 
 def _at_last_step(rows: Sequence[Row]) -> list[Row]:
@@ -214,7 +211,7 @@ def _over_pairs(
     if most < pairs:
         raise NotMeasured(
             f"the run has {most} of {pairs} needed pairs, of one seed each, of a twin with the term "
-            f"`{regulariser}` and its original with {what} at their last step"
+            f"`{regulariser}` and its original with {what} at the same last step"
         )
     return {
         treatment: {"difference": replicated(np.stack(of, axis=-1))}

@@ -16,6 +16,7 @@ from shape_of_learning.claims.bounds import (
 )
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import PAIR, Units
+from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 3  # for a curve to have something between its ends
 MOST_STEPS_OF_RANKS = 8
@@ -45,16 +46,23 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
     Units
         Of each model ``growth``, the mean over layers at the last step less that at the first; and
         ``settling``, `share` of this growth less the change, up or down, over the second half of the
-        steps. That begins with the last checkpoint that is not past the middle.
+        steps; ``moving_on``, this change less `share` of the growth. Where no checkpoint is in the middle,
+        the half begins before it for the former, and after it for the latter.
     """
-    units = {}
+    units: dict[str, dict[str, Bounded]] = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
-        half = max(place for place, step in enumerate(steps) if step <= steps[-1] / 2)
+        middle = steps[-1] / 2
+        before = max(place for place, step in enumerate(steps) if step <= middle)
+        after = min(place for place, step in enumerate(steps) if step >= middle)
         growth = curve[..., -1, :] - curve[..., 0, :]
-        late = curve[..., -1, :] - curve[..., half, :]
-        settling = np.stack([share * growth - late, share * growth + late], axis=-2)
-        parts: dict[str, Bounded] = {"growth": jackknifed(growth)}
-        units[name] = parts | {"settling": least(jackknifed(settling))}
+        longer, shorter = (curve[..., -1, :] - curve[..., place, :] for place in (before, after))
+        settling = np.stack([share * growth - longer, share * growth + longer], axis=-2)
+        moving_on = np.stack([shorter - share * growth, -shorter - share * growth], axis=-2)
+        units[name] = {
+            "growth": jackknifed(growth),
+            "settling": least(jackknifed(settling)),
+            "moving_on": greatest(jackknifed(moving_on)),
+        }
     return units
 
 
@@ -76,9 +84,10 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
     Returns
     -------
     Units
-        Of each model, in logarithms: ``elsewhere``, how far the highest of the other steps lies above
-        those around the end of the warm-up, the last one not after it and the first one not before it;
-        ``at_warm_up``, rise and fall (:func:`rise_then_fall`) at the better of these.
+        Of each model, in logarithms: ``elsewhere``, of the other steps between the ends that which is the
+        best by rise and fall (:func:`rise_then_fall`) and by how far it lies above those around the end of
+        the warm-up, the last one not after it and the first one not before it, whichever is least;
+        ``at_warm_up``, rise and fall at the better of these.
 
     Raises
     ------
@@ -89,7 +98,7 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
     known_models = {m.name: m.warmup_steps for m in reading.models if m.warmup_steps is not None}
     unknown = [name for name in curves if name not in known_models]
     reading.require(known_models.keys() & curves.keys(), unknown, "a known `warmup_steps`")
-    units = {}
+    units, near = {}, []
     for name, (steps, (curve,)) in curves.items():
         end = known_models.get(name)
         if end is None:
@@ -97,11 +106,17 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
         before = [place for place, step in enumerate(steps) if step <= end][-1:]
         after = [place for place, step in enumerate(steps) if step >= end][:1]
         around = sorted({*before, *after})
-        others = [place for place in range(len(steps)) if place not in around]
+        others = [place for place in range(1, len(steps) - 1) if place not in around]
+        if not others:
+            near.append(name)
+            continue
         logarithm = np.log(curve)
-        over = logarithm[..., others, None, :] - logarithm[..., None, around, :]
+        elsewhere = _rises_and_falls(logarithm, others, [0, -1, *around])
         at = _rises_and_falls(logarithm, around)
-        units[name] = {"elsewhere": greatest(least(jackknifed(over))), "at_warm_up": greatest(at)}
+        units[name] = {"elsewhere": greatest(elsewhere), "at_warm_up": greatest(at)}
+    reading.require(
+        units, near, "sound steps other than the ends and those around the end of the warm-up"
+    )
     return units
 
 
@@ -110,11 +125,16 @@ def higher_at_peak_and_end(reading: Reading, estimators: Sequence[str]) -> Units
 
     Both parts, ``peak`` and ``end``, are logarithms of ratios of means over layers.
     """
-    curves = [np.log(curve) for _, (curve,) in _curves(reading, *estimators).values()]
-    first, second = curves
+    curves = _curves(reading, *estimators)
+    if len(curves) != 2:
+        raise InputError(
+            f"claim `{reading.claim.name}`: `{reading.claim.statistic}` is of two models, and needs both; "
+            "name two under `models`"
+        )
+    first, second = (np.log(curve) for _, (curve,) in curves.values())
     apart = first[..., :, None, :] - second[..., None, :, :]
     return {
-        PAIR.join(model.name for model in reading.models): {
+        PAIR.join(curves): {
             "peak": greatest(least(jackknifed(apart))),
             "end": jackknifed(apart[..., -1, -1, :]),
         }
@@ -192,11 +212,12 @@ def _first_from(steps: Sequence[int], least_step: int) -> int | None:
     return next((i for i, step in enumerate(steps[:-1]) if step >= least_step), None)
 
 
-def _rises_and_falls(logarithm: np.ndarray, places: Sequence[int]) -> Ranked:
-    """The lesser of rise and fall at some of the steps, counted from 0."""
-    chosen = logarithm[..., list(places), :]
-    sides = [chosen - logarithm[..., :1, :], chosen - logarithm[..., -1:, :]]
-    return least(jackknifed(np.stack(sides, axis=-2)))
+def _rises_and_falls(
+    logarithm: np.ndarray, places: Sequence[int], ends: Sequence[int] = (0, -1)
+) -> Ranked:
+    """The lesser of rise and fall at some of the steps, counted from 0; or the least above other `ends`."""
+    over = logarithm[..., list(places), None, :] - logarithm[..., None, list(ends), :]
+    return least(jackknifed(over))
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Ranked:

@@ -107,11 +107,13 @@ def _caption(
     protocol: Mapping[str, Any],
 ) -> str:
     counts = [(verdict, int((table["verdict"] == verdict).sum())) for verdict in VERDICTS]
+    measured = table[table["estimate"].notna()]
+    effects = measured[["estimate", "low", "high"]].map("{:.6g}".format)
+    different = len(effects.drop_duplicates())
     models = sorted({name for each in judged for name in each.judgement.models})
     at = {
         "last": "at the last checkpoint",
         "training": f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank",
-        "first_and_last": "at the first and the last checkpoint",
     }[of.claim.checkpoints]
     own, chosen = Rows(), {choice.name for choice in of.choices}
     fixed = [
@@ -130,10 +132,13 @@ def _caption(
         f"{of.claim.sentence} ({of.claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
         f"effect: {enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
+        f"Some choices change nothing: there are {different:,} different effects."
+        if different < len(measured)
+        else "",
         f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what stands for it; "
         "bars: 95 % intervals from leaving out each of 16 groups of windows; line: bound of the rule.",
         *(
-            f"{each.capitalize()}: {in_words(of.claim.rule[each])}."
+            f"{each.capitalize()}: {in_words(of.claim.rule[each]).replace('`', '')}."
             for each in (SUPPORTED, CONTRADICTED)
         ),
         f"Models: {enumerated(models)}, {at}." if models else "",
@@ -225,7 +230,7 @@ def _draw_matrix(
             labels.append(option if choice.name in estimators else option.replace("_", " "))
             height += 1
         axes.annotate(
-            choice.name.replace("_", " "),
+            choice.name if choice.name in choice.options else choice.name.replace("_", " "),
             (-(LABEL_WIDTH - 0.08) * 72, first),
             xycoords=("axes points", "data"),
             va="center",

@@ -15,6 +15,8 @@ from shape_of_learning.plan.schema import unknown_name
 
 TEXTS = ("own", "resampled")
 OTHER_CHOICES = (*ROW_CHOICES, "average_over", "last_layer")
+# Columns of the tables of specifications besides.
+NUMBERS = ("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n", "because")
 
 
 def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
@@ -71,8 +73,8 @@ def _check_families(families: Mapping[str, Sequence[Any]]) -> None:
     owners: dict[str, str] = {}
     for name, entries in families.items():
         key = f"configuration key `choices.estimators.{name}`"
-        if name in OTHER_CHOICES:
-            raise InputError(f"{key} has the name of another choice; rename it")
+        if name in (*OTHER_CHOICES, *NUMBERS):
+            raise InputError(f"{key} has the name of another choice or of a column; rename it")
         for base in {each if isinstance(each, str) else next(iter(each)) for each in entries}:
             if base in owners:
                 raise InputError(

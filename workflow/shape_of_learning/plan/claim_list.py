@@ -44,7 +44,24 @@ def _claim(
     if lacking := [each for each in functions[statistic].needed if each not in given]:
         key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
         raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
+    for verdict, condition in entry["rule"].items():
+        if not _shows_something(condition):
+            raise InputError(
+                f"{file}, key `{name}.rule.{verdict}` can be met by `not_above` or `not_below` alone, "
+                "which is likelier the noisier the numbers are; add another condition by `all_of`"
+            )
     return Claim(name=name, **entry)
+
+
+def _shows_something(condition: Mapping[str, Any]) -> bool:
+    """Whether more is asked than that something is not shown."""
+    if "holds" in condition:
+        return _shows_something(condition["holds"])
+    if "all_of" in condition:
+        return any(map(_shows_something, condition["all_of"]))
+    if "any_of" in condition:
+        return all(map(_shows_something, condition["any_of"]))
+    return not {"not_above", "not_below"} & condition.keys()
 
 
 def check_claims(

@@ -1,0 +1,189 @@
+"""Claims of the papers as they are written, on numbers by hand: verdicts are what their sentences say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.ledger import write_page
+from shape_of_learning.claims.statistics import _rank_correlation
+from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.plan.papers import read_papers
+
+PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
+CLAIMS = {name: claim for paper in PAPERS for name, claim in paper.claims.items()}
+WARM_UP = 10
+
+
+def evidence(truth, spread=1e-4):
+    """Of (model, estimator) by step the values of layers, with a standard error of about 4 spreads."""
+    around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
+    values = {
+        (model, estimator): [
+            LayerValues(f"step{s}", s, None, estimator, "all", tuple(range(1, len(of) + 1)),
+                        np.asarray(of, float)[:, None] + around)
+            for s, of in steps.items()
+        ]
+        for (model, estimator), steps in truth.items()
+    }  # fmt: skip
+    roles = {m: "encoder" if m.startswith("e") else "decoder" for m, _ in truth}
+    known = {m: EvidenceModel(m, role, 8, warmup_steps=WARM_UP) for m, role in roles.items()}
+    return Evidence(known, values)
+
+
+def along(curve, steps=(0, 1, 9, 11, 40, 60, 100)):
+    return {s: [v, v] for s, v in zip(steps, curve, strict=True)}
+
+
+PEAK, RISING, LATE = [0, 1, 2, 2, 1, 0], [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 1, 0]
+TINY, BLOOM = "tinyllama-1.1b", "bloom-1b1"
+
+
+@pytest.mark.parametrize(
+    ("claim", "profiles", "verdict"),
+    [
+        ("decoders_peak_in_the_middle", {"d": PEAK}, "supported"),
+        ("decoders_peak_in_the_middle", {"d": RISING}, "contradicted"),
+        ("decoders_peak_in_the_middle", {"d": LATE}, "contradicted"),
+        ("decoders_peak_in_the_middle", {"d": LATE[::-1]}, "contradicted"),
+        ("decoders_peak_in_the_middle", {"d": [1] * 6}, "undecided"),
+        ("encoders_are_flatter", {"d": PEAK, "e": [1, 1.1, 1, 1.1, 1, 1]}, "supported"),
+        ("encoders_are_flatter", {"d": [1] * 6, "e": PEAK}, "contradicted"),
+        ("encoders_are_flatter", {"d": PEAK, "e": PEAK[::-1]}, "undecided"),
+    ],
+)
+def test_profiles(claim, profiles, verdict):
+    of = evidence({(name, "anisotropy"): {0: profile} for name, profile in profiles.items()})
+    assert judge(CLAIMS[claim], of).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "curve", "verdict"),
+    [
+        ("anisotropy_grows_then_settles", [1, 2, 4, 4, 4, 4, 4.1], "supported"),
+        ("anisotropy_grows_then_settles", [1, 1.1, 1.2, 1.3, 2, 3, 6], "contradicted"),
+        ("anisotropy_grows_then_settles", [4, 3, 2, 1, 1, 1, 1], "contradicted"),
+        # It may have settled at a step between 40 and 60, or gone on at one: 50 is not measured.
+        ("anisotropy_grows_then_settles", [1, 2, 3, 3, 3, 4, 4], "undecided"),
+        ("dimension_rises_then_falls", [1, 2, 3, 3, 2, 2, 2], "supported"),
+        ("dimension_rises_then_falls", [1, 2, 3, 4, 5, 6, 7], "contradicted"),
+        ("dimension_rises_then_falls", [3, 2, 1, 1, 1, 2, 3], "contradicted"),
+        ("dimension_does_not_follow_the_warm_up", [1, 3, 2, 2, 1, 1, 1], "supported"),
+        ("dimension_does_not_follow_the_warm_up", [1, 2, 3, 3, 2, 1, 1], "contradicted"),
+        # Nothing rises and falls.
+        ("dimension_does_not_follow_the_warm_up", [1, 2, 3, 4, 5, 6, 7], "undecided"),
+        ("dimension_does_not_follow_the_warm_up", [7, 6, 5, 4, 3, 2, 1], "undecided"),
+    ],
+)
+def test_curves(claim, curve, verdict):
+    of = evidence({("d", e): along(curve) for e in CLAIMS[claim].estimators})
+    assert judge(CLAIMS[claim], of).verdict == verdict
+
+
+def test_where_only_steps_around_the_warm_up_lie_between_the_ends_its_part_is_not_told():
+    claim = CLAIMS["dimension_does_not_follow_the_warm_up"]
+    of = judge(claim, evidence({("d", "two_nn"): along([1, 2, 2, 1], (0, 9, 11, 20))}))
+    assert of.because.startswith("The run has no decoders with sound steps other than the ends")
+
+
+@pytest.mark.parametrize(
+    ("tiny", "bloom", "verdict"),
+    [
+        ([1, 5, 3, 3, 3, 3, 3], [1, 2, 4, 2, 2, 2, 2], "supported"),
+        ([1, 5, 3, 3, 3, 3, 1], [1, 2, 4, 2, 2, 2, 2], "contradicted"),
+        ([1, 2, 4, 2, 2, 2, 2], [1, 5, 1, 1, 1, 1, 1], "contradicted"),
+    ],
+)
+def test_two_models(tiny, bloom, verdict):
+    of = evidence({(TINY, "two_nn"): along(tiny), (BLOOM, "two_nn"): along(bloom)})
+    assert judge(CLAIMS["tinyllama_is_above_bloom"], of).verdict == verdict
+
+
+def test_how_many_are_said_to_show_it_is_what_the_rule_counts():
+    """Each of four is shown by itself, but one of two may be chosen: the third needs rarer errors."""
+    at_last = {"statistic": "mean_over_layers", "checkpoints": "last"}
+    claim = replace(CLAIMS["dimension_rises_then_falls"], **at_last)
+    value = 0.05 + 2.3 * 0.001 * np.sqrt(15)  # Student's t: 2.13 for one, 2.49 for one of two
+    of = evidence({(f"d{i}", "two_nn"): {0: [value]} for i in range(4)}, 0.001)
+    assert min(part.low for part in judge(claim, of).parts) > 0.05
+    assert "(in 0 of 4 cases, 3 needed)" in judge(claim, of).because
+
+
+def test_ties_have_one_rank_and_what_does_not_vary_no_correlation():
+    ranks = np.arange(6.0)[:, None]
+    assert np.isnan(_rank_correlation(ranks, np.ones((6, 1))))
+    tied = np.array([0, 0, 0, 1, 1, 1.0])[:, None]
+    assert _rank_correlation(ranks, tied) == pytest.approx(np.corrcoef(ranks.T, tied.T)[0, 1])
+
+
+def fine_tuned(changes):
+    """Evidence on the fine-tunings of some models, the changes of whose seeds are given."""
+    models, table = {}, []
+    for origin, of in changes.items():
+        for seed, change in enumerate(of):
+            name = f"{origin}-{seed}"
+            models[name] = EvidenceModel(
+                name, "encoder", 2, kind="fine_tuning", origin=origin, treatment="t"
+            )
+            for step, value in ((0, 1), (9, 1 + change)):
+                table.append({"model": name, "revision": f"s{step}", "step": str(step), "layer": "2",
+                              "sample": "x", "estimator": "log_partition_isotropy",
+                              "value": "" if np.isnan(value) else str(value)})  # fmt: skip
+    return Evidence(models, tables={"finetuning_layers": table})
+
+
+def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
+    def verdict(**changes):
+        return judge(CLAIMS["finetuning_does_not_raise_isotropy"], fine_tuned(changes))
+
+    assert verdict(a=[-1, -1.1, -0.9], b=[1, -1, 1]).verdict == "supported"
+    assert verdict(a=[1, 1.1, 0.9], b=[2, 2.1, 1.9]).verdict == "contradicted"
+    # All seeds fall by chance in one of eight fine-tunings with three.
+    assert verdict(a=[-1, -0.1, -3], b=[1, 1.1, 0.9]).verdict == "undecided"
+    assert "two seeds or more" in verdict(a=[-1], b=[1]).because
+    assert "`change` of `a on t` is undefined" in verdict(a=[float("nan")] * 2).because
+
+
+def test_chance_makes_few_verdicts_on_fine_tunings_false():
+    """Ten of three seeds each, whose true change is a hair above none, or of one of them a hair below."""
+    numbers, claim = np.random.default_rng(0), CLAIMS["finetuning_does_not_raise_isotropy"]
+    false = {"supported": 0, "contradicted": 0}
+    for _ in range(500):
+        changes = 0.1 + numbers.normal(size=(10, 3))
+        false["supported"] += verdict_of(claim, changes) == "supported"
+        clear = np.concatenate([changes[:1] - 0.2, changes[1:] + 100])
+        false["contradicted"] += verdict_of(claim, clear) == "contradicted"
+    assert max(false.values()) < 0.05 * 500
+
+
+def verdict_of(claim, changes):
+    return judge(claim, fine_tuned({f"m{i}": of for i, of in enumerate(changes)})).verdict
+
+
+def test_a_twin_is_compared_with_its_original_at_the_same_step_and_layers():
+    def verdict(last_step, values):
+        truth = {}
+        for i in range(3):
+            truth[f"d{i}", "linearity_increment_adjusted"] = {9: [1, 2, 3]}
+            truth[f"twin{i}", "linearity_increment_adjusted"] = {last_step: values}
+        of = evidence(truth)
+        twins = {
+            f"twin{i}": EvidenceModel(f"twin{i}", "decoder", 8, "twin", f"d{i}", None, "cosine 0.5")
+            for i in range(3)
+        }
+        models = dict(of.models) | twins
+        return judge(CLAIMS["cosine_term_lowers_linearity"], replace(of, models=models))
+
+    assert verdict(9, [0.9, 1.9, 2.9]).estimate == pytest.approx(-0.1)
+    assert verdict(9, [0.9, 1.9, np.nan]).estimate == pytest.approx(-0.1)
+    assert "0 of 3 needed pairs" in verdict(8, [0.9, 1.9, 2.9]).because
+
+
+def test_names_and_sentences_keep_the_columns_of_a_page(tmp_path):
+    claim = CLAIMS["decoders_peak_in_the_middle"]
+    of = judge(claim, evidence({("d|x", "anisotropy"): {0: PEAK}}))
+    write_page(tmp_path / "page.md", "A paper", [(claim, of)])
+    assert r"| d\|x | middle_over_first |" in (tmp_path / "page.md").read_text()
