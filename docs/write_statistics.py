@@ -111,12 +111,14 @@ intervals.
   whatever the parts share.
 - *Contrasts are fixed beforehand.* Where a maximum lies is not estimated, since noise moves it: a peak
   in the middle is the middle half of the layers above the first quarter and above the last one.
-- *Suspect values decide nothing.* If any that a claim rests on is one (near-duplicates, as above), it
-  is `undecided`, and the reason says what it would be. Layers that are undefined at one step are left
-  out at all.
+- *Suspect values decide nothing.* A model with any (near-duplicates, as above) counts among those that a
+  rule needs, but for nothing. Where that alone makes a claim `undecided`, the reason says what it would
+  be. Layers that are undefined at one step are left out at all.
 - *Only sound checkpoints count*, those whose verdict is `ok`.
-- *What has no interval*, such as measures of a model's weights and tables of tasks, is compared as it
-  is. Pairs of one seed each have the interval of their mean, by Student's t.
+- *What was repeated with other seeds*, such as twins and fine-tunings, has the interval of its mean over
+  seeds, by Student's t. One seed of a fine-tuning decides nothing.
+- *What has no interval*, such as measures of a model's weights and perplexities after edits, is compared
+  as it is.
 
 Under other choices of the analysis the same rules judge the same claim (target `choices`). Its
 specifications share windows and models: their number is no number of independent tests, and a share of
