@@ -156,4 +156,4 @@ def test_twenty_kills_at_random_moments_end_with_the_right_bytes(hub, tmp_path):
         proxy.throttled = 0
         fetch(hub, output, "org/large", "main", hidden_size=LARGE_WIDTH, endpoint=endpoint)
     assert_same_files(output, hub.sources / "large", wanted)
-    assert names(output.parent) == ["main"]
+    assert names(output.parent) == ["log.json", "main"]
