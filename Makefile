@@ -7,12 +7,17 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo report verify test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md gallery
+.PHONY: demo showcase report verify test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md docs/showcase.md gallery
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
 	@echo "The figures, each with a PNG and the CSV that it draws beside it:"
 	@ls -1 results/figures/*.pdf
+
+# Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
+# cores. CONFIG=FILE lays another configuration over it, such as config/showcase_large.yaml.
+showcase: $(ENVIRONMENT)/workflow
+	snakemake --configfile config/showcase.yaml $(CONFIG) --cores $(CORES) --quiet rules
 
 # Of a finished run, whose configuration it finds; RUN=NAME for one that has a name.
 report: $(ENVIRONMENT)/workflow
@@ -63,6 +68,10 @@ bench: $(ENVIRONMENT)-bench/complete
 docs/performance.md docs/checkpoints.md docs/statistics.md: docs/%.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow:. python docs/write_$*.py > $@.new
 	mv $@.new $@
+
+# The page on the run of `make showcase`; what a person says there of each figure is in docs/showcase.yaml.
+docs/showcase.md: $(ENVIRONMENT)/workflow
+	PYTHONPATH=workflow python docs/write_showcase.py
 
 # Every figure at the size of the papers, on made-up numbers: docs/gallery.md.
 gallery: $(ENVIRONMENT)/workflow
