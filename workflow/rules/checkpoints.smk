@@ -106,7 +106,7 @@ rule pretrain_model:
     benchmark:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
-        model=any_of(models_from(PretrainingSource)),
+        model=any_of(pretrained_on("cpu")),
     conda:
         "../../envs/models.yaml"
     threads: training_threads
@@ -122,6 +122,16 @@ rule pretrain_model:
     shell:
         'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model:q} {params.recipe:q}'
         " --seed {params.seed:q} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
+
+
+# A rule of its own, since a profile sends rules, not models, to a partition.
+use rule pretrain_model as pretrain_model_on_gpu with:
+    wildcard_constraints:
+        model=any_of(pretrained_on("cuda")),
+    resources:
+        mem_mb=pretraining_memory,
+        runtime=pretraining_minutes,
+        gpu=1,
 
 
 rule finetune_model:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shape_of_learning.checkpoints.checkpoint_record import RECORD, file_entry
 from shape_of_learning.corpus.windows import read_text
-from shape_of_learning.pretraining.recipe import ARCHITECTURES, REGULARISERS, Recipe
+from shape_of_learning.pretraining.recipe import ARCHITECTURES, DEVICES, REGULARISERS, Recipe
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.storage.files import atomic_write
 
@@ -53,4 +53,5 @@ if __name__ == "__main__":
     parser.add_argument(
         "--twin-of", default="", metavar="MODEL", help="whose random numbers it has"
     )
+    parser.add_argument("--device", choices=DEVICES, default="cpu")
     run(main, parser, console=logging.INFO)

@@ -14,6 +14,11 @@ def models_from(kind):
     return [name for name, model in MODELS.items() if isinstance(model.source, kind)]
 
 
+def pretrained_on(device):
+    """Names of the models that are pretrained there."""
+    return [name for name in models_from(PretrainingSource) if MODELS[name].source.device == device]
+
+
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
 # Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all

@@ -46,15 +46,16 @@ def download_minutes(wildcards, attempt):
 
 
 def pretraining_memory(wildcards, attempt):
-    recipe = MODELS[wildcards.model].source.recipe
-    tokens = recipe["batch_size"] * recipe["context"]
-    return needs.asked_mb(needs.pretraining_memory_mb(work_of(wildcards.model), tokens), attempt)
+    source, work = MODELS[wildcards.model].source, work_of(wildcards.model)
+    on_gpu = source.device == "cuda"
+    needed = needs.pretraining_memory_mb(work, source.tokens_per_step, on_gpu=on_gpu)
+    return needs.asked_mb(needed, attempt)
 
 
 def pretraining_minutes(wildcards, threads, attempt):
-    recipe = MODELS[wildcards.model].source.recipe
-    tokens = recipe["batch_size"] * recipe["context"] * recipe["last_step"]
-    minutes = needs.pretraining_minutes(work_of(wildcards.model), tokens, threads)
+    source, work = MODELS[wildcards.model].source, work_of(wildcards.model)
+    tokens, on_gpu = source.last_step * source.tokens_per_step, source.device == "cuda"
+    minutes = needs.pretraining_minutes(work, tokens, threads, on_gpu=on_gpu)
     return needs.asked_minutes(minutes, attempt)
 
 

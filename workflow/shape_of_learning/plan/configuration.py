@@ -22,7 +22,7 @@ from shape_of_learning.plan.paper_models import (
 from shape_of_learning.plan.papers import Paper, figures_of, tables_of
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
-from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
+from shape_of_learning.plan.sources.pretraining_source import SIZE, PretrainingSource
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,7 @@ def read_configuration(
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
     drawn = {name: drawn[name] for name in figures_of(chosen)}
     written = tables_of(chosen)
+    entries = _with_recipe(entries, settings["pretraining"])
     entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     apart = measurement["for_figures_only"]
@@ -189,6 +190,20 @@ def _check_tasks(tasks: Mapping[str, Mapping[str, Any]]) -> None:
                 f"{where}.hub.split` names `{split['train']}` twice, so that nothing would be held out; name "
                 "another published split"
             )
+
+
+def _with_recipe(entries: Entries, recipe: Mapping[str, Any]) -> Entries:
+    """Let the configuration choose parts of the recipe of all that is pretrained."""
+    key = PretrainingSource.key
+    size = {name: recipe[name] for name in SIZE if name in recipe}
+    rest = {name: value for name, value in recipe.items() if name not in SIZE}
+    changed = dict(entries)
+    for name, (file, entry) in entries.items() if recipe else ():
+        if isinstance(entry, dict) and isinstance(entry.get(key), dict):
+            own = {k: value for k, value in entry.items() if k != "table_1"}  # of another recipe
+            where = f"{file} with configuration key `{key}`"
+            changed[name] = where, {**own, **size, key: {**entry[key], **rest}}
+    return changed
 
 
 def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:

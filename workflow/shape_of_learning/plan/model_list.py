@@ -92,7 +92,7 @@ class Model:
         return self.offered is not None or len(self.checkpoints) > 1
 
 
-Entries = dict[str, tuple[Path, Any]]
+Entries = dict[str, tuple[str, Any]]
 
 
 def read_entries(folder: Path) -> Entries:
@@ -115,7 +115,7 @@ def read_entries(folder: Path) -> Entries:
                 raise InputError(
                     f"model `{name}` is defined in {entries[name][0]} and in {file}; rename one"
                 )
-            entries[name] = file, entry
+            entries[name] = str(file), entry
     return entries
 
 

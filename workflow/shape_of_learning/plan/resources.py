@@ -341,24 +341,30 @@ def checkpoint_minutes(work: Work, *, threads: int, on_gpu: bool, pairs: int = 0
     return forward_minutes(work, threads=threads, on_gpu=on_gpu) + rounds * layer
 
 
-def pretraining_memory_mb(work: Work, batch_tokens: int) -> float:
-    """Memory of a pretraining: weights, gradients, two moments and the saved copy; activations.
+def pretraining_memory_mb(work: Work, batch_tokens: int, *, on_gpu: bool = False) -> float:
+    """Host memory of a pretraining: weights, gradients, two moments and the saved copy; activations.
+
+    On a GPU the host has the weights and the saved copy.
 
     A block keeps about 34 bytes per token and coordinate for its gradient where values have two bytes, hence
     17 values (Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models,
     equation 1; twice that here, for what it leaves out: the scores of attention). The output keeps three
     times its logits.
     """
+    weights_mb = work.weights * 4 / MB  # whatever they are run in
+    if on_gpu:
+        return TORCH_MB + CUDA_HOST_MB + 2 * weights_mb
     values = 34 * work.layers * work.hidden_size + 3 * work.vocabulary
-    return TORCH_MB + 5 * work.weights_mb + batch_tokens * values * 4 / MB
+    return TORCH_MB + 5 * weights_mb + batch_tokens * values * 4 / MB
 
 
-def pretraining_minutes(work: Work, tokens: int, threads: int) -> float:
+def pretraining_minutes(work: Work, tokens: int, threads: int, *, on_gpu: bool = False) -> float:
     """Time of a pretraining on so many tokens: six operations per weight and token.
 
-    Twice that, since small matrices keep no core busy.
+    Twice that, since small matrices keep no core busy, nor a GPU.
     """
-    return 2 * 6 * work.weights * tokens / (threads * CORE_FLOPS) / 60
+    speed = GPU_FLOPS if on_gpu else threads * CORE_FLOPS
+    return 2 * 6 * work.weights * tokens / speed / 60
 
 
 def corpus_memory_mb(processes: int) -> float:

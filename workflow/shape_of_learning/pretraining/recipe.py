@@ -9,6 +9,7 @@ from shape_of_learning.errors import InputError
 
 ARCHITECTURES = ("gpt_neox", "bert")
 REGULARISERS = ("none", "cosine", "mse")
+DEVICES = ("cpu", "cuda")
 FINAL_RATE = 0.1  # of the peak, as Pythia's schedule ends (Biderman et al. 2023)
 
 
@@ -42,6 +43,8 @@ class Recipe:
         Its factor.
     twin_of : str
         Another model, whose initial weights and batches this one has; empty if it has its own.
+    device : {"cpu", "cuda"}
+        Where it is trained; initial weights and batches are the same.
     """
 
     architecture: str
@@ -59,6 +62,7 @@ class Recipe:
     regulariser: str = "none"
     strength: float = 0.0
     twin_of: str = ""
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if self.architecture not in ARCHITECTURES:
@@ -93,7 +97,7 @@ class Recipe:
 
     def written(self) -> dict[str, Any]:
         """Return what is there of it, for the record: without keys that change nothing."""
-        unused = {"regulariser": "none", "strength": 0.0, "twin_of": ""}
+        unused = {"regulariser": "none", "strength": 0.0, "twin_of": "", "device": "cpu"}
         return {k: value for k, value in asdict(self).items() if unused.get(k) != value}
 
     @property

@@ -1,7 +1,9 @@
 """Local pretraining of small models, whose saved steps serve like revisions of a Hub repository."""
 
+import copy
 import hashlib
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,13 +60,42 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
     Raises
     ------
     InputError
-        If the text is too short, or the vocabulary too small for all bytes.
+        If the text is too short, or the vocabulary too small for all bytes; if the recipe is for a GPU
+        and none is visible, or its memory is too small.
 
     Notes
     -----
     The same text, recipe and library versions give the same bytes on processors with the same
-    vector instructions; on others floating-point sums are formed in another order.
+    vector instructions, or on GPUs of the same kind; on others floating-point sums are formed in
+    another order.
     """
+    device = _device(recipe)
+    try:
+        _pretrain(text, recipe, model, destination, device)
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"memory of the GPU is exhausted by {recipe.batch_size} sequences of {recipe.context} tokens; "
+            "lower `pretraining.batch_size`, or, if other jobs of this run are on that GPU, let one at a "
+            "time have it by `--resources gpu=1`"
+        ) from error
+
+
+def _device(recipe: Recipe) -> torch.device:
+    """Return where to train, ready to form its sums in the same order each time."""
+    if recipe.device == "cuda":
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS reads it as it starts
+        if not torch.cuda.is_available():
+            raise InputError(
+                "`pretraining.device` is `cuda`, but PyTorch sees no GPU; start this where there is one, "
+                "with a PyTorch that has CUDA, or set `device: cpu`"
+            )
+        torch.set_float32_matmul_precision("highest")  # some installations switch TF32 on
+    return torch.device(recipe.device)
+
+
+def _pretrain(
+    text: str, recipe: Recipe, model: str, destination: Path, device: torch.device
+) -> None:
     streams = recipe.twin_of or model
     with deterministic(recipe.threads), atomic_write(destination) as folder:
         tokenizer = train_tokenizer(
@@ -82,17 +113,21 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
             "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
             "training_tokens": len(training),
             "training_characters": characters_of(tokenizer, text, len(training)),
-            "software": software(),
+            "software": {**software(), **_gpu(device)},
         }
         torch.manual_seed(stream_seed(recipe.seed, "initial weights", model=streams))
         network = _network(recipe, tokenizer)
+        # What is saved is on the CPU, wherever it is trained.
+        trained = network if recipe.device == "cpu" else copy.deepcopy(network).to(device)
         random = random_stream(recipe.seed, "training batches", model=streams)
         saved = set(pretraining_steps(recipe.last_step))
-        for step in _train(network, objective, training, recipe, random):
+        for step in _train(trained, objective, training, recipe, random):
             if step not in saved:
                 continue
-            measured = _held_out(network, held_out_batch, recipe)
+            measured = _held_out(trained, held_out_batch, recipe)
             logger.info("%s: step %d, %s", model, step, _shown("held-out", measured))
+            if trained is not network:
+                network.load_state_dict(trained.state_dict())
             save_step(
                 network,
                 tokenizer.save_pretrained,
@@ -102,6 +137,10 @@ def pretrain(text: str, recipe: Recipe, *, model: str, destination: Path) -> Non
                 **measured,
                 **provenance,
             )
+
+
+def _gpu(device: torch.device) -> dict[str, str]:
+    return {"gpu": torch.cuda.get_device_name(device)} if device.type == "cuda" else {}
 
 
 def _train(
@@ -143,7 +182,7 @@ def _losses(
     network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: Recipe
 ) -> dict[str, torch.Tensor]:
     """Return what is minimised: the ``loss`` and, if there is one, the ``regularisation``."""
-    shown, predicted = (torch.from_numpy(part) for part in batch)
+    shown, predicted = (torch.from_numpy(part).to(network.device) for part in batch)
     if recipe.regulariser == "none":
         return {"loss": network(input_ids=shown, labels=predicted).loss}
     with recorded_states(network) as states:

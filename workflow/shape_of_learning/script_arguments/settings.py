@@ -52,13 +52,14 @@ def without_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
     -------
     dict
         Without ``forward.batch_size`` and ``forward.threads``, of the corpus sources just the one
-        in use, without its addresses and digests, and without the addresses of tasks.
+        in use, without its addresses and digests, without the addresses of tasks, and without a
+        ``pretraining`` that replaces nothing.
     """
     corpus, forward = settings["corpus"], settings["forward"]
     source = corpus["sources"][corpus["source"]]
     kept = {key: source[key] for key in ("builtin", "member", "format") if key in source}
     return {
-        **settings,
+        **{key: value for key, value in settings.items() if (key, value) != ("pretraining", {})},
         "corpus": {**corpus, "sources": {corpus["source"]: kept}},
         "tasks": {name: without_urls(entry) for name, entry in settings["tasks"].items()},
         "forward": {key: forward[key] for key in forward if key not in ("batch_size", "threads")},

@@ -11,17 +11,29 @@ from shape_of_learning.plan.sources.trained_source import TrainedSource
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.steps import pretraining_steps
 
+# Keys of a recipe that stand beside it in the entry, since other models have them, too.
+SIZE = ("layers", "hidden_size")
+
 
 class PretrainingSource(TrainedSource):
-    """A local pretraining, saved at log-spaced steps."""
+    """A local pretraining, saved at log-spaced steps.
+
+    Attributes
+    ----------
+    size : mapping
+        The keys `SIZE` of the recipe.
+    device : {"cpu", "cuda"}
+        Where it is trained.
+    """
 
     key = "pretraining"
     results = "pretrained"
 
     def __init__(self, model: str, entry: Mapping[str, Any], where: str, models: Lookup) -> None:
         recipe = entry[self.key]
+        self.size: Mapping[str, int] = {name: entry[name] for name in SIZE}
         try:
-            Recipe(**{n: entry[n] for n in ("layers", "hidden_size")}, **recipe, seed=0)
+            Recipe(**self.size, **recipe, seed=0)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         super().__init__(model, entry, where, models)
@@ -32,6 +44,7 @@ class PretrainingSource(TrainedSource):
         }
         self.vocabulary = recipe["vocabulary"]
         self.warmup_steps = recipe["warmup_steps"]
+        self.device: str = recipe.get("device", "cpu")
         if "twin_of" in recipe:
             self._check_twin(recipe["twin_of"], models)
 
@@ -53,8 +66,8 @@ class PretrainingSource(TrainedSource):
             )
         free = dict.fromkeys(("regulariser", "strength", "twin_of"))
         own, its = {**self.recipe, **free}, {**other.source.recipe, **free}
-        own |= {"layers": self.shape.layers, "hidden_size": self.shape.hidden_size}
-        its |= {"layers": other.shape.layers, "hidden_size": other.shape.hidden_size}
+        own |= {**self.size, "device": self.device}
+        its |= {**other.source.size, "device": other.source.device}
         if others := sorted(key for key in own if own[key] != its[key]):
             raise InputError(
                 f"{where} is `{name}`, but `{others[0]}` is {own[others[0]]} here and {its[others[0]]} "
@@ -82,6 +95,7 @@ class PretrainingSource(TrainedSource):
     @property
     def arguments(self) -> list[str]:
         """The recipe as pretrain_model.py reads it."""
-        size = {"layers": self.shape.layers, "hidden_size": self.shape.hidden_size}
-        recipe = {**size, **self.recipe}
+        recipe = {**self.size, **self.recipe}
+        if self.device == "cpu":  # written or not
+            recipe.pop("device", None)
         return [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
