@@ -14,7 +14,8 @@ ops = torch.ops.aten
 TAKE_INDICES = (ops.index, ops.index_put, ops.index_put_, ops._index_put_impl_, ops._unsafe_index)
 TAKE_NUMBERS = (ops.masked_fill, ops.masked_fill_, ops.fill, ops.fill_, ops.where, ops.index_fill_)
 COPY = (ops.to, ops._to_copy, ops.copy_, ops.copy, ops._foreach_copy_)
-# Attention asks the device for its kernel before any operation that could be seen here.
+# Attention asks the device for its kernel before any operation that could be seen here, unless its gradient is
+# wanted.
 WHOLE = (torch.nn.functional.scaled_dot_product_attention,)
 
 
@@ -94,7 +95,11 @@ class Event:
 
 
 class CudaTensor(torch.Tensor):
-    """A tensor that says it is on a GPU; made by ``.to("cuda")`` and what is computed from such."""
+    """A tensor that says it is on a GPU; made by ``.to("cuda")`` and what is computed from such.
+
+    To PyTorch's own code it is on a "lazy" device, which needs no backend, streams or threads to take
+    gradients.
+    """
 
     @staticmethod
     def __new__(
@@ -115,10 +120,21 @@ class CudaTensor(torch.Tensor):
                 strides=held.stride(),
                 storage_offset=held.storage_offset(),
                 dtype=held.dtype,
-                device=device,
+                device=torch.device("lazy", device.index),
             )
-        tensor.held, tensor.allocation = held, allocation
+        tensor.held, tensor.allocation, tensor.gpu = held, allocation, device
         return tensor
+
+    @property
+    def device(self) -> torch.device:
+        return self.gpu
+
+    @property
+    def is_cuda(self) -> bool:
+        return True
+
+    def get_device(self) -> int:
+        return self.gpu.index
 
     def __repr__(self) -> str:
         return f"{self.held!r} as if on {self.device}"
@@ -140,7 +156,7 @@ class CudaTensor(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, function: Callable, types: Any, args: Any = (), kwargs: Any = None):
-        if function in WHOLE:
+        if function in WHOLE and not any(getattr(x, "requires_grad", False) for x in args):
             return _compute(function, args, kwargs or {})
         with torch._C.DisableTorchFunctionSubclass():  # else tensors of the CPU would say the same
             return function(*args, **(kwargs or {}))
@@ -170,7 +186,7 @@ def _run(function: Any, args: tuple, kwargs: dict) -> Any:
 def _compute(function: Any, args: tuple, kwargs: dict, asked: Any = None) -> Any:
     tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     device = _device_of(function, args, tensors)
-    where = device if asked is None else torch.device(asked)
+    where = device if asked is None else _said(asked)
     if device is None and where is None:
         return function(*args, **kwargs)
     found = function(*_held(args, where), **_held(kwargs, where))
@@ -208,9 +224,7 @@ def _copy(function: Any, given: dict[str, Any]) -> Any:
     asked = given.get("device")
     if "other" in given:
         asked = given["other"].device
-    target = source.device if asked is None else torch.device(asked)
-    if target.type == "cuda" and target.index is None:
-        target = torch.device("cuda", 0)
+    target = source.device if asked is None else _said(asked)
     held = _held(given, target)
     found = function(**held)
     if target == source.device:
@@ -247,12 +261,18 @@ def _count(source: torch.Tensor, target: torch.device) -> None:
         gpus[target.index].to_device += size
 
 
+def _said(asked: Any) -> torch.device:
+    """The device that is meant."""
+    device = torch.device(asked)
+    return torch.device("cuda", device.index or 0) if device.type in ("cuda", "lazy") else device
+
+
 def _held(values: Any, device: torch.device | None = None) -> Any:
     """Replace tensors of the device by what they hold, and the device by the CPU."""
 
     def held(x: Any) -> Any:
         if isinstance(x, torch.device):
-            return torch.device("cpu") if x.type == "cuda" else x
+            return torch.device("cpu") if x.type in ("cuda", "lazy") else x
         return x.held if isinstance(x, CudaTensor) else x
 
     values = tree_map(held, values)
@@ -265,7 +285,6 @@ def _wrapped(found: Any, tensors: list[torch.Tensor], device: torch.device) -> A
     """Put results on the device: the tensors that they are, views of them, or new memory."""
     if device.type != "cuda":
         return found
-    device = torch.device("cuda", device.index or 0)
     same = {id(x.held): x for x in tensors if isinstance(x, CudaTensor)}
     memory = {
         x.held.untyped_storage()._cdata: x.allocation for x in tensors if isinstance(x, CudaTensor)

@@ -8,6 +8,7 @@ import yaml
 from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.plan.model_list import read_entries, read_models
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
@@ -236,6 +237,34 @@ def test_the_configuration_chooses_the_measures_of_figures_that_take_any():
     assert drawn["overview"].estimators == ("mle",)
     assert drawn["figure_1"].estimators == ("anisotropy",)
     assert "rankme" in configuration.measures
+
+
+def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
+    large = yaml.safe_load((CONFIG / "showcase_large.yaml").read_text())["pretraining"]
+    given = yaml.safe_load((CONFIG / "showcase.yaml").read_text())
+    size = {name: large[name] for name in ("layers", "hidden_size")}
+
+    def models(recipe: dict) -> dict:
+        settings = with_defaults({**given, "pretraining": recipe}, CONFIG / "config.yaml")
+        return read_configuration(settings, MODELS, papers=PAPERS, has_hub_token=False).models
+
+    entries = {name: entry for name, (_, entry) in read_entries(MODELS).items()}
+    as_written, larger = models({}), models(large)
+    for name, model in larger.items():
+        assert {key: getattr(model.shape, key) for key in size} == size
+        if "finetuning" in entries[name]:
+            assert model.source.revision == f"step{large['last_step']}"
+            continue
+        recipe = entries[name]["pretraining"]
+        replaced = {key: value for key, value in large.items() if key not in size}
+        assert model.source.recipe == {**recipe, **replaced}
+        assert model.last_step == large["last_step"]
+        assert model.table_1["vocabulary"] == large["vocabulary"]
+        assert model.table_1["training_tokens"] == large["last_step"] * 32 * 512
+        assert "--hidden-size=512" in model.source.arguments
+        written = {"layers": 6, "hidden_size": 192, **recipe}
+        arguments = [f"--{key.replace('_', '-')}={value}" for key, value in written.items()]
+        assert as_written[name].source.arguments == arguments
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def test_what_no_number_depends_on_travels_by_itself(monkeypatch):
         "corpus": {"source": "x", "sources": sources},
         "tasks": {"a": {"urls": ["b"], "sha256": "c"}, "d": {"builtin": "e"}},
         "forward": {"batch_size": "auto", "threads": 8, "precision": "float32"},
+        "pretraining": {"layers": 2},
     }
     deciding = without_plumbing(settings)
     assert deciding["forward"] == {"precision": "float32"}
@@ -80,3 +81,6 @@ def test_what_no_number_depends_on_travels_by_itself(monkeypatch):
     assert deciding["tasks"] == {"a": {"sha256": "c"}, "d": {"builtin": "e"}}
     export_plumbing_settings(settings)
     assert with_plumbing(deciding) == settings
+    replacing_nothing = {**settings, "pretraining": {}}
+    del deciding["pretraining"]
+    assert without_plumbing(replacing_nothing) == deciding

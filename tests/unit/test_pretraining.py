@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -9,6 +10,7 @@ import pytest
 import torch
 import transformers
 
+from pretended_cuda import pretended_cuda
 from shape_of_learning.errors import InputError
 from shape_of_learning.pretraining.recipe import Recipe
 from shape_of_learning.pretraining.regularisers import TERMS, recorded_states
@@ -104,28 +106,38 @@ def test_an_untrained_model_knows_little_more_than_the_size_of_its_vocabulary(tr
     assert record(trained, 0)["loss"] == pytest.approx(np.log(vocabulary), abs=0.1)
 
 
-def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
-    arguments = {"model": "tiny", "architecture": architecture_of(trained)} | RECIPE
-    text = tmp_path / "text.txt"
+def train_in_another_process(folder: Path, **arguments: object) -> None:
+    arguments = {"model": "tiny", **RECIPE, **arguments}
+    text = folder.with_suffix(".txt")
     text.write_text(TEXT, encoding="utf-8")
     subprocess.run(
         [
             sys.executable,
             str(WORKFLOW / "scripts" / "pretrain_model.py"),
             *(f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()),
-            *(f"--text={text}", f"--output={tmp_path / 'again'}"),
-            f"--receipt={tmp_path / 'again.json'}",
+            *(f"--text={text}", f"--output={folder}", f"--receipt={folder.with_suffix('.json')}"),
         ],
-        env={"PYTHONPATH": str(WORKFLOW), "OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "1"},
+        env={
+            **os.environ,
+            **{"PYTHONPATH": str(WORKFLOW), "OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "1"},
+        },
         capture_output=True,
         check=True,
     )
+
+
+def different_files(*folders: Path) -> list[str]:
     first, again = (
         {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
-        for folder in (trained, tmp_path / "again")
+        for folder in folders
     )
     assert first.keys() == again.keys()
-    assert [name for name in first if first[name] != again[name]] == []
+    return [name for name in first if first[name] != again[name]]
+
+
+def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
+    train_in_another_process(tmp_path / "again", architecture=architecture_of(trained))
+    assert different_files(trained, tmp_path / "again") == []
 
 
 @pytest.mark.parametrize("change", [{"seed": 8}, {"model": "other"}])
@@ -148,6 +160,52 @@ def test_the_settings_of_torch_are_left_as_they_were(tmp_path):
     pretrain(TEXT, plan, model="tiny", destination=tmp_path / "model")
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_on_a_gpu_the_same_weights_learn_the_same(tmp_path):
+    """To rounding of float32; a pretended GPU does not tie weights, as those of an encoder are."""
+    changes = {"last_step": 2, "warmup_steps": 1, "regulariser": "cosine", "strength": 0.5}
+    pretrain(TEXT, recipe("gpt_neox", **changes), model="tiny", destination=tmp_path / "cpu")
+    with pretended_cuda() as gpu:
+        plan = recipe("gpt_neox", device="cuda", **changes)
+        pretrain(TEXT, plan, model="tiny", destination=tmp_path / "gpu")
+    first, second = (tmp_path / name / "step0" / "model.safetensors" for name in ("cpu", "gpu"))
+    assert first.read_bytes() == second.read_bytes()
+    for step in (0, 1, 2):
+        cpu, there = record(tmp_path / "cpu", step), record(tmp_path / "gpu", step)
+        for key in ("loss", "regularisation"):
+            assert there[key] == pytest.approx(cpu[key], rel=1e-5)
+        assert there["recipe"] == {**cpu["recipe"], "device": "cuda"}
+        assert there["software"] == {**cpu["software"], "gpu": "pretended CUDA device"}
+    # Weights go there once, beside batches, and come back at each of three steps.
+    assert gpu.to_host > 2 * first.stat().st_size > gpu.to_device > first.stat().st_size
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU, and torch.cuda.is_available() is false"
+)
+def test_a_real_gpu_gives_the_same_bytes_each_time(trained, tmp_path):
+    for name in ("once", "again"):
+        arguments = {"architecture": architecture_of(trained), "device": "cuda"}
+        train_in_another_process(tmp_path / name, **arguments)
+    assert different_files(tmp_path / "once", tmp_path / "again") == []
+    cpu, gpu = (folder / "step0" / "model.safetensors" for folder in (trained, tmp_path / "once"))
+    assert cpu.read_bytes() == gpu.read_bytes()
+    assert record(tmp_path / "once", 1)["loss"] == pytest.approx(
+        record(trained, 1)["loss"], abs=1e-3
+    )
+    assert record(tmp_path / "once", 24)["software"]["gpu"] == torch.cuda.get_device_name()
+
+
+def test_a_gpu_without_memory_is_one_sentence(tmp_path):
+    plan, folder = recipe("gpt_neox", device="cuda"), tmp_path / "out" / "model"
+    with (
+        pretended_cuda(memory=100_000),
+        pytest.raises(InputError, match="`pretraining.batch_size`"),
+    ):
+        pretrain(TEXT, plan, model="tiny", destination=folder)
+    assert not list(tmp_path.glob("out/*"))
 
 
 def test_any_text_survives_the_tokenizer():

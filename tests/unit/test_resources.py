@@ -84,14 +84,25 @@ def test_a_model_that_no_card_holds_asks_for_several():
 def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():
     rules = "".join(path.read_text() for path in (REPOSITORY / "workflow").rglob("*.smk"))
     blocks = re.split(r"^(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
-    asking = {
-        re.match(r"\w+", block)[0] for block in blocks if re.search(r"^ +gpu=", block, re.M)
-    }
+    asking = {re.match(r"\w+", block)[0] for block in blocks if re.search(r"^ +gpu=", block, re.M)}
     profile = yaml.safe_load((REPOSITORY / "workflow/profiles/slurm/profile.yaml").read_text())
     sent = {
         rule for rule, own in profile["set-resources"].items() if own["slurm_partition"] == "gpu"
     }
     assert asking == sent
+
+
+def test_a_pretraining_on_a_gpu_has_its_activations_there():
+    small, large = 2**10, 2**20
+    for on_gpu in (False, True):
+        taken = [needs.pretraining_memory_mb(LLAMA_2_7B, n, on_gpu=on_gpu) for n in (small, large)]
+        assert (taken[0] == taken[1]) == on_gpu
+        # Weights, and the copy that is saved.
+        assert taken[0] > 2 * 4 * LLAMA_2_7B.weights / 1e6
+    on_cpu, on_gpu = (
+        needs.pretraining_minutes(LLAMA_2_7B, large, 8, on_gpu=each) for each in (False, True)
+    )
+    assert on_gpu < on_cpu
 
 
 def test_a_task_that_is_made_says_how_much_it_takes(tmp_path):

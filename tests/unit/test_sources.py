@@ -122,6 +122,7 @@ def test_one_fine_tuning_may_follow_another(tmp_path):
         ),
         ({"a": twin(batch_size=4)}, "`batch_size` is 4 here and 8 there"),
         ({"a": {**twin(), "layers": 3}}, "`layers` is 3 here and 2 there"),
+        ({"a": twin(device="cuda")}, "`device` is cuda here and cpu there"),
         (
             {"a": twin(twin_of="b"), "b": twin()},
             "is `b`, which is no pretraining with random numbers",
@@ -147,6 +148,15 @@ def test_a_twin_tells_its_job_whose_random_numbers_it_has(tmp_path):
     found = read(tmp_path, "a", a=twin(regulariser="cosine", strength=0.5))
     told = {"--twin-of=plain", "--regulariser=cosine", "--strength=0.5"}
     assert told == set(found.source.arguments) - set(read(tmp_path, "plain").source.arguments)
+
+
+def test_a_device_is_told_where_it_is_not_the_cpu(tmp_path):
+    plain, on_cpu, on_gpu = (
+        read(tmp_path, "a", a={**SIZE, "pretraining": {**RECIPE, **device}}).source.arguments
+        for device in ({}, {"device": "cpu"}, {"device": "cuda"})
+    )
+    assert on_cpu == plain
+    assert set(on_gpu) - set(plain) == {"--device=cuda"}
 
 
 def test_a_task_is_known_and_a_decoder_without_a_separator_has_none_of_pairs(tmp_path):

@@ -111,6 +111,23 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
         "block_editing: {distillation_windows: 65}",
         "`block_editing.distillation_windows` is 65, but there are 64 windows",
     ),
+    # recipes of the configuration
+    "unknown key of a recipe": (
+        "pretraining: {layer: 3}",
+        "unknown key `layer` in `pretraining`; did you mean `layers`?",
+    ),
+    "recipe that an entry cannot take": (
+        "pretraining: {attention_heads: 3}",
+        "demo.yaml with configuration key `pretraining`: `hidden_size` 128 cannot be shared by 3",
+    ),
+    "recipe with a word for a number": (
+        "pretraining: {layers: many}",
+        "with configuration key `pretraining`: `layers`: 'many' is not of type 'integer'",
+    ),
+    "unknown device": (
+        "pretraining: {device: gpu}",
+        "`pretraining.device` is 'gpu', but must be one of `cpu`, `cuda`",
+    ),
     "very long key": (f"{'k' * 500}: 1", "unknown key `kkk"),
     # types and ranges
     "text for a number": ("sampling: {windows: many}", "'many' is not of type 'integer'"),
@@ -1123,6 +1140,7 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "a text too short to train on": ({"text.txt": b"short"}, _pretrain(), "the training text has"),
     "a vocabulary without room for bytes": ({}, _pretrain(vocabulary=200), "make it at least 257"),
     "a recipe whose heads do not divide": ({}, _pretrain(hidden_size=9), "make it a multiple"),
+    "a recipe for a GPU that is not there": ({}, _pretrain(device="cuda"), "PyTorch sees no GPU"),
     "an export that is none": ({"corpus": b"plain words"}, _clean("mediawiki"), "corpus"),
     "no corpus": ({}, _clean("text"), "corpus"),
     "an empty corpus": ({"corpus": b""}, _clean("text"), "corpus"),

@@ -31,7 +31,7 @@ class PretrainingSource(TrainedSource):
 
     def __init__(self, model: str, entry: Mapping[str, Any], where: str, models: Lookup) -> None:
         recipe = entry[self.key]
-        self.size: Mapping[str, int] = {name: entry[name] for name in SIZE}
+        self.size: Mapping[str, Any] = {name: entry[name] for name in SIZE}
         try:
             Recipe(**self.size, **recipe, seed=0)
         except InputError as error:
