@@ -14,8 +14,8 @@ ops = torch.ops.aten
 TAKE_INDICES = (ops.index, ops.index_put, ops.index_put_, ops._index_put_impl_, ops._unsafe_index)
 TAKE_NUMBERS = (ops.masked_fill, ops.masked_fill_, ops.fill, ops.fill_, ops.where, ops.index_fill_)
 COPY = (ops.to, ops._to_copy, ops.copy_, ops.copy, ops._foreach_copy_)
-# Attention asks the device for its kernel before any operation that could be seen here, unless its gradient is
-# wanted.
+# Attention asks the device for its kernel before any operation that could be seen here, unless it keeps what
+# its gradient needs.
 WHOLE = (torch.nn.functional.scaled_dot_product_attention,)
 
 

@@ -202,7 +202,7 @@ def test_a_gpu_without_memory_is_one_sentence(tmp_path):
     plan, folder = recipe("gpt_neox", device="cuda"), tmp_path / "out" / "model"
     with (
         pretended_cuda(memory=100_000),
-        pytest.raises(InputError, match="`pretraining.batch_size`"),
+        pytest.raises(InputError, match="memory of the GPU is exhausted"),
     ):
         pretrain(TEXT, plan, model="tiny", destination=folder)
     assert not list(tmp_path.glob("out/*"))
