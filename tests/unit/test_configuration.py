@@ -262,9 +262,25 @@ def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
         assert model.table_1["vocabulary"] == large["vocabulary"]
         assert model.table_1["training_tokens"] == large["last_step"] * 32 * 512
         assert "--hidden-size=512" in model.source.arguments
-        written = {"layers": 6, "hidden_size": 192, **recipe}
+        written = {**{key: entries[name][key] for key in size}, **recipe}
         arguments = [f"--{key.replace('_', '-')}={value}" for key, value in written.items()]
         assert as_written[name].source.arguments == arguments
+
+
+def test_a_stated_table_1_does_not_stand_for_another_recipe(tmp_path):
+    _, entry = read_entries(MODELS)["demo-decoder"]
+    columns = ("attention_heads", "vocabulary", "batch_size", "learning_rate", "training_tokens")
+    stated = dict.fromkeys(columns, 1)
+    (tmp_path / "mine.yaml").write_text(json.dumps({"mine": {**entry, "table_1": stated}}))
+
+    def table_1(recipe: dict) -> dict:
+        settings = paper() | {"models": ["mine"], "pretraining": recipe}
+        settings["figures"]["figure_1"] = ["mine"]
+        read = read_configuration(settings, MODELS, tmp_path, papers=PAPERS, has_hub_token=False)
+        return read.models["mine"].table_1
+
+    assert table_1({}) == stated
+    assert table_1({"batch_size": 2})["training_tokens"] == 128 * 2 * 384
 
 
 @pytest.mark.parametrize(
