@@ -217,6 +217,26 @@ def test_pictures_are_downloaded(opening):
     assert opened.saved("png").startswith(b"\x89PNG")
 
 
+def test_a_heat_map_marks_what_is_hollow_in_lines(opening):
+    opened = opening("#view=heat&measure=two_nn&model=one&model=two&rows=all")
+    drawing = ElementTree.fromstring(opened.saved("svg"))
+    marks = drawing.findall(".//*[@aria-roledescription='point']")
+    # Of model one a checkpoint is not ok; of model two a layer has near-duplicates at each of four steps.
+    assert len(marks) == 1 + 4
+    said = opened.seen()[1]
+    assert "5 values of checkpoints that are not ok: circles above their columns." in said
+    assert "4 values with more near-duplicates than the measure allows: diamonds." in said
+
+
+@pytest.mark.parametrize(("measure", "is_wide"), [("anisotropy", False), ("average_cosine", True)])
+def test_colours_of_a_wide_range_are_logarithmic(opening, measure, is_wide):
+    opened = opening(f"#view=heat&measure={measure}&model=two&rows=all")
+    values = [float(row["value"]) for row in opened.rows()]
+    assert (0 < 10 * min(values) < max(values)) == is_wide
+    drawing = ElementTree.fromstring(opened.saved("svg"))
+    assert ("log scale" in "".join(drawing.itertext())) == is_wide
+
+
 def test_an_address_restores_the_view(opening):
     opened = opening()
     opened.click("input[name=view][value=step]")

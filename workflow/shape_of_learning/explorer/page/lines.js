@@ -186,7 +186,7 @@ function summaryOf(results, state, { lines, lacking }) {
     sentences.push(describedLine(results, state, line, names[place], measures.length > 1));
   });
   if (lines.length > MOST_DESCRIBED) sentences.push(`${count(lines.length - MOST_DESCRIBED, "more line")} not described.`);
-  sentences.push(...marksOf(results, lines));
+  sentences.push(...marksOf(results, state, lines));
   const without = [...new Set(lacking.map(({ series }) => results.modelsByName.get(series.model).label))];
   if (without.length) sentences.push(`Nothing to draw here of ${without.join(", ")}.`);
   return sentences;
@@ -199,14 +199,19 @@ function definitionsOf(results, { lines }) {
   return words.map((each) => `${each[0].toUpperCase()}${each.slice(1)}.`).join(" ");
 }
 
-// Of how many values the points are hollow, and why.
-function marksOf(results, lines) {
-  const rows = lines.flatMap(({ series, rows }) => rows.map((row) => results.row(series, row)));
-  const ofBad = rows.filter((row) => row.isBad).length;
-  const suspect = rows.filter((row) => row.isSuspect).length;
+// Of how many values the points are hollow, and why; how heat maps mark them.
+function marksOf(results, state, lines) {
+  let [ofBad, suspect] = [0, 0];
+  for (const { series, rows } of lines) {
+    for (const row of rows) {
+      if (results.isBad(row)) ofBad++;
+      if (results.isSuspect(series, row)) suspect++;
+    }
+  }
+  const [circles, diamonds] = state.view === "heat" ? [": circles above their columns", ": diamonds"] : ["", ""];
   return [
-    ofBad && `${count(ofBad, "value")} of checkpoints that are not ok.`,
-    suspect && `${count(suspect, "value")} with more near-duplicates than the measure allows.`,
+    ofBad && `${count(ofBad, "value")} of checkpoints that are not ok${circles}.`,
+    suspect && `${count(suspect, "value")} with more near-duplicates than the measure allows${diamonds}.`,
   ].filter(Boolean);
 }
 
@@ -223,7 +228,8 @@ function describedLine(results, state, line, name, withMeasure) {
   const lowest = defined.reduce((best, row) => (value[row] < value[best] ? row : best));
   const highest = defined.reduce((best, row) => (value[row] > value[best] ? row : best));
   const where = (row) => pointWords(results, state, line.series, row);
-  const missing = undefinedValues ? `, ${undefinedValues} undefined` : "";
+  const blank = state.view === "heat" ? " (blank)" : "";
+  const missing = undefinedValues ? `, ${undefinedValues} undefined${blank}` : "";
   const [low, high] = [shortNumber(value[lowest]), shortNumber(value[highest])];
   if (defined.length === 1) return `${start}${low} at ${where(lowest)}${missing}.`;
   return `${start}lowest ${low} at ${where(lowest)}, highest ${high} at ${where(highest)}${missing}.`;

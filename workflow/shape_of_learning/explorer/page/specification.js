@@ -22,6 +22,7 @@ const MOST_POINTS = 48; // of a line, whose points are drawn
 const GOOD = "as it should be";
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "near-duplicates";
+const SHAPES = { domain: [NOT_OK, SUSPECT], range: ["circle", "diamond"] };
 
 // Of the same panel what has one measure; in heat maps each line has its own.
 function panelOf(results, name) {
@@ -159,7 +160,7 @@ function lineSpecification(results, state, drawn, look, width) {
       y: { ...y, field: "y" },
       detail,
       color: colour,
-      shape: { field: "mark", type: "nominal", scale: { domain: [NOT_OK, SUSPECT], range: ["circle", "diamond"] }, legend: ofMarks },
+      shape: { field: "mark", type: "nominal", scale: SHAPES, legend: ofMarks },
     },
   };
   const curve = {
