@@ -35,7 +35,7 @@ rule judge_claims:
         claims=claims_of_paper,
         models=models_of_claims,
         suspect_above=suspect_above,
-        tables=claimed_tables_named,
+        tables=lambda wildcards, input: named_by_kind(input.tables),
         # Of digests of weights, which are there where the values are.
         checkpoints=own_path("<results>/checkpoints"),
     message:

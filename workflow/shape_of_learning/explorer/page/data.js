@@ -62,6 +62,11 @@ class Results {
     return series.parts;
   }
 
+  // Whether a series is of a model as a whole, such as its loss, and has no layers.
+  isWhole({ start }) {
+    return this.columns.layer[start] === AVERAGE;
+  }
+
   isBad(row) {
     return this.checkpoints[this.columns.checkpoint[row]].shown !== "yes";
   }
@@ -109,6 +114,10 @@ const SELECTIONS = {
   without_special_tokens: "Without special tokens",
   one_per_token_type: "One per token type",
   before_final_norm: "Before the final norm",
+  input: "Input embeddings",
+  output: "Output embeddings",
+  tied: "Tied embeddings",
+  final_norm: "The final norm",
 };
 
 function selectionLabel(name) {
