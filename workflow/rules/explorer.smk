@@ -17,6 +17,7 @@ rule draw_explorer:
     output:
         report(
             EXPLORER,
+            caption="../report/explorer.rst",
             category="Explorer",
             labels={"result": NAMES_OF_RESULTS["explorer"]},
         ),

@@ -123,7 +123,7 @@ def _with_digests(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _strangers(folder: Path, known: set[Path]) -> Iterator[Path]:
-    """Files in a folder that are not known, nor the digest of one that is; folders that hold no such file.
+    """Files in a folder, and in folders of it that hold none which is known, that are not known themselves.
 
     What has no digests, as the weights of models that a run has trained, is known by its stage's logs.
     """
@@ -136,7 +136,7 @@ def _strangers(folder: Path, known: set[Path]) -> Iterator[Path]:
                 each.is_relative_to(path) or each.is_relative_to(place) for each in known
             )
             if not is_known and not (folder / LOGS / path.name).is_dir():
-                yield path
+                yield from (each for each in sorted(path.rglob("*")) if each.is_file())
         elif not (path.suffix == ".sha256" and path.with_suffix("") in known):
             yield path
 
