@@ -30,7 +30,7 @@ rule judge_claims:
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("judge_claims"),
+        science=science("judge_claims", *STATISTICS),
         title=lambda wildcards: TITLES_OF_PAPERS[wildcards.paper],
         claims=claims_of_paper,
         models=models_of_claims,

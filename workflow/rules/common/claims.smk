@@ -1,5 +1,6 @@
 """What claims are judged by: what the run measures anyway."""
 
+from shape_of_learning.plan.claim_list import STATISTICS
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 
 TITLES_OF_PAPERS = {paper.name: paper.title for paper in PAPERS}
