@@ -29,6 +29,8 @@ def made_rows() -> list[dict]:
     for row in rows:
         if row["model"] == "two" and row["estimator"] == "two_nn" and row["layer"] == 2:
             row["near_duplicates"] = 0.4
+        if row["estimator"] == "average_cosine" and row["layer"] == 0:
+            row |= {key: 100 * row[key] for key in ("value", "low", "high")}
     at = next(n for n, row in enumerate(rows) if row["step"] == 64 and row["layer"] == 3)
     rows[at] = undefined(rows[at])
     return rows
@@ -55,27 +57,60 @@ def draw(folder: Path, *, name: str = "explorer.html") -> Path:
     write_table(
         claims,
         CLAIM_COLUMNS,
-        [made_claim("growth", "supported", **growth), made_claim("fall", "not measured")],
+        [
+            made_claim("growth", "supported", **growth),
+            made_claim("fall", "not measured"),
+            made_claim("structure", "undecided", models="still"),
+            made_claim("probes", "undecided", models="still"),
+        ],
     )
+    structure = folder / "finetuning_structure.csv"
+    columns = ("model", "revision", "step", "sample", "layer", "quantity", "clusters", "n", "value")
+    of_model = [
+        ["still", f"step{step}", step, "topic/held_out", layer, "share_between_types", None, 900]
+        for step in (0, 64)
+        for layer in range(4)
+    ]
+    of_clusters = ["still", "step64", 64, "topic/held_out", 3, "share_between_types", 27, 900, 0.5]
+    shares = [[*cells, 0.1 * cells[4] + 0.01 * cells[2]] for cells in of_model]
+    write_table(structure, columns, [*shares, of_clusters])
     measures = [MEASURES[each].chosen(each, {}) for each in MEASURED]
     keys = ("name", "label", "axis", "description", "suspect_above")
     description = {
         "models": [{"name": name, "label": label} for name, label in LABELS.items()],
         "measures": [{key: getattr(each, key) for key in keys} for each in measures],
         "papers": [
-            {"name": "paper_a", "title": "A & B", "models": ["one"], "measures": ["two_nn"]},
-            {"name": "paper_b", "title": "C", "models": ["one"], "measures": [*MEASURED]},
+            {
+                "name": "paper_a",
+                "title": "A & B",
+                "models": ["one"],
+                "measures": ["two_nn"],
+                "tables": [],
+            },
+            {
+                **{"name": "paper_b", "title": "C", "models": ["one", "still"]},
+                **{"measures": [*MEASURED], "tables": ["verdicts", "finetuning_structure"]},
+            },
         ],
         "claimed": {
             "paper_b": {
-                "growth": {"measures": ["anisotropy"], "view": "step"},
-                "fall": {"measures": ["two_nn"], "view": "layer"},
+                "growth": {"measures": ["anisotropy"], "tables": [], "view": "step", "figures": []},
+                "fall": {"measures": ["two_nn"], "tables": [], "view": "layer", "figures": []},
+                "structure": {
+                    **{"measures": [], "tables": ["finetuning_structure"]},
+                    **{"view": "step", "figures": ["Figure 4"]},
+                },
+                "probes": {
+                    **{"measures": [], "tables": ["finetuning_probes"]},
+                    **{"view": "step", "figures": ["Figure 3"]},
+                },
             }
         },
         "notes": ["These numbers are made up."],
     }
     page = folder / name
-    draw_explorer.main(json.dumps(description), estimates, verdicts, [claims], page)
+    further = [("finetuning_structure", structure)]
+    draw_explorer.main(json.dumps(description), estimates, verdicts, further, [claims], page)
     return page
 
 

@@ -1,6 +1,7 @@
 """Claims are data that a paper's file holds; judged by hand-made numbers, they say what these say."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -132,6 +133,27 @@ def test_estimators_and_models_that_there_are_not_are_refused(change, sentence):
     with pytest.raises(InputError, match=r"claims\.yaml, key") as refused:
         check_claims(claims, Path("claims.yaml"), MEASURES, ["gpt2"])
     assert sentence in str(refused.value)
+
+
+def test_a_file_of_statistics_of_ones_own_is_found(tmp_path):
+    package = tmp_path / "shape_of_learning"
+    shutil.copytree(REPOSITORY / "workflow/shape_of_learning", package)
+    shutil.copytree(REPOSITORY / "workflow/schemas", tmp_path / "schemas")
+    own = "def my_own(reading, estimators):\n    return {}\n"
+    (package / "claims/own_statistics.py").write_text(own)
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"c": CLAIM | {"statistic": "my_own"}}))
+    program = (
+        "from pathlib import Path\n"
+        "from shape_of_learning.claims.judging import find_statistic\n"
+        "from shape_of_learning.plan.claim_list import read_claims\n"
+        "claim = read_claims(Path('claims.yaml'))['c']\n"
+        "print(find_statistic(claim.statistic).__module__)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.stdout == "shape_of_learning.claims.own_statistics\n", run.stderr
 
 
 def test_a_rule_on_a_part_that_the_statistic_does_not_have_names_those_that_it_has():

@@ -137,7 +137,7 @@ def test_every_control_changes_what_it_says(opening, view, controls):
         f"#view={view}&measure=two_nn&measure=anisotropy&model=one&model=two&by=tokens&at=131072"
     )
     opened = opening(start)
-    found = opened.page.locator(controls).all()
+    found = [each for each in opened.page.locator(controls).all() if each.is_visible()]
     idle = []
     for control in found:
         if control.get_attribute("type") == "radio" and control.is_checked():
@@ -217,6 +217,26 @@ def test_pictures_are_downloaded(opening):
     assert opened.saved("png").startswith(b"\x89PNG")
 
 
+def test_a_heat_map_marks_what_is_hollow_in_lines(opening):
+    opened = opening("#view=heat&measure=two_nn&model=one&model=two&rows=all")
+    drawing = ElementTree.fromstring(opened.saved("svg"))
+    marks = drawing.findall(".//*[@aria-roledescription='point']")
+    # Of model one a checkpoint is not ok; of model two a layer has near-duplicates at each of four steps.
+    assert len(marks) == 1 + 4
+    said = opened.seen()[1]
+    assert "5 values of checkpoints that are not ok: circles above their columns." in said
+    assert "4 values with more near-duplicates than the measure allows: diamonds." in said
+
+
+@pytest.mark.parametrize(("measure", "is_wide"), [("anisotropy", False), ("average_cosine", True)])
+def test_colours_of_a_wide_range_are_logarithmic(opening, measure, is_wide):
+    opened = opening(f"#view=heat&measure={measure}&model=two&rows=all")
+    values = [float(row["value"]) for row in opened.rows()]
+    assert (0 < 10 * min(values) < max(values)) == is_wide
+    drawing = ElementTree.fromstring(opened.saved("svg"))
+    assert ("log scale" in "".join(drawing.itertext())) == is_wide
+
+
 def test_an_address_restores_the_view(opening):
     opened = opening()
     opened.click("input[name=view][value=step]")
@@ -252,8 +272,9 @@ def test_an_empty_choice_says_what_to_choose(opening):
 def test_a_claim_leads_to_its_curve(opening):
     opened = opening()
     claims = opened.page.locator("article")
-    assert claims.count() == 2
-    assert opened.page.get_by_role("button", name="2 claims: 1 supported, 1 not measured").count()
+    assert claims.count() == 4
+    counted = "4 claims: 1 supported, 2 undecided, 1 not measured"
+    assert opened.page.get_by_role("button", name=counted).count()
     assert "Claimed: growth & <i>more</i>" in claims.first.inner_text()
     assert "supported" in claims.first.inner_text()
     numbers = "Estimate 0.25, 95 % interval 0.125 to 0.5; 0.1 from the bound could have been seen"
@@ -266,6 +287,33 @@ def test_a_claim_leads_to_its_curve(opening):
     opened.page.go_back()
     expect(summary).to_contain_text("Anisotropy by layer")
     expect(opened.page.get_by_text("Anisotropy is the largest squared singular")).to_be_visible()
+
+
+def test_a_claim_on_another_table_leads_to_its_curve_or_names_its_figure(opening):
+    opened = opening()
+    claims = opened.page.locator("article")
+    assert "It has no curve here: see Figure 3 of this paper." in claims.nth(3).inner_text()
+    claims.nth(2).get_by_role("link").click()
+    expect(opened.page.locator("#summary")).to_contain_text("Share between types by training step")
+    drawn = [(row["model"], row["step"], row["selection"], row["value"]) for row in opened.rows()]
+    assert drawn == [
+        ("still", "0", "topic/held_out", "0.3"),
+        ("still", "64", "topic/held_out", "0.94"),
+    ]
+
+
+def test_a_loss_is_drawn_by_step_beside_measures_of_layers(opening):
+    opened = opening("#view=step&measure=loss&measure=anisotropy&model=one&rows=all&layer=2")
+    losses = [row for row in opened.rows() if row["estimator"] == "loss"]
+    assert [(row["step"], row["layer"]) for row in losses] == [
+        (str(step), "") for step in (0, 1, 8, 512)
+    ]
+    opened.click("input[name=view][value=layer]")
+    assert "By step only: Cross-entropy." in opened.seen()[1]
+    opened.click("input[name=measure][value=anisotropy]")
+    assert opened.seen()[1].startswith("Nothing is drawn: Cross-entropy has no layers")
+    opened.click("input[name=view][value=step]")
+    assert "Cross-entropy by training step, the whole model" in opened.seen()[1]
 
 
 @pytest.mark.parametrize(("view", "at"), [("layer", (0.62, 0.5)), ("heat", (0.6, 0.4))])

@@ -9,12 +9,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from figure_tables import rows_of_model, write_rows
+from figure_tables import rows_of_model, verdicts_on, write_rows, write_verdicts
 from made_explorer import HOSTILE, MEASURED, STEPS, draw, made_rows
 from shape_of_learning.errors import InputError
 from shape_of_learning.explorer.curves import AVERAGE, read_curves
+from shape_of_learning.explorer.further_tables import further_rows, without_entry
 from shape_of_learning.explorer.packed_columns import layout, pack, rounded
 from shape_of_learning.explorer.page_parts import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
+from shape_of_learning.storage.csv_table import write_table
 
 MODELS = ["one", "two", "still"]
 
@@ -89,6 +91,38 @@ def test_curves_are_what_the_table_says(tmp_path):
         high = got["value"] + got["below"] + got["more_above"]
         assert high == pytest.approx(row["high"], rel=1e-5, abs=1e-6)
         assert got["n"] == row["n"]
+
+
+def test_other_tables_are_curves_of_the_same_checkpoints(tmp_path):
+    rows = rows_of_model("one", layers=2, steps=(0, 8), estimators=MEASURED[:1])
+    estimates = write_rows(tmp_path / "estimates.csv", rows)
+    losses = [row for model in ("one", "origin") for row in verdicts_on(model, (0, 8))]
+    losses[1]["loss"] = ""
+    verdicts = write_verdicts(tmp_path / "verdicts.csv", losses)
+    layers = tmp_path / "layers.csv"
+    columns = ("model", "revision", "step", "sample", "layer", "estimator", "n", "value")
+    write_table(layers, columns, [["one", "step8", 8, "a task", 2, "top_1_share", 50, 0.25]])
+    found = further_rows([("verdicts", verdicts), ("finetuning_layers", layers)], ["one"])
+    further = [row for of in found.values() for row in of]
+    entries = without_entry(found, [*MEASURED, "top_1_share"])
+    assert [(each["name"], each["label"]) for each in entries] == [("loss", "Cross-entropy")]
+    names = [*MEASURED, "top_1_share", "loss"]
+    curves = read_curves(estimates, [], ["one"], names, further)
+    assert curves.series == [
+        ["one", MEASURED[0], "all", len(rows)],
+        ["one", "top_1_share", "a task", 1],
+        ["one", "loss", "all", 1],
+    ]
+    assert [each[:4] for each in curves.checkpoints] == [
+        ["one", "step0", 0, rows[0]["tokens"]],
+        ["one", "step8", 8, rows[-1]["tokens"]],
+    ]
+    columns = curves.columns
+    assert columns["checkpoint"][-2:].tolist() == [1, 0]
+    assert columns["layer"][-2:].tolist() == [2, AVERAGE]
+    assert columns["depth"][-2] == 1
+    assert columns["value"][-2:].tolist() == [0.25, 2]
+    assert np.isnan(columns["below"][-2:]).all()
 
 
 def test_an_interval_may_reach_farther_above(tmp_path):

@@ -147,10 +147,52 @@ def test_each_file_that_differs_is_named(copy):
     (tables / "mine.csv").write_text("x\n")
     status, said = verify(copy.folder)
     assert status == 1
-    assert len(said) == 3
+    assert len(said) == 3, said
     assert "results/figures/figure_1.png has other bytes than the run wrote" in said[0]
     assert "results/tables/changes.csv is missing" in said[1]
     assert "results/tables/mine.csv is not among the files that the run wrote" in said[2]
+
+
+def test_strangers_beside_results_are_named_wherever_they_lie(copy):
+    results = copy.folder / "results"
+    strangers = ["mine.txt", "mine/deep/notes.txt", "figures/drafts/figure_1.png"]
+    for stranger in strangers:
+        (results / stranger).parent.mkdir(parents=True, exist_ok=True)
+        (results / stranger).write_text("x\n")
+    (results / "README.md").write_text("Results.\n")
+    status, said = verify(copy.folder)
+    assert status == 1
+    assert sorted(line.partition(" is not among")[0] for line in said) == sorted(
+        f"results/{stranger}" for stranger in strangers
+    )
+
+
+def test_what_results_were_computed_from_is_compared_where_it_still_lies(copy):
+    results = copy.folder / "results"
+    measured = sorted(results.glob("measurements/tiny/*/*.csv"))[0]
+    text = results / "corpus/export/text.txt"
+    for path in (measured, text):
+        path.write_text(path.read_text()[:-1])
+    status, said = verify(copy.folder)
+    assert status == 1
+    assert [line.partition(" has other bytes")[0] for line in said] == [
+        str(path.relative_to(copy.folder)) for path in (text, measured)
+    ]
+    for path in (measured, text):
+        path.unlink()
+    assert verify(copy.folder)[0] == 0, "what a run keeps to go on from may be removed"
+
+
+def test_another_run_beside_this_one_is_no_stranger(copy):
+    results = copy.folder / "results"
+    subprocess.run(["cp", "-a", results, copy.folder / "other"], check=True)
+    (copy.folder / "other").rename(results / "other")
+    (results / "other/measurements/tiny/step0").joinpath("mine.txt").touch()
+    described = ("results/provenance", "results/other/provenance")
+    assert verify(copy.folder) == (
+        0,
+        [f"{each}: every file is what the run wrote" for each in described],
+    )
 
 
 def test_without_a_description_verify_says_what_to_do(tmp_path):
@@ -179,6 +221,7 @@ def test_a_report_finds_its_configuration_and_holds_all_that_it_names(copy):
     assert "<table" in results["results/tables/table_1.csv"]["caption"]
     assert "dump_embeddings" in results["results/provenance/rules.csv"]["caption"]
     assert not [path for path, each in results.items() if "system-message" in each["caption"]]
+    assert not [path for path, each in results.items() if not each["caption"]]
     assert {"results/tables/protocol.yaml", "results/tables/estimates.csv"} < results.keys()
 
 
@@ -186,8 +229,9 @@ def test_a_report_without_a_run_says_what_to_pass(checkout):
     said = checkout.snakemake("--report", "report.zip", succeeds=False)
     assert "give the report the --configfile that the run had" in said
     assert "Traceback" not in said
-    named = checkout.folder / "results/other/tables/protocol.yaml"
-    named.parent.mkdir(parents=True)
-    named.write_text(yaml.safe_dump({"run": "other"}))
+    for run in ("other", "provenance"):  # what describes a run holds its protocol, too
+        protocol = checkout.folder / "results" / run / "tables/protocol.yaml"
+        protocol.parent.mkdir(parents=True)
+        protocol.write_text(yaml.safe_dump({"run": run}))
     said = checkout.snakemake("--report", "report.zip", succeeds=False)
-    assert "`--config run=NAME` with one of other" in said
+    assert "`--config run=NAME` with one of other\n" in said

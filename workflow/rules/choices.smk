@@ -88,7 +88,7 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        science=science("judge_choices"),
+        science=science("judge_choices", *STATISTICS),
         judged=judged_choices,
         # Of digests of weights, which are there where the run has measured.
         checkpoints=own_path("<results>/checkpoints"),

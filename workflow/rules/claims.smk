@@ -30,12 +30,12 @@ rule judge_claims:
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("judge_claims"),
+        science=science("judge_claims", *STATISTICS),
         title=lambda wildcards: TITLES_OF_PAPERS[wildcards.paper],
         claims=claims_of_paper,
         models=models_of_claims,
         suspect_above=suspect_above,
-        tables=claimed_tables_named,
+        tables=lambda wildcards, input: named_by_kind(input.tables),
         # Of digests of weights, which are there where the values are.
         checkpoints=own_path("<results>/checkpoints"),
     message:

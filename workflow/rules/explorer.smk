@@ -1,6 +1,6 @@
 """All results in one page.
 
-REQUIRED INPUTS: the table of estimates, the verdicts on checkpoints and on claims.
+REQUIRED INPUTS: the table of estimates, others of which it shows curves, the verdicts on checkpoints and on claims.
 OUTPUTS:
     <results>/explorer.html     one file, to be opened by a browser as it is
 STEPS: draw_explorer, and the target `explorer`.
@@ -12,10 +12,12 @@ rule draw_explorer:
     input:
         estimates="<results>/tables/estimates.csv",
         verdicts=explorer_verdicts,
+        further=explorer_further,
         claims=explorer_claims,
     output:
         report(
             EXPLORER,
+            caption="../report/explorer.rst",
             category="Explorer",
             labels={"result": NAMES_OF_RESULTS["explorer"]},
         ),
@@ -30,11 +32,12 @@ rule draw_explorer:
         science=science("draw_explorer"),
         page=digest_of_page(),
         description=explorer_description,
+        further=lambda wildcards, input: named_by_kind(input.further),
     message:
         "Drawing {output}"
     shell:
         'python "$SCRIPTS/draw_explorer.py" --description {params.description:q} --estimates {input.estimates:q}'
-        " --verdicts {input.verdicts:q} --claims {input.claims:q} --output {output:q} --log {log:q}"
+        " --verdicts {input.verdicts:q} --further {params.further:q} --claims {input.claims:q} --output {output:q} --log {log:q}"
 
 
 rule explorer:

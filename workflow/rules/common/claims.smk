@@ -1,5 +1,6 @@
 """What claims are judged by: what the run measures anyway."""
 
+from shape_of_learning.plan.claim_list import STATISTICS
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 
 TITLES_OF_PAPERS = {paper.name: paper.title for paper in PAPERS}
@@ -47,13 +48,11 @@ def claimed_tables(wildcards):
     ]
 
 
-def claimed_tables_named(wildcards, input):
-    """The same, each with the name of its kind, that of its folder."""
+def named_by_kind(tables):
+    """Tables as scripts are told of them: each with the name of its kind, that of its folder."""
     kinds = {"last_weights": "weights"}
-    folders = (Path(path).parent.name for path in input.tables)
-    return [
-        f"{kinds.get(kind, kind)}={path}" for kind, path in zip(folders, input.tables, strict=True)
-    ]
+    folders = (Path(path).parent.name for path in tables)
+    return [f"{kinds.get(kind, kind)}={path}" for kind, path in zip(folders, tables, strict=True)]
 
 
 def is_judged(model):

@@ -1,5 +1,6 @@
 """What the explorer shows, and what it says of it."""
 
+from shape_of_learning.explorer.further_tables import KINDS, VERDICTS
 from shape_of_learning.explorer.page_parts import digest_of_page
 
 EXPLORER = "<results>/explorer.html"
@@ -13,18 +14,30 @@ def explorer_verdicts(wildcards):
     )
 
 
+def explorer_further(wildcards):
+    """Other tables of the run, of which it shows curves."""
+    return [path for kind in KINDS for path in tables_in_the_run(kind)]
+
+
 def explorer_claims(wildcards):
     """The verdicts on the claims of the papers."""
     return expand("<results>/claims/{paper}.csv", paper=CONFIGURATION.claims)
 
 
 def explorer_claimed():
-    """By paper and claim: of which measures it is, and the view that shows them."""
+    """By paper and claim: of which measures it is, or of all of which tables, and what shows them."""
+
+    def figures(claim):
+        read = set(claim.reads)
+        return [name_in_paper(n) for n in CONFIGURATION.figures if read & set(FIGURES[n].reads)]
+
     return {
         paper: {
             name: {
                 "measures": list(claim.estimators),
-                "view": "layer" if claim.checkpoints == "last" else "step",
+                "tables": [] if claim.estimators else list(claim.reads),
+                "view": "layer" if claim.checkpoints == "last" and not claim.reads else "step",
+                "figures": figures(claim),
             }
             for name, claim in claims.items()
         }
@@ -42,14 +55,18 @@ def explorer_papers():
             if name in CONFIGURATION.figures
         }
         models = {model for figure in drawn.values() for model in figure}
-        measures = {each for name in drawn for each in estimated(FIGURES[name])}
+        measures = {each for name in drawn for each in FIGURES[name].estimators}
+        tables = {k for name in drawn for k in FIGURES[name].reads if not FIGURES[name].estimators}
+        if any(FIGURES[name].needs_training_steps for name in drawn):
+            tables.add(VERDICTS)  # they have the losses
         if drawn or paper.name in CONFIGURATION.claims:
             papers.append(
                 {
                     "name": paper.name,
                     "title": paper.title,
                     "models": [name for name in CONFIGURATION.models if name in models],
-                    "measures": [name for name in MEASURES if name in measures],
+                    "measures": [name for name in CONFIGURATION.measures if name in measures],
+                    "tables": sorted(tables),
                 }
             )
     return papers
@@ -59,7 +76,8 @@ def explorer_description(wildcards):
     """What the page says of models, measures and papers, as JSON."""
     keys = ("name", "label", "axis", "description", "suspect_above")
     models = [{"name": name, "label": MODELS[name].label} for name in CONFIGURATION.models]
-    measures = [{key: getattr(each, key) for key in keys} for each in MEASURES.values()]
+    known = CONFIGURATION.measures.values()
+    measures = [{key: getattr(each, key) for key in keys} for each in known]
     sampling = CONFIGURATION.settings["sampling"]
     notes = [
         f"{sampling['windows']} windows of {sampling['window_characters']} characters of "

@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from math import nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims import statistics, table_statistics, training_statistics
 from shape_of_learning.claims.bounds import TAIL, Bounded, Unknown
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
@@ -168,8 +169,9 @@ def decide(claim: Claim, units: Units) -> dict[str, np.ndarray]:
 
 
 def find_statistic(name: str) -> Callable[..., Units]:
-    """The function of a name, which planning has checked."""
-    modules = (statistics, training_statistics, table_statistics)
+    """The function of a name, which planning has checked, in a module ``*statistics`` beside this one."""
+    files = sorted(Path(__file__).parent.glob("*statistics.py"))
+    modules = (import_module(f"{__package__}.{file.stem}") for file in files)
     return next(getattr(module, name) for module in modules if hasattr(module, name))
 
 

@@ -18,7 +18,7 @@ AVERAGE = 2**16 - 1  # the layer of an average over layers
 NOT_JUDGED = ("", "yes")
 _COLUMN = {name: place for place, name in enumerate(ESTIMATE_COLUMNS)}
 _SERIES = itemgetter(*(_COLUMN[name] for name in ("model", "estimator", "selection")))
-_CHECKPOINT = itemgetter(*(_COLUMN[name] for name in ("model", "revision", "step", "tokens")))
+_CHECKPOINT = itemgetter(_COLUMN["model"], _COLUMN["revision"])
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ def read_curves(
     verdicts: Sequence[Path],
     models: Sequence[str],
     measures: Sequence[str],
+    further: Sequence[list[str]] = (),
 ) -> Curves:
     """Read estimates and verdicts.
 
@@ -58,7 +59,9 @@ def read_curves(
     verdicts : sequence of Path
         ``tables/verdicts/{model}.csv`` of some models.
     models, measures : sequence of str
-        All that the estimates may hold, in the order of the page.
+        All that the rows may hold, in the order of the page.
+    further : sequence of list of str
+        Rows of other tables, as those of estimates.
 
     Raises
     ------
@@ -82,24 +85,28 @@ def read_curves(
             *(float(step or "inf"), row[_COLUMN["revision"]], float(layer or "inf")),
         )
 
+    rows += further
     rows.sort(key=place)
     judged = _judged(verdicts)
-    numbers: dict[tuple[str, ...], int] = {}
+    numbers: dict[tuple[str, str], int] = {}
+    progress: dict[tuple[str, str], tuple[str, str]] = {}
     series: list[list[Any]] = []
     for row in rows:
-        numbers.setdefault(_CHECKPOINT(row), len(numbers))
+        checkpoint, step, tokens = _CHECKPOINT(row), row[_COLUMN["step"]], row[_COLUMN["tokens"]]
+        numbers.setdefault(checkpoint, len(numbers))
+        if tokens or checkpoint not in progress:  # not every table counts tokens
+            progress[checkpoint] = step, tokens
         if not series or tuple(series[-1][:3]) != _SERIES(row):
             series.append([*_SERIES(row), 0])
         series[-1][3] += 1
     checkpoints = [
-        [model, revision, _whole(step), _whole(tokens), *judged.get((model, revision), NOT_JUDGED)]
-        for model, revision, step, tokens in numbers
+        [*each, *map(_whole, progress[each]), *judged.get(each, NOT_JUDGED)] for each in numbers
     ]
     return Curves(checkpoints, series, _columns(rows, numbers))
 
 
 def _columns(
-    rows: Sequence[Sequence[str]], numbers: Mapping[tuple[str, ...], int]
+    rows: Sequence[Sequence[str]], numbers: Mapping[tuple[str, str], int]
 ) -> dict[str, np.ndarray]:
     def read(name: str, empty: str = "nan") -> np.ndarray:
         return np.array([float(row[_COLUMN[name]] or empty) for row in rows], dtype=np.float64)

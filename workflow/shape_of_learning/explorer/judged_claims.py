@@ -21,13 +21,13 @@ def read_claims(
     ----------
     tables : sequence of Path
     claimed : mapping
-        By the name of a paper and that of a claim: `measures`, of which it is, and `view`, ``"layer"`` or
-        ``"step"``, that shows them.
+        By the name of a paper and that of a claim: `measures`, of which it is, or `tables`, of all of whose
+        measures; `view`, ``"layer"`` or ``"step"``, that shows them; `figures`, which draw these tables.
 
     Returns
     -------
     list of dict
-        Text as it stands in the tables, and `paper`, `measures`, `view`, and the `models` and `selections`
+        Text as it stands in the tables, and `paper`, what is claimed of, and the `models` and `selections`
         that the verdict rests on.
 
     Raises

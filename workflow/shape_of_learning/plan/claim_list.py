@@ -12,6 +12,7 @@ from shape_of_learning.plan.science import PACKAGE
 from shape_of_learning.storage.yaml_file import read_yaml
 
 CLAIMS = "claims.yaml"
+STATISTICS = sorted((PACKAGE / "claims").glob("*statistics.py"))
 
 
 def read_claims(file: Path) -> dict[str, Claim]:
@@ -28,7 +29,7 @@ def read_claims(file: Path) -> dict[str, Claim]:
     content = read_yaml(file)
     validate(content, "claims", str(file))
     functions: dict[str, Signature] = {}
-    for module in sorted((PACKAGE / "claims").glob("*statistics.py")):
+    for module in STATISTICS:
         functions |= public_functions(module)
     return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
 

@@ -30,6 +30,7 @@ def reported_configuration(given: Mapping[str, Any]) -> dict[str, Any]:
     if (folder / PROTOCOL).is_file():
         return {**read_yaml(folder / PROTOCOL), **given}
     runs = [file.parts[1] for file in sorted(Path("results").glob(f"*/{PROTOCOL}"))]
+    runs = [run for run in runs if run != "provenance"]  # it has a link to that of this folder
     named = f", or `--config run=NAME` with one of {', '.join(runs)}" if runs else ""
     raise InputError(
         f"{folder / PROTOCOL}, where a finished run keeps its configuration, is not there; give the report "

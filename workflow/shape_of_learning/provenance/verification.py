@@ -2,15 +2,17 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.digests import sha256_of
+from shape_of_learning.storage.digests import recorded_digest, sha256_of
 
 METADATA = "ro-crate-metadata.json"
+LOGS = "logs"
+NO_RESULTS = (METADATA, "README.md", LOGS, "benchmarks")  # beside results
 
 
 def described_runs(folder: Path) -> list[Path]:
@@ -47,34 +49,44 @@ def differences(crate: Path) -> Iterator[str]:
     Yields
     ------
     str
-        Of a file that is missing, has other bytes, or is beside results without being one.
+        Of a result that is missing; of a file that has other bytes than the description, or the digest beside
+        it, says; of what is beside results without being of the run.
 
     Raises
     ------
     InputError
         If the description cannot be read.
     """
+    crate = _real(crate)
     entities = _entities(crate / METADATA)
-    digests = {
+    described = {
         crate / unquote(entity["@id"]): entity["sha256"]
         for entity in entities
         if "File" in entity["@type"] and "sha256" in entity
     }
-    for path, digest in sorted(digests.items()):
+    results = {_real(path): digest for path, digest in described.items()}
+    places = _places(crate, described)
+    others = [file for place in places for file in place.glob(f"*/provenance/{METADATA}")]
+    kept = _texts(crate, entities) | {
+        path: digest
+        for place in places
+        for path, digest in _with_digests(place)
+        if not any(path.is_relative_to(other.parents[1]) for other in others)
+    }
+    for path, digest in sorted((kept | results).items()):
         if not path.is_file():
-            yield f"{_shown(path)} is missing; run again, or restore it"
+            if path in results:
+                yield f"{_shown(path)} is missing; run again, or restore it"
         elif (found := sha256_of(path)) != digest:
             yield (
                 f"{_shown(path)} has other bytes than the run wrote (SHA-256 {found}, not {digest}); "
                 "delete it and run again, or restore it"
             )
-    known = {_real(path) for path in digests}
-    for entity in entities:
-        if "Dataset" in entity["@type"] and entity["@id"] not in ("./", "."):
-            folder = crate / unquote(entity["@id"])
-            inside = (path for path in digests if path.parent == folder)
-            for place in sorted({_real(folder), *(_real(path).parent for path in inside)}):
-                yield from map(_not_described, _strangers(place, known))
+    known = {*described, *results, *kept, *others}
+    folders = [crate / unquote(each["@id"]) for each in entities if "Dataset" in each["@type"]]
+    for place in sorted({place for folder in folders for place in _places(folder, described)}):
+        for path in _strangers(place, known):
+            yield f"{_shown(path)} is not among the files that the run wrote; move it elsewhere"
 
 
 def _entities(file: Path) -> list[Mapping[str, Any]]:
@@ -88,22 +100,45 @@ def _entities(file: Path) -> list[Mapping[str, Any]]:
         raise InputError(f"{file} is no description of a run; delete it and run again") from error
 
 
-def _strangers(folder: Path, known: set[Path]) -> list[Path]:
-    """Files in a folder that are not known, and not the digest of one that is."""
-    if not folder.is_dir():
-        return []
-    return [
-        path
-        for path in sorted(folder.iterdir())
-        if path.is_file()
-        and path.name[0] != "."
-        and _real(path) not in known
-        and not (path.suffix == ".sha256" and _real(path.with_suffix("")) in known)
-    ]
+def _places(folder: Path, described: Iterable[Path]) -> set[Path]:
+    """A folder of the crate, and that of the results which its links lead to."""
+    return {folder, *(_real(path).parent for path in described if path.parent == folder)}
 
 
-def _not_described(path: Path) -> str:
-    return f"{_shown(path)} is not among the files that the run wrote; move it elsewhere"
+def _texts(crate: Path, entities: list[Mapping[str, Any]]) -> dict[Path, str]:
+    """The cleaned text, where it still lies beside what describes it: archives do not have it."""
+    return {
+        _real(crate / unquote(each["subjectOf"]["@id"])).with_name("text.txt"): each["sha256"]
+        for each in entities
+        if each["@id"] == "#text"
+    }
+
+
+def _with_digests(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Files of a folder and below, each with the digest beside it."""
+    for file in folder.rglob("*.sha256"):
+        path = file.with_suffix("")
+        if path.is_file() and (digest := recorded_digest(path)) is not None:
+            yield path, digest
+
+
+def _strangers(folder: Path, known: set[Path]) -> Iterator[Path]:
+    """Files in a folder, and in folders of it that hold none which is known, that are not known themselves.
+
+    What has no digests, as the weights of models that a run has trained, is known by its stage's logs.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.name[0] == "." or path.name in NO_RESULTS or path in known:
+            continue
+        if path.is_dir():
+            place = _real(path)
+            is_known = any(
+                each.is_relative_to(path) or each.is_relative_to(place) for each in known
+            )
+            if not is_known and not (folder / LOGS / path.name).is_dir():
+                yield from (each for each in sorted(path.rglob("*")) if each.is_file())
+        elif not (path.suffix == ".sha256" and path.with_suffix("") in known):
+            yield path
 
 
 def _real(path: Path) -> Path:

@@ -26,7 +26,7 @@ class Boxes {
   }
 
   get chosen() {
-    return [...this.inputs].filter(([, input]) => input.checked && !input.parentElement.hidden).map(([value]) => value);
+    return [...this.inputs].filter(([, input]) => input.checked).map(([value]) => value);
   }
 
   show(chosen, offered) {
@@ -61,7 +61,7 @@ class Controls {
       const none = make("button", { type: "button", className: "small", textContent: "none" });
       none.setAttribute("aria-label", `no ${title.toLowerCase()}`);
       const visible = () => [...boxes.inputs].filter(([, each]) => !each.parentElement.hidden).map(([value]) => value);
-      all.addEventListener("click", () => change({ [key]: visible() }));
+      all.addEventListener("click", () => change({ [key]: [...new Set([...boxes.chosen, ...visible()])] }));
       none.addEventListener("click", () => change({ [key]: [] }));
       const quick = entries.length > 3 ? [make("span", { className: "quick" }, all, none)] : [];
       const element = group(title, ...quick, boxes.element);
@@ -78,7 +78,7 @@ class Controls {
     this.papers = list(results.papers.map(({ name, title }) => ({ name, label: title })), "papers", "Only of these papers", "paper");
     this.models = list([...results.modelsByName.values()], "models", "Models", "model");
     this.measures = list([...results.measuresByName.values()], "measures", "Measures", "measure");
-    this.selections = list(results.selections.map((name) => ({ name, label: selectionLabel(name) })), "selections", "Selections of tokens", "rows");
+    this.selections = list(results.selections.map((name) => ({ name, label: selectionLabel(name) })), "selections", "Selections of tokens, and matrices", "rows");
     this.from = new Choice("from", "From", (from) => change({ from }));
     this.to = new Choice("to", "To", (to) => change({ to }));
     this.across = either("across", { layer: "Layers", depth: "Relative depth" }, "across");
@@ -120,14 +120,14 @@ class Controls {
 
   show(state, change) {
     this.state = state;
-    const { models, measures } = offered(this.results, state);
+    const { models, measures, selections } = offered(this.results, state);
     const chosen = chosenSeries(this.results, state);
     const places = allPlaces(this.results, state, chosen);
     const words = (place) => [String(place), placeWords(state, place)];
     this.papers.boxes.show(state.papers);
     this.models.boxes.show(state.models, models.map(nameOf));
     this.measures.boxes.show(state.measures, measures.map(nameOf));
-    this.selections.boxes.show(state.selections);
+    this.selections.boxes.show(state.selections, selections);
     this.from.show(state.from, [["", "the first"], ...places.map(words)]);
     this.to.show(state.to, [["", "the last"], ...places.map(words)]);
     this.across.show(state.across);
@@ -208,11 +208,15 @@ function claimElement(results, claim) {
   const measures = claim.measures.filter((name) => measured.has(name));
   if (models.length && measures.length) {
     // A claim may rest on models that no figure of its paper draws.
-    const selections = claim.selections.filter((name) => results.selections.includes(name));
-    const shown = { ...start, view: claim.view, models, measures, selections: selections.length ? selections : start.selections };
+    // What the verdict names no selection of has another's names, such as matrices.
+    const of = measures.map((name) => results.series.filter((each) => each.measure === name).map((each) => each.selection));
+    const selections = new Set(of.flatMap((all) => (all.some((each) => claim.selections.includes(each)) ? claim.selections : all)));
+    const shown = { ...start, view: claim.view, models, measures, selections: start.selections.filter((each) => selections.has(each)) };
     const link = make("a", { href: toAddress(shown, start), textContent: "Show its curve" });
     link.setAttribute("aria-label", `Show the curve of: ${claim.sentence}`);
     article.append(link);
+  } else if (models.length && claim.figures.length) {
+    article.append(make("small", { textContent: `It has no curve here: see ${claim.figures.join(", ")} of this paper.` }));
   }
   return article;
 }

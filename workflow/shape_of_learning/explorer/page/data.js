@@ -62,10 +62,24 @@ class Results {
     return series.parts;
   }
 
+  // Whether a series is of a model as a whole, such as its loss, and has no layers.
+  isWhole({ start }) {
+    return this.columns.layer[start] === AVERAGE;
+  }
+
+  isBad(row) {
+    return this.checkpoints[this.columns.checkpoint[row]].shown !== "yes";
+  }
+
+  // Whether a value is beyond the conditions of its measure.
+  isSuspect({ measure }, row) {
+    return this.columns.near_duplicates[row] > (this.measuresByName.get(measure).suspect_above ?? Infinity);
+  }
+
   // One row as tables and downloads hold it.
   row(series, row) {
     const { checkpoint, layer, depth, value, below, more_above, n, near_duplicates } = this.columns;
-    const { revision, step, tokens, verdict, shown } = this.checkpoints[checkpoint[row]];
+    const { revision, step, tokens, verdict } = this.checkpoints[checkpoint[row]];
     const isAverage = layer[row] === AVERAGE;
     return {
       model: series.model, revision, step, tokens,
@@ -76,9 +90,9 @@ class Results {
       low: value[row] - below[row],
       high: value[row] + below[row] + more_above[row],
       n: n[row], verdict,
-      isBad: shown !== "yes",
+      isBad: this.isBad(row),
       nearDuplicates: near_duplicates[row],
-      isSuspect: near_duplicates[row] > (this.measuresByName.get(series.measure).suspect_above ?? Infinity),
+      isSuspect: this.isSuspect(series, row),
     };
   }
 }
@@ -100,6 +114,10 @@ const SELECTIONS = {
   without_special_tokens: "Without special tokens",
   one_per_token_type: "One per token type",
   before_final_norm: "Before the final norm",
+  input: "Input embeddings",
+  output: "Output embeddings",
+  tied: "Tied embeddings",
+  final_norm: "The final norm",
 };
 
 function selectionLabel(name) {

@@ -2,6 +2,8 @@
 
 const TALLEST = 300; // pixels
 const LABEL_WIDTH = 56;
+const WIDE_RANGE = 10; // times the least value, from which on colours are on a log scale
+const LIGHT = 0.6; // share of the colours from which on marks are dark
 
 // The rows of a line as a grid: `cells[column + columns * (layers.length - 1 - place)]`, -1 where there is none.
 function gridOf(results, state, { rows }) {
@@ -28,18 +30,43 @@ const COLOURS = Array.from({ length: 256 }, (_, at) => {
   return [1, 3, 5].map((from) => parseInt(colour.slice(from, from + 2), 16));
 });
 
-function picture(results, { cells, columns, layers }, [low, high]) {
+// Where a value lies on the scale of colours, from 0 to 1.
+const isLogarithmic = ([low, high]) => low > 0 && high > WIDE_RANGE * low;
+
+function shareOf(value, [low, high]) {
+  if (!(high > low)) return 0.5;
+  const share = isLogarithmic([low, high]) ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  return Math.max(0, Math.min(1, share));
+}
+
+function picture(results, { cells, columns, layers }, extent) {
   const canvas = Object.assign(document.createElement("canvas"), { width: columns, height: layers.length });
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, layers.length);
   cells.forEach((row, at) => {
     const value = row < 0 ? NaN : results.columns.value[row];
     if (Number.isNaN(value)) return; // the ground shows
-    const share = high > low ? (Math.max(low, Math.min(high, value)) - low) / (high - low) : 0.5;
-    image.data.set([...COLOURS[Math.round(255 * share)], 255], 4 * at);
+    image.data.set([...COLOURS[Math.round(255 * shareOf(value, extent))], 255], 4 * at);
   });
   context.putImageData(image, 0, 0);
   return canvas.toDataURL();
+}
+
+// What is hollow in lines: a circle above the column of a checkpoint that is not ok, a diamond in a suspect cell.
+function marksOfMap(results, { series }, { cells, columns }, extent, look, [width, height]) {
+  const bad = new Map();
+  const marks = [];
+  cells.forEach((number, at) => {
+    if (number < 0) return;
+    const x = ((at % columns) + 0.5) * width;
+    if (results.isBad(number)) bad.set(at % columns, { x, y: -6, size: 26, mark: NOT_OK, ink: look.ink });
+    if (!results.isSuspect(series, number)) return;
+    const y = (Math.floor(at / columns) + 0.5) * height;
+    const size = Math.max(4, Math.min(40, 0.4 * Math.min(width, height) ** 2));
+    const isLight = shareOf(results.columns.value[number], extent) > LIGHT;
+    marks.push({ x, y, size, mark: SUSPECT, ink: isLight ? "#000000" : "#ffffff" });
+  });
+  return [...bad.values(), ...marks];
 }
 
 // The least and the greatest value of each measure: all its maps have one scale of colours.
@@ -65,12 +92,12 @@ function heatSpecification(results, state, drawn, look, width) {
   const maps = drawn.lines.map((line, s) => {
     const extent = ofMeasure.get(line.series.measure);
     const title = [panelOf(results, line.series.measure), names[s].colour, names[s].second].filter(Boolean);
-    return oneMap(results, state, drawn.grids[s], { s, extent, title, look, panelWidth });
+    return oneMap(results, state, drawn.grids[s], { s, line, extent, title, look, panelWidth });
   });
   return { params: [{ name: "cursor", value: { s: -1, column: 0, row: 0 } }], concat: maps, columns, spacing: GAP };
 }
 
-function oneMap(results, state, grid, { s, extent, title, look, panelWidth }) {
+function oneMap(results, state, grid, { s, line, extent, title, look, panelWidth }) {
   const { columns, layers, depths, places } = grid;
   const step = Math.max(3, Math.min(28, Math.floor((layers.length < 16 ? TALLEST / 2 : TALLEST) / layers.length)));
   const height = step * layers.length;
@@ -80,10 +107,14 @@ function oneMap(results, state, grid, { s, extent, title, look, panelWidth }) {
   const every = Math.ceil(columns / Math.max(1, Math.floor(panelWidth / LABEL_WIDTH)));
   const labels = places.map((each) => shortCount(each));
   const [low, high] = Number.isFinite(extent[0]) ? extent : [0, 0];
-  const stops = VIRIDIS.map((_, at) => low + ((high - low) * at) / (VIRIDIS.length - 1));
-  const inPixels = (size) => ({ expr: `cursor.${size}` });
+  const isLog = isLogarithmic([low, high]);
+  const stops = VIRIDIS.map((_, at) => {
+    const share = at / (VIRIDIS.length - 1);
+    return isLog ? low * (high / low) ** share : low + (high - low) * share;
+  });
+  const marks = marksOfMap(results, line, grid, [low, high], look, [panelWidth / columns, step]);
   return {
-    title: { text: title[0], subtitle: title.slice(1).join(", "), anchor: "start" },
+    title: { text: title[0], subtitle: title.slice(1).join(", "), anchor: "start", offset: 12 },
     width: panelWidth,
     height,
     data: { values: [{ url: picture(results, grid, [low, high]), s, low }] },
@@ -106,9 +137,20 @@ function oneMap(results, state, grid, { s, extent, title, look, panelWidth }) {
             axis: { title: isDepth ? "Relative depth" : "Layer", grid: false, minExtent: AXIS_WIDTH - 22, titlePadding: 4, tickMinStep: isDepth ? 0.1 : 1, format: isDepth ? "~g" : "d" },
           },
           color: {
-            field: "low", type: "quantitative", scale: { domain: stops, range: VIRIDIS, interpolate: "rgb" },
-            legend: { title: null, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4, gradientOpacity: 1 },
+            field: "low", type: "quantitative", scale: { type: isLog ? "log" : "linear", domain: stops, range: VIRIDIS, interpolate: "rgb" },
+            legend: { title: isLog ? "log scale" : null, titleFontWeight: 400, titleColor: look.quiet, titleFont: FONT, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4, gradientOpacity: 1 },
           },
+        },
+      },
+      marks.length > 0 && {
+        data: { values: marks },
+        mark: {
+          type: "point", filled: false, strokeWidth: 1.2, opacity: 1, tooltip: null, clip: false,
+          x: { expr: "datum.x" }, y: { expr: "datum.y" }, size: { expr: "datum.size" },
+        },
+        encoding: {
+          shape: { field: "mark", type: "nominal", scale: SHAPES, legend: null },
+          stroke: { field: "ink", type: "nominal", scale: null },
         },
       },
       {
@@ -119,7 +161,7 @@ function oneMap(results, state, grid, { s, extent, title, look, panelWidth }) {
           y: { expr: `cursor.row * ${step}` }, y2: { expr: `(cursor.row + 1) * ${step}` },
         },
       },
-    ],
+    ].filter(Boolean),
     resolve: { scale: { color: "independent" } },
   };
 }

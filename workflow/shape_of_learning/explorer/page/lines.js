@@ -1,13 +1,16 @@
 // From what is chosen to what is drawn: lines, or the cells of heat maps, of rows of the tables.
 
-// The choices that the chosen papers leave.
+// The choices that the chosen papers leave, and of selections those that the chosen models and measures have.
 function offered(results, state) {
   const papers = results.papers.filter((each) => state.papers.includes(each.name));
   const of = (key) => new Set(papers.flatMap((each) => each[key]));
   const [models, measures] = [of("models"), of("measures")];
   const present = new Set(results.series.map((each) => each.measure));
   const measured = results.measures.filter((each) => present.has(each.name));
+  const having = chosenSeries(results, { ...state, selections: results.selections });
+  const selections = new Set((having.length ? having : results.series).map((each) => each.selection));
   return {
+    selections: results.selections.filter((each) => selections.has(each)),
     models: papers.length ? results.models.filter((each) => models.has(each.name)) : results.models,
     measures: papers.length ? measured.filter((each) => measures.has(each.name)) : measured,
   };
@@ -50,6 +53,7 @@ function stops(results, state) {
     const places = allPlaces(results, state, chosen);
     return [...places.filter((each) => each >= (state.from ?? -Infinity) && each <= (state.to ?? Infinity)), LAST];
   }
+  if (chosen.length && chosen.every((each) => results.isWhole(each))) return [WHOLE];
   const { layer, depth } = results.columns;
   const places = new Set();
   let hasMean = false;
@@ -79,6 +83,7 @@ function placeWords(state, place) {
 function stopWords(state, stop) {
   if (stop === LAST) return "last checkpoint";
   if (stop === MEAN) return "average over layers";
+  if (stop === WHOLE) return "the whole model";
   if (state.view === "layer") return placeWords(state, stop);
   return state.across === "depth" ? `depth ${shortNumber(stop)}` : `layer ${stop}`;
 }
@@ -89,9 +94,10 @@ function checkpointAt(checkpoints, state, stop) {
   return checkpoints.findLast((each) => each[state.by] !== null && each[state.by] <= stop);
 }
 
-// The row of a layer, of the nearest one to a depth, or of the average.
+// The row of a layer, of the nearest one to a depth, or of the average; the only one of what has no layers.
 function rowAt(results, state, { start, end }, stop) {
   const { layer, depth } = results.columns;
+  if (layer[start] === AVERAGE) return start;
   let found = null;
   for (let row = start; row < end; row++) {
     if (layer[row] === AVERAGE ? stop === MEAN : layer[row] === stop && state.across === "layer") return row;
@@ -186,8 +192,14 @@ function summaryOf(results, state, { lines, lacking }) {
     sentences.push(describedLine(results, state, line, names[place], measures.length > 1));
   });
   if (lines.length > MOST_DESCRIBED) sentences.push(`${count(lines.length - MOST_DESCRIBED, "more line")} not described.`);
-  sentences.push(...marksOf(results, lines));
-  const without = [...new Set(lacking.map(({ series }) => results.modelsByName.get(series.model).label))];
+  sentences.push(...marksOf(results, state, lines));
+  const found = new Set(chosenSeries(results, state).map((each) => each.measure));
+  const missing = state.measures.filter((each) => !found.has(each)).map((each) => results.measuresByName.get(each).label);
+  if (missing.length) sentences.push(`Not measured of what is chosen: ${missing.join(", ")}.`);
+  const whole = wholeMeasures(results, lacking);
+  if (whole.length) sentences.push(`By step only: ${whole.join(", ")}.`);
+  const layered = lacking.filter(({ series }) => !results.isWhole(series));
+  const without = [...new Set(layered.map(({ series }) => results.modelsByName.get(series.model).label))];
   if (without.length) sentences.push(`Nothing to draw here of ${without.join(", ")}.`);
   return sentences;
 }
@@ -199,14 +211,19 @@ function definitionsOf(results, { lines }) {
   return words.map((each) => `${each[0].toUpperCase()}${each.slice(1)}.`).join(" ");
 }
 
-// Of how many values the points are hollow, and why.
-function marksOf(results, lines) {
-  const rows = lines.flatMap(({ series, rows }) => rows.map((row) => results.row(series, row)));
-  const ofBad = rows.filter((row) => row.isBad).length;
-  const suspect = rows.filter((row) => row.isSuspect).length;
+// Of how many values the points are hollow, and why; how heat maps mark them.
+function marksOf(results, state, lines) {
+  let [ofBad, suspect] = [0, 0];
+  for (const { series, rows } of lines) {
+    for (const row of rows) {
+      if (results.isBad(row)) ofBad++;
+      if (results.isSuspect(series, row)) suspect++;
+    }
+  }
+  const [circles, diamonds] = state.view === "heat" ? [": circles above their columns", ": diamonds"] : ["", ""];
   return [
-    ofBad && `${count(ofBad, "value")} of checkpoints that are not ok.`,
-    suspect && `${count(suspect, "value")} with more near-duplicates than the measure allows.`,
+    ofBad && `${count(ofBad, "value")} of checkpoints that are not ok${circles}.`,
+    suspect && `${count(suspect, "value")} with more near-duplicates than the measure allows${diamonds}.`,
   ].filter(Boolean);
 }
 
@@ -223,7 +240,8 @@ function describedLine(results, state, line, name, withMeasure) {
   const lowest = defined.reduce((best, row) => (value[row] < value[best] ? row : best));
   const highest = defined.reduce((best, row) => (value[row] > value[best] ? row : best));
   const where = (row) => pointWords(results, state, line.series, row);
-  const missing = undefinedValues ? `, ${undefinedValues} undefined` : "";
+  const blank = state.view === "heat" ? " (blank)" : "";
+  const missing = undefinedValues ? `, ${undefinedValues} undefined${blank}` : "";
   const [low, high] = [shortNumber(value[lowest]), shortNumber(value[highest])];
   if (defined.length === 1) return `${start}${low} at ${where(lowest)}${missing}.`;
   return `${start}lowest ${low} at ${where(lowest)}, highest ${high} at ${where(highest)}${missing}.`;
@@ -234,6 +252,12 @@ function pointWords(results, state, series, row) {
   const layer = each.layer === null ? "average over layers" : `layer ${each.layer}`;
   const step = each[state.by] === null ? each.revision : placeWords(state, each[state.by]);
   return { layer, step, heat: `${layer}, ${step}` }[state.view];
+}
+
+// Measures of lines that are not drawn because they have no layers.
+function wholeMeasures(results, lacking) {
+  const names = lacking.filter(({ series }) => results.isWhole(series)).map(({ series }) => series.measure);
+  return [...new Set(names)].map((name) => results.measuresByName.get(name).label);
 }
 
 function nothing(results, state, lacking) {
@@ -247,6 +271,8 @@ function nothing(results, state, lacking) {
   if (!chosenSeries(results, state).length) {
     return "Nothing is drawn: the chosen models have none of the chosen measures with this selection of tokens.";
   }
+  const whole = state.view === "step" ? [] : wholeMeasures(results, lacking);
+  if (whole.length) return `Nothing is drawn: ${whole.join(", ")} has no layers; choose By step.`;
   const why = state.view === "layer" ? "no checkpoint up to here" : `no ${state.by === "tokens" ? "tokens" : "training steps"}`;
   return `Nothing is drawn: ${why} of ${[...new Set(lacking.map((each) => results.modelsByName.get(each.series.model).label))].join(", ")}.`;
 }

@@ -174,7 +174,8 @@ class Explorer {
     const { label } = this.results.measuresByName.get(row.measure);
     const step = row.step === null ? row.revision : `step ${row.step.toLocaleString("en")}`;
     const tokens = row.tokens ? `, ${shortCount(row.tokens)} tokens` : "";
-    const depth = row.layer === null ? "average over layers" : `layer ${row.layer}, depth ${shortNumber(row.depth)}`;
+    const noLayer = this.results.isWhole(series) ? "the whole model" : "average over layers";
+    const depth = row.layer === null ? noLayer : `layer ${row.layer}, depth ${shortNumber(row.depth)}`;
     const interval = Number.isNaN(row.low) ? "none" : `${shortNumber(row.low)} to ${shortNumber(row.high)}`;
     const suspect = row.isSuspect ? ["near-duplicates", `${shortNumber(100 * row.nearDuplicates, 2)} % of vectors: beyond the measure's conditions`] : null;
     return [

@@ -18,10 +18,12 @@ const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-
 const WIDE = 860; // pixels, from which on there are two panels beside each other
 const AXIS_WIDTH = 38;
 const GAP = 24;
+const ENTRY_WIDTH = 190; // of a legend
 const MOST_POINTS = 48; // of a line, whose points are drawn
 const GOOD = "as it should be";
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "near-duplicates";
+const SHAPES = { domain: [NOT_OK, SUSPECT], range: ["circle", "diamond"] };
 
 // Of the same panel what has one measure; in heat maps each line has its own.
 function panelOf(results, name) {
@@ -115,7 +117,8 @@ function lineSpecification(results, state, drawn, look, width) {
   const { columns, panelWidth } = columnsAndWidth(width, panels.length, 420);
   const longest = Math.max(...drawn.lines.map((each) => each.rows.length));
   const marks = [...new Set(rows.map((row) => row.mark))].filter((each) => each !== GOOD);
-  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / 190)), symbolOpacity: 1, labelLimit: Math.min(300, width - 60) };
+  drawn.inLegends = colours.length + (seconds.length > 1 ? seconds.length : 0) + marks.length;
+  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / ENTRY_WIDTH)), symbolOpacity: 1, labelLimit: Math.min(300, width - 60) };
   const ofLines = { ...legend, symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300 };
   const ofMarks = { ...legend, values: marks, symbolSize: 50, symbolStrokeWidth: 1.4 };
   const colour = {
@@ -159,7 +162,7 @@ function lineSpecification(results, state, drawn, look, width) {
       y: { ...y, field: "y" },
       detail,
       color: colour,
-      shape: { field: "mark", type: "nominal", scale: { domain: [NOT_OK, SUSPECT], range: ["circle", "diamond"] }, legend: ofMarks },
+      shape: { field: "mark", type: "nominal", scale: SHAPES, legend: ofMarks },
     },
   };
   const curve = {
@@ -181,9 +184,12 @@ function lineSpecification(results, state, drawn, look, width) {
 function specification(results, state, drawn, theme, width) {
   const look = LOOKS[theme];
   const make = state.view === "heat" ? heatSpecification : lineSpecification;
+  const made = make(results, state, drawn, look, width);
+  // Legends beside each other, unless their entries do not fit.
+  const inRow = width >= ENTRY_WIDTH * Math.max(3, drawn.inLegends ?? 0);
   const text = { labelColor: look.quiet, titleColor: look.ink, labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12 };
   return {
-    ...make(results, state, drawn, look, width),
+    ...made,
     background: look.surface,
     padding: { left: 2, right: 8, top: 4, bottom: 4 },
     config: {
@@ -193,7 +199,7 @@ function specification(results, state, drawn, theme, width) {
       axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
       header: { labelColor: look.ink, labelFont: FONT, labelFontSize: 13, labelFontWeight: 600, labelPadding: 8 },
       title: { color: look.ink, font: FONT, fontSize: 13, fontWeight: 600, offset: 6, subtitleColor: look.quiet, subtitleFont: FONT, subtitleFontSize: 12, frame: "group" },
-      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10, layout: { top: { direction: width < 600 ? "vertical" : "horizontal", margin: width < 600 ? 4 : 16 } } },
+      legend: { labelColor: look.ink, labelFont: FONT, labelFontSize: 12, rowPadding: 3, columnPadding: 14, offset: 10, layout: { top: { direction: inRow ? "horizontal" : "vertical", margin: inRow ? 16 : 4 } } },
     },
   };
 }

@@ -3,6 +3,7 @@
 const VIEWS = { layer: "By layer", step: "By step", heat: "Heat map" };
 const LAST = "last"; // each model's last checkpoint
 const MEAN = "average"; // over layers
+const WHOLE = "whole"; // of what has no layers
 const MOST_AT_FIRST = 8; // models
 
 function startState(results) {
