@@ -30,7 +30,7 @@ test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
 
 # The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
 torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
-	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture/test_torture.py
+	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture -k again_and_again
 
 # An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
 slurm: $(ENVIRONMENT)-slurm/complete
