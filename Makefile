@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase report verify test test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md docs/showcase.md gallery
+.PHONY: demo showcase report verify test pytest test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md docs/showcase.md gallery
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -29,13 +29,16 @@ RESULTS ?= results
 verify:
 	PYTHONPATH=workflow $(PYTHON) -m shape_of_learning.provenance $(RESULTS)
 
+# Lint first; `make -j2 test` runs both at once, once the environment is there.
+test: lint pytest
+
 # A file of tests at a time on each core; those that take longest come first, so that no core waits at the end.
-test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test lint
+pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
 
 # The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
 torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
-	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture/test_torture.py
+	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture -k again_and_again
 
 # An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
 slurm: $(ENVIRONMENT)-slurm/complete

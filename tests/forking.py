@@ -4,8 +4,10 @@ So hundreds of commands run as a shell would run them, each in a process of its 
 """
 
 import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import runpy
 import subprocess
 import sys
@@ -53,16 +55,24 @@ def forks() -> Iterator[Forks]:
 
 def _serve() -> None:
     import jsonschema
+    import smart_open
     import snakemake.cli
     import snakemake.dag
     import snakemake.workflow
     import torch
     import transformers
 
+    import shape_of_learning
+
     assert jsonschema
-    assert snakemake
+    assert smart_open
     assert torch
+    for module in pkgutil.walk_packages(shape_of_learning.__path__, "shape_of_learning."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+    snakemake.cli.get_argument_parser()  # which imports the plugins
     assert transformers.AutoModelForCausalLM
+    assert transformers.GPTNeoXForCausalLM
     assert transformers.AutoTokenizer
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

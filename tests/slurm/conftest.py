@@ -22,14 +22,15 @@ ENTRIES = {
     }
     for role, architecture in (("decoder", "gpt_neox"), ("encoder", "bert"))
 }
-EVERY_FIGURE = ("figure_1", "figure_4", "figure_5", "loss_by_step", "anisotropy_measures")
-EVERY_FIGURE += ("dimension_by_scale",)
+UNDRAWN = ("loss_by_step", "anisotropy_measures", "dimension_by_scale")
 SETTINGS = {
     "models": list(ENTRIES),
     "corpus": {"source": "python_topics"},
     "sampling": {"windows": 24, "window_characters": 512},
+    "measurement": {"estimators": ["anisotropy", "two_nn"]},
     "figures": {
-        **dict.fromkeys((*EVERY_FIGURE, "table_1"), "all"),
+        **dict.fromkeys(("figure_1", "figure_4", "figure_5", "table_1"), "all"),
+        **{name: [] for name in UNDRAWN},
         "figure_2": ["small-decoder"],
         "figure_3": ["small-encoder"],
     },

@@ -45,7 +45,7 @@ def small(checkout: Checkout) -> list[str]:
         },
         "tuned": {
             "finetuning": {
-                **{"of": "pretrained", "task": "topic", "learning_rate": 0.001, "batch_size": 256},
+                **{"of": "pretrained", "task": "topic", "learning_rate": 0.001, "batch_size": 128},
                 **{"epochs": 1, "seed": 0, "threads": 1},
             },
             "training": {"steps": {"linear": 2}},
@@ -56,6 +56,7 @@ def small(checkout: Checkout) -> list[str]:
     settings = {
         "models": list(models),
         "corpus": {"source": "export", "sources": {"export": source}},
+        "tasks": {"topic": {"most": {"train": 128, "held_out": 64}}},
         "sampling": {"windows": 24, "window_characters": 64},
         "measurement": {"batch_vectors": 600, "estimators": ["anisotropy", "mom"]}
         | {"for_figures_only": ["tuned"]},
@@ -66,8 +67,10 @@ def small(checkout: Checkout) -> list[str]:
             "figure_1": ["pretrained", "fetched"],
             "loss_by_step": ["pretrained"],
             "table_1": ["pretrained"],
+            **{f"linear_{name}": [] for name in ("figure_1", "figure_3", "first_token")},
             "linear_figure_6": ["fetched"],
             "linear_table_1": ["tuned"],
+            "inherent_figure_1": ["fetched"],
             "finetuning_figure_1": ["tuned"],
         },
         "block_editing": {"fitting_windows": 24, "evaluation_windows": 2, "most_blocks": 1},

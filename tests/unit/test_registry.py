@@ -10,7 +10,7 @@ from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import MEASURES, ChosenMeasure, Measure, registered
 from shape_of_learning.plan.measures import chosen_measures, science_of_measure
-from shape_of_learning.plan.science import _syntax, science
+from shape_of_learning.plan.science import _module, science
 
 LABELS = {
     "anisotropy": "Anisotropy",
@@ -249,7 +249,7 @@ def test_a_package_registers_a_measure(install):
     before = science_of_measure(measure)
     for edit, is_other in (("# said\n", False), ("OTHER = 1\n", True)):
         module.write_text(module.read_text() + edit)
-        _syntax.cache_clear()
+        _module.cache_clear()
         assert (science_of_measure(measure) != before) == is_other
 
 

@@ -154,7 +154,7 @@ def peak_megabytes(*command: object) -> float:
     return int(run.stdout.split()[-1]) * 1024 / 1e6
 
 
-@pytest.mark.parametrize(("tokens", "hidden_size"), [(8_191, 2048), (20_000, 256)])
+@pytest.mark.parametrize(("tokens", "hidden_size"), [(8_191, 1024), (20_000, 256)])
 def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hidden_size):
     values = np.random.default_rng(0).standard_normal((tokens, hidden_size), dtype=np.float32)
     values[:, 0] = 0  # at worst all rows must be compared whole to be told apart
@@ -197,17 +197,17 @@ def test_measurements_take_no_more_memory_than_they_ask_for(tmp_path, tokens, hi
 
 def test_measuring_in_memory_takes_no_more_memory_than_it_asks_for(tmp_path):
     work = needs.Work(
-        layers=20, hidden_size=128, windows=120, window_characters=512, vocabulary=300,
+        layers=20, hidden_size=256, windows=60, window_characters=512, vocabulary=300,
         batch_vectors=500,
     )  # fmt: skip
     configuration = transformers.GPTNeoXConfig(
-        vocab_size=300, hidden_size=128, num_hidden_layers=20, num_attention_heads=2,
+        vocab_size=300, hidden_size=256, num_hidden_layers=20, num_attention_heads=2,
         intermediate_size=512, max_position_embeddings=512,
     )  # fmt: skip
     checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox", configuration)
     text = tmp_path / "text.txt"
     text.write_text("the shape of what a model learns; layers, tokens, windows. " * 2000)
-    shape = {"role": "decoder", "layers": 20, "hidden_size": 128, "last_hidden_size": 128}
+    shape = {"role": "decoder", "layers": 20, "hidden_size": 256, "last_hidden_size": 256}
     measurement = {
         "measures": [MEASURES[name].chosen(name, {}).to_json() for name in ("anisotropy", "mle")],
         "selection": Selection().to_json(),

@@ -34,7 +34,7 @@ def digest(tmp_path, monkeypatch):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content.replace(old, new) if name == file and old else content)
-        for cached in (module.science, module._syntax, module._imports):
+        for cached in (module.science, module._module):
             cached.cache_clear()
         return module.science("measure", *more)
 

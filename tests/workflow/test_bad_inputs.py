@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 import tiny_runs
-from bad_inputs import ADD_DIGEST, JOB, VARIABLES, Case, cases
+from bad_inputs import JOB, Case, cases
+from bad_jobs import ADD_DIGEST, VARIABLES
 from checkouts import REPOSITORY
 from forking import Forks, forks
 from shape_of_learning.storage.digests import add_digest

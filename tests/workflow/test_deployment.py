@@ -55,8 +55,9 @@ def module(
     (checkout.folder / "Snakefile").write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture(scope="module")
 def planned_directly(repository: Path) -> dict[str, int]:
-    """What the same configuration plans in a checkout."""
+    """What the demo plans in a checkout."""
     return Checkout(repository).planned("--configfile", "config/demo.yaml", *DRY)
 
 
@@ -78,11 +79,13 @@ def reachable(repository, tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("source", ["path", "gitfile", "github"])
-def test_the_demo_is_planned_as_in_a_checkout(repository, deployed, reachable, source):
+def test_the_demo_is_planned_as_in_a_checkout(
+    repository, deployed, reachable, planned_directly, source
+):
     demo = yaml.safe_load((repository / "config/demo.yaml").read_text())
     deployed.write("demo.yaml", demo)  # which says less than half: defaults apply
     module(deployed, sources(repository)[source], configuration="demo.yaml")
-    assert deployed.planned(*DRY) == planned_directly(repository)
+    assert deployed.planned(*DRY) == planned_directly
 
 
 @pytest.mark.parametrize("source", ["path", "gitfile", "github"])
@@ -117,7 +120,7 @@ def test_an_entry_of_ones_own_goes_before_one_that_the_workflow_brings(repositor
     assert "/demo-decoder/step128" not in said
 
 
-def test_what_snakedeploy_writes_plans_the_demo(repository, tmp_path, reachable):
+def test_what_snakedeploy_writes_plans_the_demo(tmp_path, reachable, planned_directly):
     # In an environment of its own, as its documentation has it.
     snakedeploy = [shutil.which("uv"), "tool", "run", "snakedeploy==0.17.1"]
     folder = tmp_path / "by snakedeploy"
@@ -127,4 +130,4 @@ def test_what_snakedeploy_writes_plans_the_demo(repository, tmp_path, reachable)
     )
     checkout = Checkout(folder)
     planned = checkout.planned("--configfile", "config/demo.yaml", *DRY)
-    assert planned == planned_directly(repository)
+    assert planned == planned_directly

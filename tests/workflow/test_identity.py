@@ -197,9 +197,15 @@ def test_runs_lie_apart(copy):
     assert {path.name for path in made.iterdir()} <= {"tables", "logs", "benchmarks"}
 
 
-def test_hidden_states_that_are_kept_may_have_new_times(copy):
+def test_hidden_states_that_are_kept_may_have_new_times_and_are_searched_anew(copy):
     kept = changed(copy, embeddings={"keep": True})
     copy.snakemake(*kept, "--quiet", "rules", "--", "results/embeddings/tiny/step0", "all")
     assert (copy.folder / "results/embeddings/tiny/step0").is_dir()
     make_times_new(copy)
     assert copy.planned(*kept) == {}
+    edit(copy, with_a_statement, "estimators/neighbours.py")
+    files = [file for file in planned_files(copy, *kept) if "/tiny/step0" in file]
+    searched = [file for file in files if "/neighbours/" in file and file.endswith(".h5")]
+    assert len(searched) == 2  # its layers
+    assert {Path(file).stem for file in files if "/measurements/" in file} == {"two_nn"}
+    assert not [file for file in files if "/embeddings/" in file]

@@ -91,10 +91,10 @@ LINEARITY = ["linearity", "linearity_held_out", "linearity_without_first_token"]
 OF_ALL = ("moved", "moved_fast", "moved_later", "apart", "apart_types")
 
 
-@pytest.fixture
-def checkout(checkout: Checkout, tmp_path: Path) -> Checkout:
-    """A checkout in an environment that has ours and the package."""
-    environment, source = tmp_path / "environment", tmp_path / "more-shapes"
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has ours and the package."""
+    environment, source = (tmp_path_factory.mktemp("more") / name for name in ("env", "source"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     paths = {"base": str(environment), "platbase": str(environment)}
     own = Path(sysconfig.get_path("purelib", "venv", paths))
@@ -105,7 +105,12 @@ def checkout(checkout: Checkout, tmp_path: Path) -> Checkout:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
     options = ("--no-build-isolation", "--no-deps", "--no-index", "--target", own)
     subprocess.run([*pip, *options, source], check=True)
-    return Checkout(checkout.folder, environment / "bin/python")
+    return environment / "bin/python"
+
+
+@pytest.fixture
+def checkout(checkout: Checkout, python: Path) -> Checkout:
+    return Checkout(checkout.folder, python)
 
 
 def values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], float]:

@@ -1,4 +1,4 @@
-"""config/quick.yaml on stand-ins: random weights of the same shapes, from a Hub on loopback."""
+"""config/quick.yaml on stand-ins: random weights of the same layers and widths, from a Hub on loopback."""
 
 import hashlib
 import lzma
@@ -18,13 +18,15 @@ from tiny_models import save_tokenizer
 PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
 REVISIONS = StepRule("log", 8).choose(PYTHIA_OFFERS)
 BIN = "pytorch_model.bin"
+# Of the tokenizers; with about as many characters to a token as the real ones.
+VOCABULARY = 12_000
 
 
 def save_pythia(folder: Path, step: int) -> None:
     """EleutherAI/pythia-14m at a step: float16, pickled."""
     torch.manual_seed(step)
     config = hf.GPTNeoXConfig(
-        vocab_size=50304, hidden_size=128, num_hidden_layers=6, num_attention_heads=4,
+        vocab_size=VOCABULARY, hidden_size=128, num_hidden_layers=6, num_attention_heads=4,
         intermediate_size=512, max_position_embeddings=2048,
     )  # fmt: skip
     model = hf.GPTNeoXForCausalLM(config).half()
@@ -41,8 +43,7 @@ def endpoint(
     words = {}
     for kind in ("decoder", "encoder"):
         words[kind] = sources / kind
-        # About as many characters to a token as the real ones.
-        save_tokenizer(words[kind], special=kind == "encoder", text=[text], vocabulary=12_000)
+        save_tokenizer(words[kind], special=kind == "encoder", text=[text], vocabulary=VOCABULARY)
 
     pythia = HubRepository(root, "EleutherAI/pythia-14m")
     for step in REVISIONS:
@@ -54,15 +55,16 @@ def endpoint(
 
     bert = shutil.copytree(words["encoder"], sources / "bert")
     config = hf.BertConfig(
-        hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024
-    )
+        vocab_size=VOCABULARY, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
+        intermediate_size=1024,
+    )  # fmt: skip
     hf.BertForMaskedLM(config).save_pretrained(bert)
     (bert / "model.safetensors").chmod(0o644)
     repository = HubRepository(root, "google/bert_uncased_L-4_H-256_A-4")
     repository.commit("main", bert, large=("model.safetensors",))
 
     gpt2 = shutil.copytree(words["decoder"], sources / "gpt2")
-    hf.GPT2LMHeadModel(hf.GPT2Config()).save_pretrained(gpt2)
+    hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=VOCABULARY)).save_pretrained(gpt2)
     HubRepository(root, "openai-community/gpt2").commit("main", gpt2, large=("model.safetensors",))
     shutil.rmtree(sources)
     with served(root, hub_program) as address:
@@ -80,8 +82,12 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
         "distinct_bytes": 195,
         "format": "mediawiki",
     }
-    # The text that is at hand, and one batch of vectors, which is as far as a test need go.
-    changes = {"corpus": {"sources": {"enwik8": source}}, "sampling": {"windows": 48}}
+    # The text that is at hand, and one small batch of vectors, which is as far as a test need go.
+    changes = {
+        "corpus": {"sources": {"enwik8": source}},
+        "sampling": {"windows": 12},
+        "measurement": {"batch_vectors": 1000},
+    }
     checkout.write("changes.yaml", changes)
     checkout.snakemake(
         *("--configfile", "config/quick.yaml", "changes.yaml", "--cores", "2"),

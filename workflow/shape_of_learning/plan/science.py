@@ -7,6 +7,7 @@ files are written, bytes fetched and command lines read decides no number.
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ PLUMBING = (
     *("embeddings.hidden_state_files", "embeddings.weight_files", "metrics.batch_files"),
     *(f"checkpoints.{name}" for name in ("checkpoint_record", "tensor_digests", "tensor_hashing")),
 )
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
@@ -41,19 +43,21 @@ def science(script: str, *modules: str | Path) -> str:
     """
     content = hashlib.sha256()
     for file in science_modules(SCRIPTS / f"{script}.py", *modules):
-        content.update(f"{file.relative_to(PACKAGE.parent).as_posix()}\0{_syntax(file)}\0".encode())
+        _, syntax = _module(file)
+        content.update(f"{file.relative_to(PACKAGE.parent).as_posix()}\0{syntax}\0".encode())
     return content.hexdigest()[:16]
 
 
 def science_modules(script: Path, *modules: str | Path) -> list[Path]:
     """List the files that a script computes with; parameters as above, `script` as a path."""
     found: set[Path] = set()
-    waiting = [*_imports(script), *map(_chosen, modules)]
+    waiting = [*_imports(_parsed(script)), *map(_chosen, modules)]
     while waiting:
         file = waiting.pop()
         if file is not None and file not in found and not _is_plumbing(file):
             found.add(file)
-            waiting.extend(_imports(file))
+            imports, _ = _module(file)
+            waiting.extend(imports)
     return sorted(found)
 
 
@@ -63,32 +67,38 @@ def _is_plumbing(file: Path) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in PLUMBING)
 
 
-class _WithoutWords(ast.NodeTransformer):
-    """Take out what is said in logs and errors."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        match node.value:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="logger"))):
-                return ast.Pass()
-        return self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        match node.exc:
-            case ast.Call(func=function):
-                return ast.Raise(function)
-        return node
-
-
 @cache
-def _syntax(file: Path) -> str:
-    tree = _WithoutWords().visit(_parsed(file))
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body = node.body[1:]
-    return ast.dump(tree)
+def _module(file: Path) -> tuple[frozenset[Path], str]:
+    """What a file imports of this package, and its syntax."""
+    tree = _parsed(file)
+    imports = _imports(tree)
+    for node, block in _blocks(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del block[0]
+        block[:] = map(_without_words, block)
+    return imports, ast.dump(tree)
+
+
+def _blocks(tree: ast.Module) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
+    """Yield each list of statements with what it belongs to; most of a tree are expressions."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        waiting += [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+        names = {"body", "orelse", "finalbody"}.intersection(node._fields)
+        for block in (getattr(node, name) for name in names):
+            yield node, block
+            waiting += block
+
+
+def _without_words(statement: ast.stmt) -> ast.stmt:
+    """Take out what is said in logs and errors."""
+    match statement:
+        case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name(id="logger")))):
+            return ast.Pass()
+        case ast.Raise(ast.Call(func=function)):
+            return ast.Raise(function)
+    return statement
 
 
 def digest_of_package(module: Path) -> str:
@@ -98,13 +108,12 @@ def digest_of_package(module: Path) -> str:
         if module.with_name("__init__.py").exists()
         else [module]
     )
-    return hashlib.sha256("".join(map(_syntax, files)).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(_module(file)[1] for file in files).encode()).hexdigest()[:16]
 
 
-@cache
-def _imports(file: Path) -> frozenset[Path]:
+def _imports(tree: ast.Module) -> frozenset[Path]:
     names: set[str] = set()
-    for node in ast.walk(_parsed(file)):
+    for node in (statement for _, block in _blocks(tree) for statement in block):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)

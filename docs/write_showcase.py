@@ -1,0 +1,67 @@
+"""Write docs/showcase.md and docs/showcase/ from the run of `make showcase`: `make docs/showcase.md`."""
+
+import csv
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import PIL.Image
+
+from shape_of_learning.figures.output import PAPERS
+from shape_of_learning.plan.papers import Paper, read_papers
+from shape_of_learning.storage.yaml_file import read_yaml
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "results/showcase"
+SHOWN = DOCS / "showcase"
+# What a person wrote who had looked at it all.
+SENTENCES = DOCS / "showcase.yaml"
+DPI, COLOURS = 150, 128  # of the images, so that all are small
+
+
+def main() -> None:
+    """Copy the verdicts, shrink the figures, and write the page that shows them."""
+    shutil.rmtree(SHOWN, ignore_errors=True)
+    SHOWN.mkdir()
+    written = read_yaml(SENTENCES)
+    page = [written["introduction"]]
+    for paper in sorted(read_papers(PAPERS), key=lambda paper: paper.prefix):
+        page += [f"## {paper.title}\n", *ledger(paper), *figures(paper, written["figures"])]
+    for pattern in ("*.csv", "*.md"):
+        for file in (RESULTS / "claims").glob(pattern):
+            shutil.copy(file, SHOWN)
+    (DOCS / "showcase.md").write_text("\n".join(page), encoding="utf-8")
+
+
+def ledger(paper: Paper) -> Iterator[str]:
+    """Yield the verdicts on a paper's claims, and where their reasons are."""
+    with (RESULTS / f"claims/{paper.name}.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    yield "| Claim | Verdict | Because |\n| :-- | :-- | :-- |"
+    for row in rows:
+        yield f"| {row['sentence']} | **{row['verdict']}** | {row['because']} |"
+    yield f"\nEstimates and rules: [{paper.name}.md](showcase/{paper.name}.md).\n"
+
+
+def figures(paper: Paper, sentences: dict[str, str]) -> Iterator[str]:
+    """Yield the figures and tables of a paper, each with what it shows and does not show, and its caption."""
+    names = [*paper.figures, *(f"specification_{claim}" for claim in paper.claims)]
+    for name in names:
+        drawn = RESULTS / f"figures/{name}.png"
+        if not drawn.exists():
+            continue
+        image = PIL.Image.open(drawn)
+        share = DPI / image.info["dpi"][0]
+        size = round(image.width * share), round(image.height * share)
+        small = image.convert("RGB").resize(size, PIL.Image.Resampling.LANCZOS)
+        small.quantize(COLOURS).save(SHOWN / drawn.name, optimize=True)
+        caption = drawn.with_suffix(".md").read_text(encoding="utf-8")
+        yield f"![{name}](showcase/{drawn.name})\n\n{sentences[name]}\n\n{caption}"
+    for name in paper.tables:
+        text = RESULTS / f"tables/{name}.md"
+        if text.exists():
+            yield f"{sentences[name]}\n\n{text.read_text(encoding='utf-8')}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Scores, pooling and probes are those of other libraries, and a probe reads no held-out token."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import matthews_corrcoef
+
+from shape_of_learning.estimators.frequency_bands import frequency_bands
+from shape_of_learning.estimators.share_between import share_between
+from shape_of_learning.tasks.measured import (
+    SplitVectors,
+    layer_rows,
+    probe_rows,
+    spectra_of,
+    spectrum_rows,
+    structure_rows,
+)
+from shape_of_learning.tasks.pooling import features, mean_pooled
+from shape_of_learning.tasks.probe import PENALTY, fit_probe
+from shape_of_learning.tasks.scores import accuracy, matthews, spearman
+
+
+def test_scores_are_those_of_other_libraries():
+    numbers = np.random.default_rng(0)
+    for classes in (2, 4):
+        true, predicted = numbers.integers(classes, size=(2, 60))
+        assert matthews(true, predicted) == pytest.approx(matthews_corrcoef(true, predicted))
+    grades, guesses = numbers.integers(6, size=60), numbers.normal(size=60).round(1)
+    assert spearman(grades, guesses) == pytest.approx(spearmanr(grades, guesses).statistic)
+    assert accuracy([0, 1, 2, 2], [0, 1, 1, 2]) == 0.75
+    assert np.isnan(matthews([0, 1], [1, 1]))
+    assert np.isnan(spearman([0, 1], [2, 2]))
+
+
+def test_probes_are_regularised_regressions_of_scaled_features():
+    numbers = np.random.default_rng(1)
+    X = numbers.normal(size=(300, 6)) * [1, 2, 3, 4, 5, 60] + 7
+    Z = (X - X.mean(axis=0)) / X.std(axis=0).__pow__(2).mean() ** 0.5
+    labels = numbers.integers(3, size=300) + (X[:, 0] > 8)
+    ours = fit_probe(X, labels, has_classes=True)
+    theirs = LogisticRegression(C=1 / (300 * PENALTY), tol=1e-8, max_iter=5000).fit(Z, labels)
+    differences = ours.weights - ours.weights[:, :1]
+    expected = (theirs.coef_ - theirs.coef_[:1]).T
+    np.testing.assert_allclose(differences, expected, atol=1e-4)
+    grades = X @ numbers.normal(size=6)
+    ours, theirs = (
+        fit_probe(X, grades, has_classes=False),
+        Ridge(alpha=300 * PENALTY).fit(Z, grades),
+    )
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(Z), rtol=1e-8)
+
+
+def test_a_probe_is_unchanged_by_rotation():
+    numbers = np.random.default_rng(2)
+    X, labels = numbers.normal(size=(200, 8)) * np.arange(1, 9), numbers.integers(2, size=200)
+    rotation = np.linalg.qr(numbers.normal(size=(8, 8)))[0]
+    one, other = (fit_probe(each, labels, has_classes=True) for each in (X, X @ rotation))
+    np.testing.assert_array_equal(one.predict(X), other.predict(X @ rotation))
+
+
+def test_pairs_are_told_by_difference_and_product_and_not_by_their_texts_side_by_side():
+    numbers = np.random.default_rng(3)
+    first = numbers.normal(size=(2000, 8))
+    labels = numbers.integers(2, size=2000)
+    second = np.where(labels[:, None] == 1, first, numbers.permutation(first))
+    pooled = np.stack([first, second], axis=1).reshape(4000, 8)
+    scores = []
+    for X in (features(pooled, has_pairs=True), np.hstack([first, second])):
+        probe = fit_probe(X[:1000], labels[:1000], has_classes=True, blocks=2)
+        scores.append(accuracy(labels[1000:], probe.predict(X[1000:])))
+    assert scores[0] > 0.95
+    assert abs(scores[1] - 0.5) < 4 * 0.5 / 1000**0.5
+
+
+def test_pooling_is_the_mean_of_each_text():
+    X = np.arange(12.0).reshape(6, 2)
+    assert mean_pooled(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
+
+
+def test_share_between_groups():
+    numbers = np.random.default_rng(4)
+    X, noise = numbers.normal(size=(5000, 20)), numbers.integers(250, size=5000)
+    # Of groups that say nothing (m - 1) / (n - 1), with a standard deviation of less than .002.
+    assert share_between(X, noise) == pytest.approx(249 / 4999, abs=0.006)
+    assert share_between(1e4 + X.repeat(2, axis=0), np.arange(5000).repeat(2)) == pytest.approx(1)
+    assert share_between(X, np.zeros(5000)) == pytest.approx(0, abs=1e-12)
+    assert np.isnan(share_between(np.ones((4, 2)), [0, 1, 0, 1]))
+    assert frequency_bands([5, 5, 5, 5, 9, 7, 7, 7]).tolist() == [2, 2, 2, 2, 0, 1, 1, 1]
+
+
+def split_of(numbers, examples, tokens=6, width=12):
+    labels = numbers.integers(2, size=examples)
+    X = numbers.normal(size=(examples * tokens, width)) + labels.repeat(tokens)[:, None] / 5
+    return SplitVectors(X.astype(np.float32), np.arange(examples).repeat(tokens), labels)
+
+
+def rows_of(train, held_out):
+    rows = probe_rows(train, held_out, layer=3, metric="accuracy", has_pairs=False, seed=0)
+    return {row[1:5]: row for row in rows}
+
+
+def test_what_is_fitted_on_training_tokens_reads_no_held_out_one():
+    """Then a text's prediction is the same whatever texts are beside it, so scores of halves add up."""
+    numbers = np.random.default_rng(5)
+    train, whole = split_of(numbers, 60), split_of(numbers, 40)
+    halves = [
+        SplitVectors(whole.X[half], whole.texts[:120], whole.labels[examples])
+        for half, examples in (
+            (slice(0, 120), slice(0, 20)),
+            (slice(120, 240), slice(20, 40)),
+        )
+    ]
+    together, *apart = (rows_of(train, split) for split in (whole, *halves))
+    for name, row in together.items():
+        if name[3] != "each split":
+            assert row[-1] == pytest.approx(np.mean([half[name][-1] for half in apart]))
+    assert len({name[3] for name in together}) == 3
+    # With two equal splits it is all the same what is fitted on which.
+    same = rows_of(train, train)
+    for (adjustment, clusters, k, fitted_on), row in same.items():
+        if fitted_on == "training":
+            assert row[5:] == same[adjustment, clusters, k, "each split"][5:]
+
+
+def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
+    numbers = np.random.default_rng(6)
+    train, held_out = split_of(numbers, 20), split_of(numbers, 20)
+    held_out.X[7, 3] = np.nan
+    (row,) = rows_of(train, held_out).values()
+    assert row[6] is None
+    assert np.isnan([*row[7:9], row[10]]).all()
+    layers = {0: train.X, 1: held_out.X}
+    spectra = spectra_of(layers)
+    rows = [*layer_rows(layers, spectra), *spectrum_rows(layers, spectra)]
+    rows += structure_rows(layers, train.texts, 0)
+    assert np.isnan([row[-1] for row in rows if row[0] == 1]).all()
+    assert np.isfinite([row[-1] for row in rows if row[0] == 0]).all()
