@@ -46,6 +46,17 @@ def test_the_gallery_shows_every_figure():
     assert [name for name in figures if f"![{name}](gallery/{name}.png)" not in page] == []
 
 
+def test_the_showcase_says_of_each_figure_what_it_shows():
+    page = (REPOSITORY / "docs/showcase.md").read_text()
+    drawn = yaml.safe_load((REPOSITORY / "config/showcase.yaml").read_text())["figures"]
+    sentences = yaml.safe_load((REPOSITORY / "docs/showcase.yaml").read_text())["figures"]
+    papers = read_papers(REPOSITORY / "workflow/papers")
+    for name in drawn.keys() & set(figures_of(papers)):
+        assert f"![{name}](showcase/{name}.png)\n\n{sentences[name]}" in page
+    files = [REPOSITORY / "docs/showcase.md", *(REPOSITORY / "docs/showcase").iterdir()]
+    assert sum(file.stat().st_size for file in files) < 3e6
+
+
 def test_links_of_the_pages_lead_somewhere():
     pages = [
         *REPOSITORY.glob("*.md"),
