@@ -78,7 +78,7 @@ class Controls {
     this.papers = list(results.papers.map(({ name, title }) => ({ name, label: title })), "papers", "Only of these papers", "paper");
     this.models = list([...results.modelsByName.values()], "models", "Models", "model");
     this.measures = list([...results.measuresByName.values()], "measures", "Measures", "measure");
-    this.selections = list(results.selections.map((name) => ({ name, label: selectionLabel(name) })), "selections", "Selections of tokens, and matrices", "rows");
+    this.selections = list(results.selections.map((name) => ({ name, label: selectionLabel(name) })), "selections", "Tokens and matrices", "rows");
     this.from = new Choice("from", "From", (from) => change({ from }));
     this.to = new Choice("to", "To", (to) => change({ to }));
     this.across = either("across", { layer: "Layers", depth: "Relative depth" }, "across");
