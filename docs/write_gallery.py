@@ -41,8 +41,8 @@ PAGE = """\
 Every figure at the size of the papers, and of the specification curves one, to see how it reads with all
 models, steps and layers. **The numbers are made up** (`docs/synthetic_tables.py`): smooth curves with noise,
 some values undefined, some points beyond the conditions of TwoNN, some checkpoints left out or hollow. They
-say nothing of any model; [those of the showcase](showcase.md) do. `make gallery` draws them with the functions,
-models and captions of the workflow, coarser than a run does.
+say nothing of any model; [those of the showcase](showcase.md) do. `make gallery` draws them
+with the functions, models and captions of the workflow, coarser than a run does.
 """
 
 
