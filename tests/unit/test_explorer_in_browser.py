@@ -11,23 +11,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
-from made_explorer import HOSTILE, LABELS, draw, made_rows, table_of
+from made_explorer import HOSTILE, LABELS, draw, made_rows
+from opened_explorer import DESKTOP, PHONE, Opened
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
 )
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-# What is drawn, what is said of it, and the address, once both are there.
-SEEN = """async () => {
-    const chart = document.getElementById("chart");
-    do await new Promise(requestAnimationFrame); while (chart.ariaBusy === "true");
-    const canvas = chart.querySelector("canvas");
-    return [canvas ? canvas.toDataURL() : "", document.getElementById("summary").textContent];
-}"""
-
 # Another address, until it is read.
 GO = """address => new Promise((done) => {
     addEventListener("hashchange", done, { once: true });
@@ -58,54 +50,6 @@ def browser() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
-
-
-class Opened:
-    """A page of the explorer, which must be silent and ask for nothing."""
-
-    def __init__(self, browser: Browser, file: Path, address: str = "", **options: object) -> None:
-        options = {"viewport": DESKTOP, "accept_downloads": True, **options}
-        self.context = browser.new_context(**options)
-        self.page: Page = self.context.new_page()
-        self.said: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        # Of the page itself, downloads and pictures that it has made.
-        own = (file.as_uri(), "blob:", "data:")
-        self.page.on(
-            "request", lambda r: None if r.url.startswith(own) else self.said.append(r.url)
-        )
-        self.page.goto(f"{file.as_uri()}{address}")
-        self.seen()
-
-    def seen(self) -> tuple[str, str]:
-        drawn, said = self.page.evaluate(SEEN)
-        return drawn, said
-
-    def click(self, selector: str) -> None:
-        self.page.locator(selector).click()
-
-    def slide_to(self, stop: int) -> None:
-        self.page.locator("#position").fill(str(stop))
-
-    def slider(self) -> tuple[str | None, str | None]:
-        """What the slider says."""
-        position = self.page.locator("#position").get_attribute("aria-valuetext")
-        return self.page.locator("#slide").text_content(), position
-
-    def address(self) -> str:
-        # It is written when nothing has changed for a while.
-        self.page.wait_for_timeout(500)
-        return self.page.evaluate("location.hash")
-
-    def saved(self, kind: str) -> bytes:
-        with self.page.expect_download() as download:
-            self.click(f"[data-save={kind}]")
-        assert download.value.suggested_filename.endswith(f".{kind}")
-        return Path(download.value.path()).read_bytes()
-
-    def rows(self) -> list[dict[str, str]]:
-        return table_of(self.saved("csv").decode())
 
 
 @pytest.fixture
