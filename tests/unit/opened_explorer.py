@@ -14,6 +14,12 @@ SEEN = """async () => {
     const canvas = chart.querySelector("canvas");
     return [canvas ? canvas.toDataURL() : "", document.getElementById("summary").textContent];
 }"""
+# Another address, even if it is the same one, until it is read.
+GO = """address => new Promise((done) => {
+    addEventListener("hashchange", done, { once: true });
+    history.replaceState(null, "", "#");
+    location.hash = address;
+})"""
 
 
 class Opened:
@@ -38,10 +44,15 @@ class Opened:
         drawn, said = self.page.evaluate(SEEN)
         return drawn, said
 
+    def go(self, address: str) -> None:
+        self.page.evaluate(GO, address)
+        self.seen()  # the controls follow in the next frame
+
     def click(self, selector: str) -> None:
         self.page.locator(selector).click()
 
     def slide_to(self, stop: int) -> None:
+        self.seen()  # its stops follow from what is drawn
         self.page.locator("#position").fill(str(stop))
 
     def slider(self) -> tuple[str | None, str | None]:
@@ -55,6 +66,7 @@ class Opened:
         return self.page.evaluate("location.hash")
 
     def saved(self, kind: str) -> bytes:
+        self.seen()
         with self.page.expect_download() as download:
             self.click(f"[data-save={kind}]")
         assert download.value.suggested_filename.endswith(f".{kind}")

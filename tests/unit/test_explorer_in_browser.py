@@ -20,12 +20,6 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
 )
-# Another address, until it is read.
-GO = """address => new Promise((done) => {
-    addEventListener("hashchange", done, { once: true });
-    history.replaceState(null, "", "#");
-    location.hash = address;
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +87,7 @@ def test_every_control_changes_what_it_says(opening, view, controls):
             control.click()
         if (opened.seen(), opened.slider()) == before:
             idle.append(control.evaluate("each => each.outerHTML"))
-        opened.page.evaluate(GO, start)
+        opened.go(start)
     assert idle == []
     assert len(found) > 4
 
