@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,11 @@ DPI, COLOURS = 150, 128  # of the images, so that all are small
 
 def main() -> None:
     """Copy the verdicts, shrink the figures, and write the page that shows them."""
+    if not (RESULTS / "provenance").is_dir():
+        sys.exit(f"{RESULTS} holds no finished run; run `make showcase` first")
+    written = read_yaml(SENTENCES)
     shutil.rmtree(SHOWN, ignore_errors=True)
     SHOWN.mkdir()
-    written = read_yaml(SENTENCES)
     page = [written["introduction"]]
     for paper in sorted(read_papers(PAPERS), key=lambda paper: paper.prefix):
         page += [f"## {paper.title}\n", *ledger(paper), *figures(paper, written["figures"])]
