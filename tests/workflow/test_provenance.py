@@ -106,6 +106,29 @@ def test_it_has_the_digest_of_each_result(finished):
     assert entities["claims/shape_of_learning.md"]["name"].startswith("Verdicts on The Shape of")
 
 
+def test_the_digests_of_all_outputs_are_listed_as_sha256sum_checks_them(finished):
+    results = finished.folder / "results"
+    run = subprocess.run(
+        ["sha256sum", "--check", "--strict", "provenance/outputs.sha256"],
+        cwd=results, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+    listed = {results / line.partition(": ")[0] for line in run.stdout.splitlines()}
+    # Models are described by the digests of their tensors.
+    beside = ("logs", "benchmarks", "provenance", "pretrained")
+    outputs = {
+        path
+        for path in results.rglob("*")
+        if path.is_file()
+        and path.suffix != ".sha256"
+        and path.relative_to(results).parts[0] not in beside
+    }
+    # Both are described as what the run was computed from.
+    text, tensors = {results / "corpus/export/text.txt"}, set(results.glob("checkpoints/*/*"))
+    assert outputs - listed - text - tensors == set()
+    assert listed < outputs
+
+
 def test_it_says_by_what_each_rule_was_computed(finished):
     entities, provenance = described(finished), finished.folder / "results/provenance"
     environments = json.loads((provenance / "environments.json").read_text())

@@ -3,6 +3,7 @@
 REQUIRED INPUTS: all results; the records and benchmarks that jobs leave beside their logs.
 OUTPUTS:
     <results>/provenance/   an RO-Crate: ro-crate-metadata.json, links to the results, copies of the locks, and
+        outputs.sha256      SHA-256 of all outputs, as sha256sum checks them
         jobs.csv            rule, environment, time and memory of each job
         rules.csv           their sums
         environments.json   software, hardware and state of the workflow, where and by which jobs were computed

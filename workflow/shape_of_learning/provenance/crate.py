@@ -29,7 +29,7 @@ from shape_of_learning.provenance.job_list import (
     rule_rows,
 )
 from shape_of_learning.storage.csv_table import write_table
-from shape_of_learning.storage.digests import sha256_of
+from shape_of_learning.storage.digests import recorded_digests, sha256_of
 from shape_of_learning.storage.files import atomic_write
 
 REPOSITORY = "https://github.com/shape-of-learning/shape-of-learning"
@@ -42,6 +42,7 @@ PROFILES = {
 # The context of RO-Crate 1.1 lacks it.
 TERMS = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
 JOBS, RULES, ENVIRONMENTS = "jobs.csv", "rules.csv", "environments.json"
+DIGESTS = "outputs.sha256"
 # Those that not every system's list of types has.
 FORMATS = {".md": "text/markdown", ".csv": "text/csv", ".yaml": "application/yaml"}
 
@@ -104,6 +105,7 @@ class _Crate:
         )
         results = [self._add_result(path) for path in self.files.outputs]
         self._add_folders()
+        self._add_digests()
         inputs = [*self._add_corpus(), *self._add_checkpoints()]
         self._describe_root()
         times = _times(self.jobs)
@@ -160,6 +162,25 @@ class _Crate:
             self.crate.add_dataset(
                 dest_path=f"{folder.as_posix()}/", properties={"name": f"Results in {folder}"}
             )
+
+    def _add_digests(self) -> None:
+        """Enter the digests of all outputs but weights, also of what is no result, as sha256sum checks them."""
+        folder = self.files.results
+        # A run with a name has a folder of its own there, with logs.
+        others = {each.parent for each in folder.glob("*/logs")} | {self.folder}
+        digests = {path: sha256_of(path) for path in self.files.outputs} | {
+            path: digest
+            for path, digest in recorded_digests(folder)
+            if others.isdisjoint(path.parents)
+        }
+        lines = (
+            f"{digest}  {path.relative_to(folder).as_posix()}\n"
+            for path, digest in sorted(digests.items())
+        )
+        (self.folder / DIGESTS).write_text("".join(lines), encoding="utf-8")
+        self._add_file(
+            DIGESTS, name="SHA-256 of every output, named from the folder of the results"
+        )
 
     def _add_corpus(self) -> list[Entity]:
         folder = self.files.results / "corpus" / self.run.source

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.digests import recorded_digest, sha256_of
+from shape_of_learning.storage.digests import recorded_digests, sha256_of
 
 METADATA = "ro-crate-metadata.json"
 LOGS = "logs"
@@ -70,7 +70,7 @@ def differences(crate: Path) -> Iterator[str]:
     kept = _texts(crate, entities) | {
         path: digest
         for place in places
-        for path, digest in _with_digests(place)
+        for path, digest in recorded_digests(place)
         if not any(path.is_relative_to(other.parents[1]) for other in others)
     }
     for path, digest in sorted((kept | results).items()):
@@ -112,14 +112,6 @@ def _texts(crate: Path, entities: list[Mapping[str, Any]]) -> dict[Path, str]:
         for each in entities
         if each["@id"] == "#text"
     }
-
-
-def _with_digests(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Files of a folder and below, each with the digest beside it."""
-    for file in folder.rglob("*.sha256"):
-        path = file.with_suffix("")
-        if path.is_file() and (digest := recorded_digest(path)) is not None:
-            yield path, digest
 
 
 def _strangers(folder: Path, known: set[Path]) -> Iterator[Path]:

@@ -45,6 +45,14 @@ def recorded_digest(path: Path) -> str | None:
         return None
 
 
+def recorded_digests(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Find the files of a folder and below that have a SHA-256 beside them, and yield both."""
+    for file in sorted(folder.rglob("*.sha256")):
+        path = file.with_suffix("")
+        if path.is_file() and (digest := recorded_digest(path)) is not None:
+            yield path, digest
+
+
 @contextmanager
 def write_with_digest(final: Path) -> Iterator[Path]:
     """Write a file as :func:`.atomic_write` does, and its digest beside it.
