@@ -195,7 +195,7 @@ def test_the_caption_says_the_smallest_visible_change_of_each_curve(tmp_path):
     drawing = drawn(tmp_path, "dimension_by_step", models=("a", "b"), **tables)
     assert (
         "Smallest change from one step to the next that can be told from none, median over steps: "
-        "TwoNN: M-a 0.25 and M-b 0.5; MADA: M-a 0.25 and M-b 0.5." in drawing.caption
+        "TwoNN: 0.25 (M-a) and 0.5 (M-b); MADA: 0.25 (M-a) and 0.5 (M-b)." in drawing.caption
     )
     drawing = drawn(tmp_path, "training_profile", changes=changes)
     assert "told from none, median over layers and steps: 0.25." in drawing.caption

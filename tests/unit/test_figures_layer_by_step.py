@@ -78,13 +78,29 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow(tmp_path):
     assert "Hollow: a step 8 (mixed shards)." in words
 
 
-def test_colours_are_on_a_log_scale_where_one_value_would_leave_the_others_one_colour(tmp_path):
-    def wide(row):
-        return row | {"value": 500.0} if row["layer"] == 0 and row["step"] == 0 else row
+def same(row):
+    return row
 
-    for change, is_log in ((lambda row: row, False), (wide, True)):
+
+def wide(row):
+    is_first = (row["model"], row["layer"], row["step"]) == ("a", 0, 0)
+    return row | {"value": 500.0} if is_first and row["estimator"] == "mada" else row
+
+
+def test_colours_are_on_a_log_scale_where_one_value_would_leave_the_others_one_colour(tmp_path):
+    for change, is_log in ((same, False), (wide, True)):
         drawing = draw("heat_map", inputs(tmp_path, ["a"], change, ["mada"]))
         assert isinstance(cells_of(drawing.figure.axes[0]).norm, LogNorm) == is_log
+
+
+def test_lines_are_on_a_log_scale_where_one_value_would_lay_the_others_on_each_other(tmp_path):
+    measures = ("mada", "two_nn")
+    for figure, models in (("training_profile", "ab"), ("overview", "a")):
+        for change, scale in ((same, "linear"), (wide, "log")):
+            panels = draw(figure, inputs(tmp_path, models, change, measures)).figure.axes
+            of_mada, of_two_nn = panels[: len(models)], panels[len(models) : 2 * len(models)]
+            assert {axes.get_yscale() for axes in of_mada} == {scale}, figure
+            assert {axes.get_yscale() for axes in of_two_nn} == {"linear"}, figure
 
 
 def test_an_overview_has_a_panel_for_each_measure(tmp_path):

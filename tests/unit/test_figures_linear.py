@@ -84,8 +84,8 @@ def test_the_caption_says_how_much_rests_on_first_tokens(tmp_path):
         inputs(tmp_path, rows, OF_FIRST_TOKENS, models=("a", "b")),
     )
     assert (
-        "Output: without first tokens the score falls by 0.200 in the mean over blocks and models, and at "
-        "block 2 of a it goes from 0.900 to 0.300, the largest fall." in drawing.caption
+        "Output: without first tokens the score changes by -0.2000 in the mean over blocks and models, and "
+        "most at block 2 of a, from 0.9000 to 0.3000." in drawing.caption
     )
     assert "Increment: without first tokens no score changes by 0.001." in drawing.caption
     above, _, below, _ = (named_lines(drawing, panel)["a"].get_ydata() for panel in range(4))

@@ -124,8 +124,8 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
         axes.set_xlabel(DEPTH)
     grid[0, 0].set_ylim(-0.02, 1.02)
     label_line_ends(grid[0, -1], labelled)
-    falls = [_fall(table, score, title) for score, title in SCORES.items()]
-    return profiles_drawing(figure, table, inputs, *falls, of=None)
+    changes = [_change(table, score, title) for score, title in SCORES.items()]
+    return profiles_drawing(figure, table, inputs, *changes, of=None)
 
 
 def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
@@ -148,21 +148,21 @@ def _with_held_out_bands(table: pd.DataFrame, score: str) -> pd.DataFrame:
     return rows.assign(low=both.min(axis=0), high=both.max(axis=0))
 
 
-def _fall(table: pd.DataFrame, score: str, title: str) -> str:
-    """Say how much of a score rests on first tokens: its fall without them."""
+def _change(table: pd.DataFrame, score: str, title: str) -> str:
+    """Say how much of a score rests on first tokens: its change without them."""
     of_layer = ["label", "layer"]
     kinds = [table[table["estimator"] == f"{score}{suffix}"].set_index(of_layer) for suffix in ROWS]
     both = pd.concat([kind["value"] for kind in kinds], axis=1, keys=["all", "without"]).dropna()
     if both.empty:
         return ""
-    fall = both["all"] - both["without"]
-    if fall.abs().max() < SMALLEST_TOLD:
+    change = both["without"] - both["all"]
+    if change.abs().max() < SMALLEST_TOLD:
         return f"{title}: without first tokens no score changes by {SMALLEST_TOLD}."
-    (label, block), most = fall.idxmax(), both.loc[fall.idxmax()]
-    mean = f"{'falls' if fall.mean() >= 0 else 'rises'} by {abs(fall.mean()):.3f}"
+    label, block = change.abs().idxmax()
+    before, after = both.loc[(label, block), ["all", "without"]]
     return (
-        f"{title}: without first tokens the score {mean} in the mean over blocks and models, and at block "
-        f"{block} of {label} it goes from {most['all']:.3f} to {most['without']:.3f}, the largest fall."
+        f"{title}: without first tokens the score changes by {change.mean():+.4f} in the mean over blocks "
+        f"and models, and most at block {block} of {label}, from {before:.4f} to {after:.4f}."
     )
 
 

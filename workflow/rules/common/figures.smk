@@ -136,10 +136,9 @@ def figure_caption(wildcards):
     """What a caption says before the tables are read: what is drawn, by what measures, how it was measured."""
     figure, models = drawn_by(wildcards)
     measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    names = [measure.label for measure in measures]
     labels = {
-        "measures": ("; " if any("," in name for name in names) else ", ").join(names),
-        "models": ", ".join(MODELS[name].label for name in models),
+        "measures": listed([measure.label for measure in measures]),
+        "models": listed([MODELS[name].label for name in models]),
     }
     try:
         words = figure.caption.format(**labels, **SETTINGS_OF_CAPTIONS)
@@ -151,10 +150,16 @@ def figure_caption(wildcards):
     details = "; ".join(measure.description for measure in measures if measure.description)
     details = f"{details[:1].upper()}{details[1:]}." if details else ""
     if figure.needs_training_steps:
-        of_models = " ".join(filter(None, (MODELS[name].note for name in models)))
+        notes = dict.fromkeys(MODELS[name].note for name in models)  # many may have the same
+        of_models = " ".join(filter(None, notes))
     else:
         of_models = substitutions(models)
     return " ".join(filter(None, [words, details, of_models, protocol_sentences(figure)]))
+
+
+def listed(labels):
+    """Labels in a row, which may have commas themselves."""
+    return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
 def protocol_sentences(figure):

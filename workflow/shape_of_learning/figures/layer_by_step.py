@@ -23,6 +23,7 @@ from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import (
     add_bar,
     open_frame,
+    set_log_axis,
     set_log_ticks,
     set_measure_axes,
     set_rank_ticks,
@@ -39,7 +40,7 @@ FRAME = 0.4  # inches
 ACROSS = 3  # panels of an overview beside each other
 STEP_ROOM = 0.3  # inches, for the label of one step under a heat map
 CELL_COLOURS = matplotlib.colormaps["viridis"]
-WIDE = 10  # times the smallest value, from which on colours are on a log scale
+WIDE = 10  # times the smallest value, from which on a scale is logarithmic
 LIGHT = 0.6  # share of these colours from which on marks are dark
 NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
@@ -68,6 +69,7 @@ def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
+        _set_scale(axes, table, measure)
     name_steps(grid, [*models.values()], named)
     return _drawing(figure, inputs, table, [on_bands(table), *said])
 
@@ -89,6 +91,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
         named |= _draw_lines(axes, table, measure)
         axes.set(title=measure.label, ylabel=measure.axis, xlabel="Layer")
+        _set_scale(axes, table, measure)
     for axes in grid.flat[len(inputs.measures) :]:
         axes.set_axis_off()
     name_steps(grid, [table], named)
@@ -178,9 +181,20 @@ def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[
     return named
 
 
+def _set_scale(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> None:
+    """Make the y axis of a measure, and of all panels that share it, logarithmic where that shows more."""
+    values = table.loc[table["estimator"] == measure.name, "value"]
+    if measure.depends_on_n and _is_wide(values.min(), values.max()):
+        set_log_axis(axes)
+
+
+def _is_wide(low: float, high: float) -> bool:
+    """Whether one large value would leave all others the same height or colour."""
+    return 0 < WIDE * low < high
+
+
 def _colour_scale(low: float, high: float) -> Normalize:
-    """A scale of colours; logarithmic where one large value would leave all others the same colour."""
-    return LogNorm(low, high) if 0 < WIDE * low < high else Normalize(low, high)
+    return LogNorm(low, high) if _is_wide(low, high) else Normalize(low, high)
 
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:

@@ -58,4 +58,4 @@ def consecutive_pairs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _listed(own: Sequence[tuple[str, float]]) -> str:
-    return enumerated([f"{label} {median:.2g}" for label, median in own])
+    return enumerated([f"{median:.2g} ({label})" for label, median in own])
