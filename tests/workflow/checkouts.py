@@ -53,6 +53,8 @@ class Checkout:
             "HF_HOME": str(self.folder / "hf"),
             "HF_HUB_OFFLINE": "1",
             "CUDA_VISIBLE_DEVICES": "",
+            # The first job compiles the library for all others.
+            "PYTHONDONTWRITEBYTECODE": "",
         }
         variables = {**inherited, **own, **more}
         # Jobs call `python`; it must be the one that has the dependencies.

@@ -99,8 +99,6 @@ def run(
         succeeds=succeeds,
         environment={
             "PATH": f"{conda}{os.pathsep}{os.environ['PATH']}",
-            # An environment is made without bytecode: else each job would compile all that it imports.
-            "PYTHONDONTWRITEBYTECODE": "",
             **variables,
         },
     )
