@@ -164,7 +164,7 @@ class _Crate:
             )
 
     def _add_digests(self) -> None:
-        """Enter the digests of all outputs but weights, also of what is no result, as sha256sum checks them."""
+        """Enter the digests of all outputs but weights, as sha256sum checks them."""
         folder = self.files.results
         # A run with a name has a folder of its own there, with logs.
         others = {each.parent for each in folder.glob("*/logs")} | {self.folder}
