@@ -158,7 +158,7 @@ def in_words(condition: Mapping[str, Any]) -> str:
                 f"({part})" if " or " in part or " and " in part else part for part in parts
             )
     comparison, bound = comparison_of(condition)
-    part = f"`{condition['of']}`" if "of" in condition else "it"
+    part = f"`{condition['of']}`" if "of" in condition else "the statistic"
     return f"{part} is {WORDS[comparison]} {bound:g}"
 
 
