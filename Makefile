@@ -120,6 +120,7 @@ $(ENVIRONMENT)/bin/pip:
 $(ENVIRONMENT)/workflow: requirements.txt $(ENVIRONMENT)/bin/pip
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
 $(ENVIRONMENT)-slurm/complete: requirements-slurm.txt requirements.txt

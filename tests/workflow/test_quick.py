@@ -16,7 +16,8 @@ from shape_of_learning.plan.step_rules import StepRule
 from tiny_models import save_tokenizer
 
 PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
-REVISIONS = StepRule("log", 8).choose(PYTHIA_OFFERS)
+STEPS = 3  # of its eight
+REVISIONS = StepRule("log", STEPS).choose(PYTHIA_OFFERS)
 BIN = "pytorch_model.bin"
 # Of the tokenizers; with about as many characters to a token as the real ones.
 VOCABULARY = 12_000
@@ -82,8 +83,9 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
         "distinct_bytes": 195,
         "format": "mediawiki",
     }
-    # The text that is at hand, and one small batch of vectors, which is as far as a test need go.
+    # The text that is at hand, few steps and one small batch of vectors, which is as far as a test need go.
     changes = {
+        "training_steps": {"pythia-14m": {"log": STEPS}},
         "corpus": {"sources": {"enwik8": source}},
         "sampling": {"windows": 12},
         "measurement": {"batch_vectors": 1000},
