@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import PIL.Image
 
 from shape_of_learning.figures.output import PAPERS
@@ -17,6 +18,10 @@ RESULTS = DOCS.parent / "results/showcase"
 SHOWN = DOCS / "showcase"
 # What a person wrote who had looked at it all.
 SENTENCES = DOCS / "showcase.yaml"
+# Estimators of the intrinsic dimension, and the vectors that they are shown.
+DIMENSIONS = {"two_nn": "TwoNN", "mle": "MLE", "mada": "MADA", "mom": "MOM"}
+VECTORS = {"all": "all", "one": "one of each token type"}
+REFERENCE = {"text": "own", "first_token": "keep", "last_layer": "after_final_norm"}
 DPI, COLOURS = 150, 128  # of the images, so that all are small
 
 
@@ -27,13 +32,32 @@ def main() -> None:
     written = read_yaml(SENTENCES)
     shutil.rmtree(SHOWN, ignore_errors=True)
     SHOWN.mkdir()
-    page = [written["introduction"]]
+    page = [written["introduction"], repeated_tokens(), written["repeated_tokens"]]
     for paper in sorted(read_papers(PAPERS), key=lambda paper: paper.prefix):
         page += [f"## {paper.title}\n", *ledger(paper), *figures(paper, written["figures"])]
     for pattern in ("*.csv", "*.md"):
         for file in (RESULTS / "claims").glob(pattern):
             shutil.copy(file, SHOWN)
     (DOCS / "showcase.md").write_text("\n".join(page), encoding="utf-8")
+
+
+def repeated_tokens() -> str:
+    """Tabulate the intrinsic dimension by step, mean over blocks and models, of all and of unlike tokens."""
+    files = sorted((RESULTS / "choices").glob("*/*.csv"))
+    rows = pd.concat([pd.read_csv(file) for file in files])
+    rows = rows[(rows[[*REFERENCE]] == pd.Series(REFERENCE)).all(axis=1) & (rows["layer"] > 0)]
+    rows["step"] = rows["revision"].str.removeprefix("step").astype(int)
+    of_each = ["estimator", "token_types"]
+    means = rows.groupby([*of_each, "step"])["value"].mean().unstack("step")
+    lines = [
+        f"| Estimator | Vectors | {' | '.join(f'step {step:,}' for step in means)} |",
+        "| :-- | :-- |" + " --: |" * len(means.columns),
+    ]
+    for estimator, label in DIMENSIONS.items():
+        for kind, words in VECTORS.items():
+            values = " | ".join(f"{value:.1f}" for value in means.loc[estimator, kind])
+            lines.append(f"| {label} | {words} | {values} |")
+    return "\n".join([*lines, ""])
 
 
 def ledger(paper: Paper) -> Iterator[str]:
