@@ -126,7 +126,9 @@ def shown(target: str, drawing: Drawing) -> str:
     drawing.figure.savefig(content, format="png", dpi=DPI)
     image = PIL.Image.open(content).convert("RGB").quantize(COLOURS)
     image.save(DOCS / "gallery" / f"{target}.png", optimize=True)
-    return f"![{target}](gallery/{target}.png)\n\n**{as_markup(target)}.** {as_markup(drawing.caption)}\n"
+    caption = as_markup(drawing.caption)
+    first_sentence, _, _ = caption.partition(". ")
+    return f"![{first_sentence}](gallery/{target}.png)\n\n**{as_markup(target)}.** {caption}\n"
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ def figures(paper: Paper, sentences: dict[str, str]) -> Iterator[str]:
         small = image.convert("RGB").resize(size, PIL.Image.Resampling.LANCZOS)
         small.quantize(COLOURS).save(SHOWN / drawn.name, optimize=True)
         caption = drawn.with_suffix(".md").read_text(encoding="utf-8")
-        yield f"![{name}](showcase/{drawn.name})\n\n{sentences[name]}\n\n{caption}"
+        first_sentence, _, _ = caption.partition(".** ")[2].partition(". ")
+        yield f"![{first_sentence}](showcase/{drawn.name})\n\n{sentences[name]}\n\n{caption}"
     for name in paper.tables:
         text = RESULTS / f"tables/{name}.md"
         if text.exists():

@@ -17,6 +17,7 @@ BANDS = {
     ("quantile_0.25", "quantile_0.75"): 0.45,
 }
 MEDIAN = "quantile_0.5"
+WIDE = 100  # times the smallest error, from which on powers of ten are labels enough
 HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
 FRAME = 0.7  # inches above and below
 
@@ -52,7 +53,8 @@ def draw_token_errors(inputs: FigureInputs) -> Drawing:
 
 
 def _draw_quantiles(axes: Axes, rows: pd.DataFrame) -> None:
-    set_log_axis(axes, (1,))
+    drawn = rows[[quantile for band in BANDS for quantile in band]].stack()
+    set_log_axis(axes, (1, 2, 5) if drawn.max() < WIDE * drawn.min() else (1,))
     for (low, high), opacity in BANDS.items():
         axes.fill_between(
             rows["layer"], rows[low], rows[high], color=COLOURS[0], alpha=opacity, linewidth=0
