@@ -32,9 +32,10 @@ verify:
 # Lint first; `make -j2 test` runs both at once, once the environment is there.
 test: lint pytest
 
-# A file of tests at a time on each core; those that take longest come first, so that no core waits at the end.
+# A file of tests at a time in each worker, one more than there are cores, since tests wait for servers and for what
+# jobs begin with; those that take longest come first, so that no core waits at the end.
 pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
-	pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
+	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder
 
 # The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
 torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
