@@ -61,6 +61,20 @@ def test_without_windows_in_every_group_nothing_is_measured():
     assert "16 groups" in judged([[values]]).because
 
 
+def test_of_what_has_no_logarithm_no_part_is_passed_over():
+    def rising_from(first, spread):
+        curve = zip(range(4), (first, 0.2, 0.3, 0.1), (spread, 0, 0, 0), strict=True)
+        values = [measured([value], step, spread=spread) for step, value, spread in curve]
+        rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
+        claim = {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule}
+        with np.errstate(invalid="ignore"):
+            return judged([values], claim)
+
+    assert rising_from(0.01, 0.001).verdict == "supported"
+    assert "`rise_and_fall` of `d` is undefined" in rising_from(-0.1, 0.001).because
+    assert "has no interval" in rising_from(0.01, 0.02).because  # negative without some groups
+
+
 def test_suspect_values_decide_nothing():
     near = judged(
         [[measured([1, 1], near_duplicates=(0.0, 0.2))]], suspect_above={"linearity": 0.1}

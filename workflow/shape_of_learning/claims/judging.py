@@ -199,7 +199,10 @@ def _require_numbers(what: str, estimate: float, low: float, high: float) -> Non
     if np.isnan(estimate):
         raise NotMeasured(f"{what} is undefined")
     if np.isnan(low) or np.isnan(high):
-        raise NotMeasured(f"{what} has no interval, which needs windows in each of 16 groups")
+        raise NotMeasured(
+            f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
+            "seeds at least"
+        )
 
 
 def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
