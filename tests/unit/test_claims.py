@@ -43,6 +43,22 @@ def test_a_rule_on_a_part_that_the_statistic_does_not_have_names_those_that_it_h
         judged([[measured([1, 1])]], {"rule": rule})
 
 
+def test_a_rule_on_one_model_is_refused_where_there_are_several():
+    rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
+    models = {name: EvidenceModel(name, "decoder", 2) for name in ("a", "b")}
+    values = {("a", "linearity"): [measured([1, 1])], ("b", "linearity"): [measured([-1, -1])]}
+    claim = Claim(name="c", **CLAIM | {"rule": rule})
+    with pytest.raises(InputError, match=r"`c`: .* 2 to judge, such as `a` and `b`; write `{in"):
+        judge(claim, Evidence(models, values))
+    assert judge(claim, Evidence({"a": models["a"]}, values)).verdict == "supported"
+
+
+def test_a_rule_on_one_of_several_parts_must_say_which():
+    claim = {"statistic": "middle_over_ends"}
+    with pytest.raises(InputError, match=r"names no part, but there are `middle_over_first`, "):
+        judged([[measured([1, 1, 1, 1])]], claim)
+
+
 def test_an_interval_decides_and_not_the_value():
     # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
     half = 2.131449545559323 * 0.001 * np.sqrt(15)

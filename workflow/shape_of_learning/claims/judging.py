@@ -100,7 +100,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     Raises
     ------
     InputError
-        If the rule asks for a part that the statistic does not have.
+        If the rule asks for a part that the statistic does not have, or for one of several units.
     """
     reading = Reading(claim, evidence)
     try:

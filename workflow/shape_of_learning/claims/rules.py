@@ -87,7 +87,8 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
     Raises
     ------
     InputError
-        If it names a part that the statistic does not have.
+        If it names a part that the statistic does not have, or is outside of `in` where there are several
+        units.
     """
     if "all_of" in condition or "any_of" in condition:
         several = [margin(each, units, unit) for each in next(iter(condition.values()))]
@@ -96,9 +97,7 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
         names = units_of(units)
         each = [margin(condition["holds"], units, name) for name in names]
         return Ranked(Stacked(each), how_many(condition["in"], len(names)))
-    if unit is None:
-        unit = TOGETHER if TOGETHER in units else next(iter(units))
-    parts = units[unit]
+    parts = units[_only_unit(units) if unit is None else unit]
     return Margin(_part(condition.get("of"), parts), *comparison_of(condition))
 
 
@@ -162,12 +161,25 @@ def in_words(condition: Mapping[str, Any]) -> str:
     return f"{part} is {WORDS[comparison]} {bound:g}"
 
 
+def _only_unit(units: Units) -> str:
+    if TOGETHER in units:
+        return TOGETHER
+    first, *others = units
+    if others:
+        raise InputError(
+            f"the rule has a condition outside of `in`, but there are {len(units)} to judge, such as "
+            f"`{first}` and `{others[0]}`; write `{{in: all, holds: ...}}`"
+        )
+    return first
+
+
 def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
     if name is None and len(parts) == 1:
         return next(iter(parts.values()))
     if name is None or name not in parts:
+        asked = "names no part" if name is None else f"asks for the part `{name}`"
         raise InputError(
-            f"the rule asks for the part `{name}`, but there are {_listed(list(parts))}"
+            f"the rule {asked}, but there are {_listed(list(parts))}; correct its `of`"
         )
     return parts[name]
 
