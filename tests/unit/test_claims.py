@@ -53,6 +53,26 @@ def test_a_rule_on_one_model_is_refused_where_there_are_several():
     assert judge(claim, Evidence({"a": models["a"]}, values)).verdict == "supported"
 
 
+def test_a_number_of_models_is_not_shown_by_fewer():
+    rule = {"supported": {"in": 3, "holds": {"above": 0}},
+            "contradicted": {"in": "any", "holds": {"below": 0}}}  # fmt: skip
+
+    def of(value):
+        return judged([[measured([value, value], spread=0.001)]], {"rule": rule})
+
+    assert of(1).verdict == "undecided"
+    assert "(in 1 of 1 cases, 3 needed)" in of(1).because
+    assert of(1).estimate == 1
+    assert np.isnan([of(1).low, of(1).high, of(1).smallest_visible]).all()
+    assert of(-1).verdict == "contradicted"
+
+
+def test_a_statistic_without_units_measures_nothing(monkeypatch):
+    name = "shape_of_learning.claims.statistics.mean_over_layers"
+    monkeypatch.setattr(name, lambda reading, estimators: {})
+    assert "`mean_over_layers` finds nothing" in judged([[measured([1])]]).because
+
+
 def test_a_rule_on_one_of_several_parts_must_say_which():
     claim = {"statistic": "middle_over_ends"}
     with pytest.raises(InputError, match=r"names no part, but there are `middle_over_first`, "):

@@ -138,7 +138,10 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
 def parts_of(claim: Claim, reading: Reading) -> Units:
     """Evaluate the statistic of a claim."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
-    return find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+    units = find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+    if not units:
+        raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
+    return units
 
 
 def _verdict(claim: Claim, units: Units) -> str:
@@ -191,8 +194,8 @@ def _numbers(part: Bounded) -> tuple[float, float, float]:
 
 
 def _without_interval(low: float, high: float) -> tuple[float, float]:
-    """What is compared as it is has none."""
-    return (low, high) if low < high else (nan, nan)
+    """What is compared as it is has none, and neither what decides nothing."""
+    return (low, high) if -np.inf < low < high else (nan, nan)
 
 
 def _require_numbers(what: str, estimate: float, low: float, high: float) -> None:
@@ -208,7 +211,7 @@ def _require_numbers(what: str, estimate: float, low: float, high: float) -> Non
 def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
     estimate, low, high = _numbers(margin(condition, units))
-    visible = estimate - low if low < high else nan
+    visible = estimate - low if -np.inf < low < high else nan
     low, high = _without_interval(low, high)
     bounds = {
         (comparison in UPWARDS, bound)
@@ -244,7 +247,7 @@ def _count(condition: Any, units: Units) -> str:
         return ""
     names = units_of(units)
     needed = how_many(condition["in"], len(names))
-    tail = TAIL / (len(names) - needed + 1)  # as of :class:`.Ranked`
+    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :class:`.Ranked`
     low = [margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 

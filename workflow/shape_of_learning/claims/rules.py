@@ -9,7 +9,8 @@ A statistic gives *units*, such as models, and of each some *parts*, numbers wit
 ``{all_of: [...]}``, ``{any_of: [...]}``
     Of several conditions.
 ``{in: HOW_MANY, holds: {...}}``
-    In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75.
+    In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75. Of
+    fewer units than the number it is not shown.
     A condition outside is on the only unit, or on the parts of the unit ``""``, of all together.
 
 A condition holds where the interval of its margin lies above zero. That is the distance of a number to
@@ -24,7 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import TAIL, Bounded, Ranked, Stacked, greatest, least
+from shape_of_learning.claims.bounds import (
+    TAIL,
+    Bounded,
+    Ranked,
+    Stacked,
+    Unknown,
+    greatest,
+    least,
+)
 from shape_of_learning.errors import InputError
 
 Units = Mapping[str, Mapping[str, Bounded]]
@@ -95,8 +104,13 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
         return least(Stacked(several)) if "all_of" in condition else greatest(Stacked(several))
     if "in" in condition:
         names = units_of(units)
-        each = [margin(condition["holds"], units, name) for name in names]
-        return Ranked(Stacked(each), how_many(condition["in"], len(names)))
+        if not names:
+            raise InputError(
+                "the rule counts by `in`, but there is only one of all together; leave it out"
+            )
+        each = Stacked([margin(condition["holds"], units, name) for name in names])
+        number = how_many(condition["in"], len(names))
+        return Ranked(each, number) if number <= len(names) else Unknown(least(each))
     parts = units[_only_unit(units) if unit is None else unit]
     return Margin(_part(condition.get("of"), parts), *comparison_of(condition))
 
@@ -113,11 +127,10 @@ def units_of(units: Units) -> list[str]:
 
 
 def how_many(number: str | float, of: int) -> int:
-    """Which number of units a condition asks for, at least 1 and at most all."""
+    """Which number of units a condition asks for, at least 1; a number of them may be more than there are."""
     if isinstance(number, str):
         return {"all": of, "any": 1, "most": of // 2 + 1}[number]
-    least_number = math.ceil(number * of - 1e-9) if isinstance(number, float) else number
-    return min(max(least_number, 1), of)
+    return max(math.ceil(number * of - 1e-9), 1) if isinstance(number, float) else number
 
 
 def comparison_of(condition: Mapping[str, Any]) -> tuple[str, float]:
