@@ -195,6 +195,10 @@ def test_statistics_of_training_on_numbers_by_hand():
     of = parts(judged([values], curve | settled))
     # Half of the steps: from the third on.
     assert of == {"growth": 2, "settling": 0.25 * 2 - 4, "moving_on": 4 - 0.25 * 2}
+    late = judged([[*values[1:3], measured([4, 4], 5, "two_nn")]], curve | settled)
+    assert parts(late)["growth"] == 0
+    late = judged([[*values[2:], measured([4, 4], 7, "two_nn")]], curve | settled)
+    assert "no decoders with a sound step in the first half of its training" in late.because
     rise = parts(judged([values], curve | {"statistic": "rise_then_fall"}))
     assert rise["rise_and_fall"] == pytest.approx(np.log(2))
     rule = {key: {"of": "elsewhere", "above": 0} for key in ("supported", "contradicted")}
@@ -237,6 +241,33 @@ def test_isotropy_of_weights_goes_with_the_loss_over_steps():
     assert parts(judged([], claim, tables)) == {"correlation": pytest.approx(1)}
     claim["arguments"]["from_step"] = 3
     assert "a loss at 2 steps from 3 on, and 3 are needed" in judged([], claim, tables).because
+
+
+@pytest.mark.parametrize(
+    ("statistic", "arguments"),
+    [
+        ("isotropy_beside_others", {"of": ["d"], "others": ["e", "f"]}),
+        ("weights_beside", {"reference": "e"}),
+    ],
+)
+def test_models_that_weights_are_compared_with_may_be_missing(statistic, arguments):
+    claim = {"statistic": statistic, "arguments": arguments, "needs": 1, "models": ["d", "e", "f"]}
+
+    def of(**values):
+        rows = [
+            {"model": name, "revision": "r", "step": "", "matrix": "tied", "value": str(value),
+             "estimator": "linearity"} for name, value in values.items()
+        ]  # fmt: skip
+        models = [EvidenceModel(name, "decoder", 2) for name in "ef"]
+        return judged([], claim | {"rule": rule}, {"weights": rows}, models)
+
+    part = "over_least" if "of" in arguments else "linearity"
+    rule = {
+        "supported": {"in": "all", "holds": {"of": part, "above": 0}},
+        "contradicted": {"in": "all", "holds": {"of": part, "below": 0}},
+    }
+    assert "no `linearity` in the run" in of(d=1).because
+    assert of(d=1, e=0, f=3).verdict == "supported"
 
 
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():

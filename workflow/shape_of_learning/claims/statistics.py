@@ -153,6 +153,7 @@ def isotropy_beside_others(
         greatest of the others'.
     """
     isotropy = {name: np.exp(value) for name, value in _weights(reading, *estimators).items()}
+    reading.require_each(isotropy, [*of, *others], f"`{estimators[0]}`")
     around = [isotropy[name] for name in others]
     return {
         name: {
@@ -167,9 +168,12 @@ def isotropy_beside_others(
 def weights_beside(reading: Reading, estimators: Sequence[str], reference: str) -> Units:
     """Measures of the weights of each model, less those of the reference; the parts are the estimators."""
     found = {estimator: _weights(reading, estimator) for estimator in estimators}
+    for estimator, of in found.items():
+        reading.require_each(of, [reference], f"`{estimator}`")
+    whole = [name for name in found[estimators[0]] if all(name in of for of in found.values())]
     return {
         name: {e: known(found[e][name] - found[e][reference]) for e in estimators}
-        for name in found[estimators[0]]
+        for name in whole
         if name != reference
     }
 

@@ -47,11 +47,16 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
         Of each model ``growth``, the mean over layers at the last step less that at the first; and
         ``settling``, `share` of this growth less the change, up or down, over the second half of the
         steps; ``moving_on``, this change less `share` of the growth. Where no checkpoint is in the middle,
-        the half begins before it for the former, and after it for the latter.
+        the half begins before it for the former, and after it for the latter. A model without a checkpoint
+        in the first half is left out.
     """
     units: dict[str, dict[str, Bounded]] = {}
+    late = []
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
         middle = steps[-1] / 2
+        if steps[0] > middle:
+            late.append(name)
+            continue
         before = max(place for place, step in enumerate(steps) if step <= middle)
         after = min(place for place, step in enumerate(steps) if step >= middle)
         growth = curve[..., -1, :] - curve[..., 0, :]
@@ -63,6 +68,7 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
             "settling": least(jackknifed(settling)),
             "moving_on": greatest(jackknifed(moving_on)),
         }
+    reading.require(units, late, "a sound step in the first half of its training")
     return units
 
 
