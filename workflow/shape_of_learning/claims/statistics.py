@@ -2,7 +2,8 @@
 
 Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
 (:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
-bounds allow for all that might have been chosen (:mod:`.bounds`).
+bounds allow for all that might have been chosen (:mod:`.bounds`). Planning reads the annotations: of
+``estimators: tuple[str, str]`` a claim names two.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +28,7 @@ def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
     }
 
 
-def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
+def middle_over_ends(reading: Reading, estimators: tuple[str]) -> Units:
     """Mean of the middle half of the layers less that of the first quarter, and less that of the last one.
 
     A peak in the middle has both above zero. Where the maximum itself lies is not asked: noise and layers
@@ -43,7 +44,7 @@ def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
     return units
 
 
-def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
+def flatter(reading: Reading, estimators: tuple[str]) -> Units:
     """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
 
     The range is that of the means of the four quarters of the depth: the largest of their twelve
@@ -66,7 +67,7 @@ def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
 
 
 def difference_of_estimators(
-    reading: Reading, estimators: Sequence[str], last_layer_only: bool = False
+    reading: Reading, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
     units = {}
@@ -77,7 +78,7 @@ def difference_of_estimators(
     return units
 
 
-def encoders_less_decoders(reading: Reading, estimators: Sequence[str]) -> Units:
+def encoders_less_decoders(reading: Reading, estimators: tuple[str]) -> Units:
     """Mean over layers of each encoder less that of each decoder, by intervals that are each its own."""
     curves = reading.curves(*estimators)
     means = {name: jackknifed(_last(curve)) for name, (curve,) in curves.items()}
@@ -89,7 +90,7 @@ def encoders_less_decoders(reading: Reading, estimators: Sequence[str]) -> Units
     }
 
 
-def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units:
+def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -> Units:
     """Norm ratios of blocks, and whether they go with what the residual connection adds to linearity.
 
     Parameters
@@ -115,7 +116,7 @@ def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units
     return {**units, TOGETHER: {"rank_correlation": jackknifed(correlation)}}
 
 
-def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
+def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     """Of each model the isotropy I of its output embeddings, and a cosine of its last layer.
 
     Parameters
@@ -142,7 +143,7 @@ def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
 
 
 def isotropy_beside_others(
-    reading: Reading, estimators: Sequence[str], of: Sequence[str], others: Sequence[str]
+    reading: Reading, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
 ) -> Units:
     """Isotropy I of the output embeddings of some models, and beside that of others.
 
