@@ -73,6 +73,26 @@ def test_a_statistic_without_units_measures_nothing(monkeypatch):
     assert "`mean_over_layers` finds nothing" in judged([[measured([1])]]).because
 
 
+def test_what_is_not_shown_beyond_a_bound_adds_to_a_condition_and_not_to_its_estimate():
+    rule = {
+        "supported": {"all_of": [{"in": 0.75, "holds": {"below": 0}},
+                                 {"in": "all", "holds": {"not_above": 0}}]},
+        "contradicted": {"in": 0.5, "holds": {"above": 0}},
+    }  # fmt: skip
+
+    def of(last):
+        ends = {"a": -1, "b": -1, "c": -0.5, "d": last}
+        values = {(m, "linearity"): [measured([v], spread=0.001)] for m, v in ends.items()}
+        models = {name: EvidenceModel(name, "decoder", 1) for name in ends}
+        return judge(Claim(name="c", **CLAIM | {"rule": rule}), Evidence(models, values))
+
+    near = of(0.001)
+    assert (near.verdict, near.estimate) == ("supported", -0.5)
+    assert near.low < -0.5 < near.high < 0
+    assert of(1).verdict == "undecided"
+    assert of(1).estimate == -0.5
+
+
 def test_a_rule_on_one_of_several_parts_must_say_which():
     claim = {"statistic": "middle_over_ends"}
     with pytest.raises(InputError, match=r"names no part, but there are `middle_over_first`, "):

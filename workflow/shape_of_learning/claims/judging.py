@@ -25,6 +25,7 @@ from shape_of_learning.claims.rules import (
     leaves,
     margin,
     units_of,
+    without_hurdles,
 )
 from shape_of_learning.errors import InputError
 
@@ -57,7 +58,8 @@ class Judgement:
     estimate, low, high : float
         What decides the condition for `supported`, of all units and parts together, with its 95 % interval:
         where all bounds of the condition are the same, the number that must lie beyond it; else the least
-        distance to a bound, positive where the condition is met. NaN if nothing is measured.
+        distance to a bound, positive where the condition is met; without `not_above` and `not_below`, which
+        only add to it. NaN if nothing is measured.
     smallest_visible : float
         How far beyond the bound the estimate must lie to be told from it.
     models, revisions, n, selections, hashes : tuple of str
@@ -210,13 +212,13 @@ def _require_numbers(what: str, estimate: float, low: float, high: float) -> Non
 
 def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
+    condition = without_hurdles(condition)
     estimate, low, high = _numbers(margin(condition, units))
     visible = estimate - low if -np.inf < low < high else nan
     low, high = _without_interval(low, high)
     bounds = {
         (comparison in UPWARDS, bound)
         for comparison, bound in map(comparison_of, leaves(condition))
-        if not comparison.startswith("not_")
     }
     if len(bounds) > 1:
         return estimate, low, high, visible

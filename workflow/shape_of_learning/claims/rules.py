@@ -149,6 +149,18 @@ def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield condition
 
 
+def without_hurdles(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
+    if "holds" in condition:
+        held = without_hurdles(condition["holds"])
+        return {**condition, "holds": held} if held else {}
+    for key in ("all_of", "any_of"):
+        if key in condition:
+            kept = [each for each in map(without_hurdles, condition[key]) if each]
+            return {key: kept} if kept else {}
+    return {} if {"not_above", "not_below"} & condition.keys() else dict(condition)
+
+
 def in_words(condition: Mapping[str, Any]) -> str:
     """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
     if "holds" in condition:
