@@ -210,7 +210,7 @@ def _last(curve: Curve) -> np.ndarray:
 
 
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Means of each quarter of the depth, at the last checkpoint.
+    """Means of each quarter of the depth, at the last checkpoint, less the first layer.
 
     Of a layer on a border each side has its share, so that the mirror image of a profile has the same ones in
     reverse order.
@@ -225,6 +225,9 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
         # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
         begins = 4 * np.arange(number)
         last = curve.values[..., -1, :, :]
+        last = (
+            last - last[..., :1, :]
+        )  # so that layers of one height differ by 0, and not by rounding
         found[name] = []
         for quarter in range(0, 4 * number, number):
             shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)
