@@ -170,6 +170,17 @@ def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     assert [part.estimate for part in of.parts] == [1]
 
 
+def test_no_other_layer_stands_for_an_undefined_last_one():
+    claim = {"statistic": "difference_of_estimators", "estimators": ["linearity", "other"]}
+    of_last = claim | {"arguments": {"last_layer_only": True}}
+    values = [[measured([1, 2, np.nan])], [measured([0, 0, 0], estimator="other")]]
+    of = judged(values, of_last)
+    assert of.verdict == "not measured"
+    assert "`linearity` beside `other` at the last layer (`d` is without)" in of.because
+    assert judged(values, claim).estimate == 1.5
+    assert judged([[measured([1, 2, 3])], values[1]], of_last).estimate == 3
+
+
 def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
     with_0 = LayerValues("s", None, None, "x", "all", (0, 1), np.array([[0.0] * 17, [1.0] * 17]))
     models = {"d": EvidenceModel("d", "decoder", 1)}

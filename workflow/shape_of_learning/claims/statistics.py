@@ -70,11 +70,15 @@ def difference_of_estimators(
     reading: Reading, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
-    units = {}
+    units, without = {}, []
     for name, curves in reading.curves(*estimators).items():
+        if last_layer_only and not all(map(_has_last_layer, curves)):
+            without.append(name)
+            continue
         first, second = of_common_layers(curves)
         difference = (first - second)[..., -1:, :] if last_layer_only else first - second
         units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
+    reading.require(units, without, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
     return units
 
 
@@ -127,7 +131,7 @@ def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     """
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
-    cosines = reading.curves(cosine)
+    cosines = {n: of for n, of in reading.curves(cosine).items() if _has_last_layer(*of)}
     units = {
         name: {
             "isotropy": known(np.exp(of_weights[name])),
@@ -203,6 +207,11 @@ def _by_role(reading: Reading, measured: Collection[str]) -> tuple[list[str], li
             raise NotMeasured(f"the run has no {role}s with {what} at a sound checkpoint")
     decoders, encoders = found
     return decoders, encoders
+
+
+def _has_last_layer(curve: Curve) -> bool:
+    """Whether the last layer is defined, or else another one would stand in its place."""
+    return curve.layers[-1] == curve.checkpoints[-1].layers[-1]
 
 
 def _last(curve: Curve) -> np.ndarray:
