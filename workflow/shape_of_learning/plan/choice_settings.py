@@ -81,11 +81,17 @@ def _check_families(families: Mapping[str, Sequence[Any]]) -> None:
                     f"{key} names `{base}`, which is in `{owners[base]}` already; remove one"
                 )
             owners[base] = name
+    for name in families:
+        if owners.get(name, name) != name:
+            raise InputError(
+                f"configuration key `choices.estimators.{name}` has the name of an estimator of "
+                f"`{owners[name]}`; rename it"
+            )
 
 
 def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
     written = [each if isinstance(each, str) else f"{each:g}" for each in listed]
-    return tuple(sorted(written, key=lambda each: each != own))
+    return tuple(sorted(dict.fromkeys(written), key=lambda each: each != own))
 
 
 def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) -> list[Variant]:
@@ -109,8 +115,10 @@ def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) 
                 f"configuration key `{key}` names `{base}`, which is measured of a model's own matrices; "
                 "remove it"
             )
+        of_run = {**find_measure(base).parameters, **measurement["parameters"].get(base, {})}
         words = ", ".join(f"{name}={value}" for name, value in own.items())
-        named = replace(chosen, name=f"{base}({words})" if own else base)
+        differs = any(of_run.get(name) != value for name, value in own.items())
+        named = replace(chosen, name=f"{base}({words})" if differs else base)
         alike = (replace(named, name=each.name) == each.measure for each in found)
         if not any(alike):
             found.append(Variant(base, named))
