@@ -13,7 +13,7 @@ from made_claims import CLAIM
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
 from shape_of_learning.claims.judging import judge
-from shape_of_learning.claims.ledger import COLUMNS
+from shape_of_learning.claims.ledger import COLUMNS, write_page
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.table_columns import GROUPS, LEFT_OUT_TABLE_COLUMNS
 from shape_of_learning.storage.csv_table import read_rows, write_table
@@ -338,6 +338,11 @@ def test_numbers_without_an_interval_are_compared_as_they_are():
     assert np.isnan([of.low, of.high, of.smallest_visible]).all()
     assert judged([], claim, edits(10, 11.1)).verdict == "undecided"
     assert judged([], claim, edits(10, 12.6)).verdict == "contradicted"
+    one_order = {"edits": edits(10, 11)["edits"][:4]}
+    assert (
+        "least linear first, are not measured (`most_blocks`, `orders` and"
+        in judged([], claim, one_order).because
+    )
 
 
 def left_out_table(folder, estimator, checkpoints):
@@ -382,4 +387,6 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert weights.startswith("d:")
     page = output[1].read_text()
     assert "2 claims: 1 undecided, 1 not measured" in page
+    write_page(output[1], "A paper", [(Claim(name="c", **CLAIM), judged([]))])
+    assert "1 claim: 1 not measured" in output[1].read_text()
     assert "`x` is not in the run" in page

@@ -41,7 +41,7 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
                 if (order, kind, changed) not in perplexity:
                     raise NotMeasured(
                         f"{changed} {kind} blocks of `{name}`, {order.replace('_', ' ')}, are not "
-                        "measured (`block_editing.most_blocks`)"
+                        "measured (`most_blocks`, `orders` and `kinds` of `block_editing`)"
                     )
                 at = perplexity[order, kind, changed]
                 ratio[order] = at / perplexity[order, kind, 0]
