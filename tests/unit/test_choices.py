@@ -151,6 +151,16 @@ def test_claims_without_enough_models_or_on_other_tables_are_left_out():
         claims_with_choices({"p": claims, "q": claims}, settings, read, MODELS, ["p", "q"])
 
 
+def test_of_twins_the_originals_are_measured_too():
+    twin = {"kind": "twin", "role": "decoder", "origin": "d", "treatment": "cosine 0.5"}
+    models = MODELS | {"t": twin, "u": twin | {"origin": "elsewhere"}}
+    settings = settings_with()
+    claim = Claim("c", "", "", "twins_less_originals", {}, "twins", ["linearity"])
+    read = read_choice_settings(settings)
+    found, _ = claims_with_choices({"p": {"c": claim}}, settings, read, models, ["p"])
+    assert found["c"][1] == ["t", "u", "d"]
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 9, 154])
 def test_a_long_training_is_thinned_evenly(number):
     chosen = thinned(range(number), 3)

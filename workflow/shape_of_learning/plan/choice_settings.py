@@ -160,8 +160,8 @@ def claims_with_choices(
     Returns
     -------
     dict of str to (ClaimChoices, list of str)
-        By the claims' names, with the models that each is judged on: claims on hidden states alone, for which
-        the run has as many models as they need and searches as many neighbours, of the papers that
+        By the claims' names, with the models that are measured for each: claims on hidden states alone, for
+        which the run has as many models as they need and searches as many neighbours, of the papers that
         ``choices.papers`` names.
     dict of str to dict of str to ChosenMeasure
         Of each of these claims what is measured.
@@ -198,7 +198,7 @@ def claims_with_choices(
 
 
 def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The models of the run that a claim is on; none if they are fewer than it needs."""
+    """The models of the run that a claim is on, and originals of twins; none if they are too few."""
     if isinstance(claim.models, str):
         group = claim.models
         kind = group.removesuffix("s") if group in ("fine_tunings", "twins") else "pretrained"
@@ -211,4 +211,7 @@ def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[st
     else:
         named = [name for name in claim.models if name in models]
     least = claim.needs or (1 if isinstance(claim.models, str) else len(claim.models))
-    return named if len(named) >= least else []
+    if len(named) < least:
+        return []
+    originals = [models[name]["origin"] for name in named if models[name]["kind"] == "twin"]
+    return list(dict.fromkeys([*named, *(name for name in originals if name in models)]))
