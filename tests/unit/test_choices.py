@@ -177,6 +177,10 @@ def test_a_long_training_is_thinned_evenly(number):
             {"text": ["own", "enwik"]},
             r"key `choices.text`: unknown text `enwik`; did you mean `enwik8",
         ),
+        (
+            {"text": ["own", "enwik8"]},
+            r"`choices.text` names `own` and `enwik8`, which are the same",
+        ),
         ({"papers": ["shape"]}, r"key `choices.papers`: unknown paper `shape`"),
         (
             {"estimators": {"d": ["two_n"]}},

@@ -35,7 +35,8 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
     Raises
     ------
     InputError
-        One sentence that names the key: a text, an estimator or a parameter that there is not.
+        One sentence that names the key: a text, an estimator or a parameter that there is not, or one text
+        under two names.
     """
     choices, measurement = settings["choices"], settings["measurement"]
     sources = settings["corpus"]["sources"]
@@ -43,6 +44,11 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
         if text not in TEXTS and text not in sources:
             where = "configuration key `choices.text`"
             raise unknown_name(text, (*TEXTS, *sources), "text", where)
+    if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
+        raise InputError(
+            f"configuration key `choices.text` names `own` and `{source}`, which are the same windows of the "
+            "run's text; remove one"
+        )
     _check_batches(choices["batch_share"], measurement)
     _check_families(choices["estimators"])
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
