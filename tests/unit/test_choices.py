@@ -75,6 +75,27 @@ def test_what_the_run_has_is_the_reference():
     assert choices_of(["anisotropy"], "all_layers")["average_over"][0] == "all_layers"
 
 
+def test_a_family_with_the_name_of_an_estimator_decides_about_no_other_one():
+    family = {"two_nn": ["two_nn", {"two_nn": {"kept": 0.2}}, "mada", {"mada": {"k": 10}}]}
+    settings = settings_with()
+    settings["choices"]["estimators"] = family
+    measures = chosen_measures(settings["measurement"], ["two_nn", "mada"], "both")
+    claim = Claim("c", "", "", "mean_over_layers", {}, "all", ["two_nn", "mada"])
+    of = read_choice_settings(settings).of_claim(claim, measures)
+    instead = of.estimators({"two_nn": "two_nn(kept=0.2)", "mada": "mada"})
+    assert instead == {"two_nn": "two_nn(kept=0.2)", "mada": "mada"}
+
+
+def test_what_is_said_twice_is_one_option():
+    alike = [{"mada": {"k": 20}}, "mada", "mle"]  # 20 is what the run has
+    settings = settings_with(windows_share=[1, 0.33333333, 0.33333334])
+    settings["choices"]["estimators"] = {"d": alike}
+    read = read_choice_settings(settings)
+    assert [each.name for each in read.families["d"]] == ["mada", "mle"]
+    shares = {choice.name: choice.options for choice in read.rows}["windows_share"]
+    assert shares == ("1", "0.333333")
+
+
 def test_an_estimator_with_the_parameters_of_the_run_is_listed_once():
     settings = settings_with()
     settings["measurement"]["parameters"] = {"two_nn": {"kept": 0.2}}
@@ -130,6 +151,16 @@ def test_claims_without_enough_models_or_on_other_tables_are_left_out():
         claims_with_choices({"p": claims, "q": claims}, settings, read, MODELS, ["p", "q"])
 
 
+def test_of_twins_the_originals_are_measured_too():
+    twin = {"kind": "twin", "role": "decoder", "origin": "d", "treatment": "cosine 0.5"}
+    models = MODELS | {"t": twin, "u": twin | {"origin": "elsewhere"}}
+    settings = settings_with()
+    claim = Claim("c", "", "", "twins_less_originals", {}, "twins", ["linearity"])
+    read = read_choice_settings(settings)
+    found, _ = claims_with_choices({"p": {"c": claim}}, settings, read, models, ["p"])
+    assert found["c"][1] == ["t", "u", "d"]
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 9, 154])
 def test_a_long_training_is_thinned_evenly(number):
     chosen = thinned(range(number), 3)
@@ -146,6 +177,10 @@ def test_a_long_training_is_thinned_evenly(number):
             {"text": ["own", "enwik"]},
             r"key `choices.text`: unknown text `enwik`; did you mean `enwik8",
         ),
+        (
+            {"text": ["own", "enwik8"]},
+            r"`choices.text` names `own` and `enwik8`, which are the same",
+        ),
         ({"papers": ["shape"]}, r"key `choices.papers`: unknown paper `shape`"),
         (
             {"estimators": {"d": ["two_n"]}},
@@ -156,6 +191,10 @@ def test_a_long_training_is_thinned_evenly(number):
             r"key `choices.estimators.dimension.two_nn`: unknown parameter `kep`; did you mean `kept`",
         ),
         ({"estimators": {"d": ["two_nn"]}}, r"`two_nn`, which is in `.*` already"),
+        (
+            {"estimators": {"mom": ["isoscore"]}},
+            r"`choices.estimators.mom` has the name of an estimator",
+        ),
         (
             {"estimators": {"text": ["isoscore"]}},
             r"`choices.estimators.text` has the name of another",

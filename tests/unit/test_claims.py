@@ -13,7 +13,7 @@ from made_claims import CLAIM
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
 from shape_of_learning.claims.judging import judge
-from shape_of_learning.claims.ledger import COLUMNS
+from shape_of_learning.claims.ledger import COLUMNS, write_page
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.table_columns import GROUPS, LEFT_OUT_TABLE_COLUMNS
 from shape_of_learning.storage.csv_table import read_rows, write_table
@@ -43,6 +43,62 @@ def test_a_rule_on_a_part_that_the_statistic_does_not_have_names_those_that_it_h
         judged([[measured([1, 1])]], {"rule": rule})
 
 
+def test_a_rule_on_one_model_is_refused_where_there_are_several():
+    rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
+    models = {name: EvidenceModel(name, "decoder", 2) for name in ("a", "b")}
+    values = {("a", "linearity"): [measured([1, 1])], ("b", "linearity"): [measured([-1, -1])]}
+    claim = Claim(name="c", **CLAIM | {"rule": rule})
+    with pytest.raises(InputError, match=r"`c`: .* 2 to judge, such as `a` and `b`; write `{in"):
+        judge(claim, Evidence(models, values))
+    assert judge(claim, Evidence({"a": models["a"]}, values)).verdict == "supported"
+
+
+def test_a_number_of_models_is_not_shown_by_fewer():
+    rule = {"supported": {"in": 3, "holds": {"above": 0}},
+            "contradicted": {"in": "any", "holds": {"below": 0}}}  # fmt: skip
+
+    def of(value):
+        return judged([[measured([value, value], spread=0.001)]], {"rule": rule})
+
+    assert of(1).verdict == "undecided"
+    assert "(in 1 of 1 cases, 3 needed)" in of(1).because
+    assert of(1).estimate == 1
+    assert np.isnan([of(1).low, of(1).high, of(1).smallest_visible]).all()
+    assert of(-1).verdict == "contradicted"
+
+
+def test_a_statistic_without_units_measures_nothing(monkeypatch):
+    name = "shape_of_learning.claims.statistics.mean_over_layers"
+    monkeypatch.setattr(name, lambda reading, estimators: {})
+    assert "`mean_over_layers` finds nothing" in judged([[measured([1])]]).because
+
+
+def test_what_is_not_shown_beyond_a_bound_adds_to_a_condition_and_not_to_its_estimate():
+    rule = {
+        "supported": {"all_of": [{"in": 0.75, "holds": {"below": 0}},
+                                 {"in": "all", "holds": {"not_above": 0}}]},
+        "contradicted": {"in": 0.5, "holds": {"above": 0}},
+    }  # fmt: skip
+
+    def of(last):
+        ends = {"a": -1, "b": -1, "c": -0.5, "d": last}
+        values = {(m, "linearity"): [measured([v], spread=0.001)] for m, v in ends.items()}
+        models = {name: EvidenceModel(name, "decoder", 1) for name in ends}
+        return judge(Claim(name="c", **CLAIM | {"rule": rule}), Evidence(models, values))
+
+    near = of(0.001)
+    assert (near.verdict, near.estimate) == ("supported", -0.5)
+    assert near.low < -0.5 < near.high < 0
+    assert of(1).verdict == "undecided"
+    assert of(1).estimate == -0.5
+
+
+def test_a_rule_on_one_of_several_parts_must_say_which():
+    claim = {"statistic": "middle_over_ends"}
+    with pytest.raises(InputError, match=r"names no part, but there are `middle_over_first`, "):
+        judged([[measured([1, 1, 1, 1])]], claim)
+
+
 def test_an_interval_decides_and_not_the_value():
     # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
     half = 2.131449545559323 * 0.001 * np.sqrt(15)
@@ -59,6 +115,20 @@ def test_without_windows_in_every_group_nothing_is_measured():
     values = measured([1, 1])
     values.values[:, 1:] = np.nan
     assert "16 groups" in judged([[values]]).because
+
+
+def test_of_what_has_no_logarithm_no_part_is_passed_over():
+    def rising_from(first, spread):
+        curve = zip(range(4), (first, 0.2, 0.3, 0.1), (spread, 0, 0, 0), strict=True)
+        values = [measured([value], step, spread=spread) for step, value, spread in curve]
+        rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
+        claim = {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule}
+        with np.errstate(invalid="ignore"):
+            return judged([values], claim)
+
+    assert rising_from(0.01, 0.001).verdict == "supported"
+    assert "`rise_and_fall` of `d` is undefined" in rising_from(-0.1, 0.001).because
+    assert "has no interval" in rising_from(0.01, 0.02).because  # negative without some groups
 
 
 def test_suspect_values_decide_nothing():
@@ -98,6 +168,17 @@ def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     without_a_group.values[1, 7] = np.nan
     of = judged([[measured([1, 5], 0), without_a_group]], claim)
     assert [part.estimate for part in of.parts] == [1]
+
+
+def test_no_other_layer_stands_for_an_undefined_last_one():
+    claim = {"statistic": "difference_of_estimators", "estimators": ["linearity", "other"]}
+    of_last = claim | {"arguments": {"last_layer_only": True}}
+    values = [[measured([1, 2, np.nan])], [measured([0, 0, 0], estimator="other")]]
+    of = judged(values, of_last)
+    assert of.verdict == "not measured"
+    assert "`linearity` beside `other` at the last layer (`d` is without)" in of.because
+    assert judged(values, claim).estimate == 1.5
+    assert judged([[measured([1, 2, 3])], values[1]], of_last).estimate == 3
 
 
 def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
@@ -145,6 +226,10 @@ def test_statistics_of_training_on_numbers_by_hand():
     of = parts(judged([values], curve | settled))
     # Half of the steps: from the third on.
     assert of == {"growth": 2, "settling": 0.25 * 2 - 4, "moving_on": 4 - 0.25 * 2}
+    late = judged([[*values[1:3], measured([4, 4], 5, "two_nn")]], curve | settled)
+    assert parts(late)["growth"] == 0
+    late = judged([[*values[2:], measured([4, 4], 7, "two_nn")]], curve | settled)
+    assert "no decoders with a sound step in the first half of its training" in late.because
     rise = parts(judged([values], curve | {"statistic": "rise_then_fall"}))
     assert rise["rise_and_fall"] == pytest.approx(np.log(2))
     rule = {key: {"of": "elsewhere", "above": 0} for key in ("supported", "contradicted")}
@@ -189,6 +274,33 @@ def test_isotropy_of_weights_goes_with_the_loss_over_steps():
     assert "a loss at 2 steps from 3 on, and 3 are needed" in judged([], claim, tables).because
 
 
+@pytest.mark.parametrize(
+    ("statistic", "arguments"),
+    [
+        ("isotropy_beside_others", {"of": ["d"], "others": ["e", "f"]}),
+        ("weights_beside", {"reference": "e"}),
+    ],
+)
+def test_models_that_weights_are_compared_with_may_be_missing(statistic, arguments):
+    claim = {"statistic": statistic, "arguments": arguments, "needs": 1, "models": ["d", "e", "f"]}
+
+    def of(**values):
+        rows = [
+            {"model": name, "revision": "r", "step": "", "matrix": "tied", "value": str(value),
+             "estimator": "linearity"} for name, value in values.items()
+        ]  # fmt: skip
+        models = [EvidenceModel(name, "decoder", 2) for name in "ef"]
+        return judged([], claim | {"rule": rule}, {"weights": rows}, models)
+
+    part = "over_least" if "of" in arguments else "linearity"
+    rule = {
+        "supported": {"in": "all", "holds": {"of": part, "above": 0}},
+        "contradicted": {"in": "all", "holds": {"of": part, "below": 0}},
+    }
+    assert "no `linearity` in the run" in of(d=1).because
+    assert of(d=1, e=0, f=3).verdict == "supported"
+
+
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
     claim = {"statistic": "concordance", "estimators": ["two_nn", "mom"], "checkpoints": "training"}
     rule = {key: {"of": "rank", "above": 0} for key in ("supported", "contradicted")}
@@ -226,6 +338,11 @@ def test_numbers_without_an_interval_are_compared_as_they_are():
     assert np.isnan([of.low, of.high, of.smallest_visible]).all()
     assert judged([], claim, edits(10, 11.1)).verdict == "undecided"
     assert judged([], claim, edits(10, 12.6)).verdict == "contradicted"
+    one_order = {"edits": edits(10, 11)["edits"][:4]}
+    assert (
+        "least linear first, are not measured (`most_blocks`, `orders` and"
+        in judged([], claim, one_order).because
+    )
 
 
 def left_out_table(folder, estimator, checkpoints):
@@ -270,4 +387,6 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert weights.startswith("d:")
     page = output[1].read_text()
     assert "2 claims: 1 undecided, 1 not measured" in page
+    write_page(output[1], "A paper", [(Claim(name="c", **CLAIM), judged([]))])
+    assert "1 claim: 1 not measured" in output[1].read_text()
     assert "`x` is not in the run" in page

@@ -67,21 +67,21 @@ def test_what_is_no_table_of_published_values_is_refused(tmp_path, content, mess
         read_published(file)
 
 
-@pytest.mark.parametrize("models", [["opt-125m"], ["opt-125m", "llama-2-7b"]])
-def test_measured_values_are_drawn_beside_published_ones(tmp_path, models):
+def rows_of(models):
+    return [
+        row
+        for name in models
+        for row in rows_of_model(name, layers=LAYERS[name], estimators=list(NAMES))
+    ]
+
+
+def drawn_beside(tmp_path, models, rows):
+    """The figure of the rows of some models, and what was published of these."""
     published = [
         row
         for row in read_published(REPOSITORY / "workflow/papers/shape_of_learning/published.csv")
         if row["model"] in models
     ]
-    rows = [
-        row
-        for name in models
-        for row in rows_of_model(name, layers=LAYERS[name], estimators=list(NAMES))
-    ]
-    for row in rows:
-        if row["estimator"] == "anisotropy" and row["layer"] == 3:
-            row["value"] = 0.9
     inputs = FigureInputs(
         models=[DrawnModel(name, name.upper(), "family", "decoder") for name in models],
         measures=[DrawnMeasure(name, label, label, False) for name, label in NAMES.items()],
@@ -92,6 +92,16 @@ def test_measured_values_are_drawn_beside_published_ones(tmp_path, models):
         drawing = paper_function("shape_of_learning:published_values")(inputs, published)
         paths = [tmp_path / f"published.{kind}" for kind in ("pdf", "png", "csv", "md")]
         save(drawing, *paths)
+    return drawing, published
+
+
+@pytest.mark.parametrize("models", [["opt-125m"], ["opt-125m", "llama-2-7b"]])
+def test_measured_values_are_drawn_beside_published_ones(tmp_path, models):
+    rows = rows_of(models)
+    for row in rows:
+        if row["estimator"] == "anisotropy" and row["layer"] == 3:
+            row["value"] = 0.9
+    drawing, published = drawn_beside(tmp_path, models, rows)
     table = drawing.table
     assert len(table) == len(published)
     third = table[(table["estimator"] == "anisotropy") & (table["layer"] == 3)]
@@ -102,3 +112,13 @@ def test_measured_values_are_drawn_beside_published_ones(tmp_path, models):
     (legend,) = drawing.figure.legends
     assert {text.get_text() for text in legend.get_texts()} == sources
     assert "the first 4096 of 13764 tokens" in drawing.caption
+
+
+def test_a_measure_that_is_undefined_in_all_layers_has_no_difference(tmp_path):
+    rows = rows_of(["opt-125m"])
+    for row in rows:
+        if row["estimator"] == "two_nn_authors":
+            row |= dict.fromkeys(("value", "standard_error", "low", "high"), "")
+    caption = drawn_beside(tmp_path, ["opt-125m"], rows)[0].caption
+    assert "Median absolute difference: Anisotropy 0." in caption
+    assert "nan" not in caption

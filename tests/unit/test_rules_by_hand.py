@@ -60,6 +60,14 @@ def test_profiles(claim, profiles, verdict):
     assert judge(CLAIMS[claim], of).verdict == verdict
 
 
+@pytest.mark.parametrize("layers", range(4, 26))
+@pytest.mark.parametrize("spread", [0, 1e-3])
+def test_rounding_makes_no_profile_of_layers_of_one_height(layers, spread):
+    of = evidence({(name, "anisotropy"): {0: [0.1] * layers} for name in "de"}, spread)
+    for claim in ("decoders_peak_in_the_middle", "encoders_are_flatter"):
+        assert judge(CLAIMS[claim], of).verdict == "undecided"
+
+
 @pytest.mark.parametrize(
     ("claim", "curve", "verdict"),
     [

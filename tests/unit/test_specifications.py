@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -115,6 +115,10 @@ def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(tmp_path):
     assert "before_final_norm: same (0 of 8)" in page
 
 
+def test_a_page_without_choices_says_why():
+    assert flip_page([]).startswith("No claim to compare")
+
+
 def test_estimator_and_layers_are_taken_as_a_specification_says(tmp_path):
     def value_of(rows, estimator, layer, last_layer):
         if layer == 0:
@@ -197,3 +201,14 @@ def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(tmp_path):
     assert "16 specifications" in caption
     assert "8 supported and 8 contradicted" in caption
     assert "there are 6 different effects" in caption
+    assert "intervals from leaving out each of 16 groups of windows;" in caption
+
+
+def test_intervals_of_twins_are_said_to_be_over_pairs(tmp_path):
+    claim = replace(CLAIM, statistic="twins_less_originals", models="twins")
+    claim = replace(claim, arguments={"regulariser": "cosine", "pairs": 3})
+    of = replace(CHOICES, claim=claim)
+    judged = judged_specifications(of, measured(tmp_path))
+    with theme():
+        caption = specification_curve(of, judged, PROTOCOL).caption
+    assert "95 % intervals of means over pairs of one seed each;" in caption

@@ -168,7 +168,9 @@ class Ranked:
         return self._ranked(low), self._ranked(high)
 
     def _ranked(self, values: np.ndarray) -> np.ndarray:
-        return np.sort(values, axis=-1)[..., -self.rank]
+        ranked = np.sort(values, axis=-1)[..., -self.rank]
+        # Sorting takes NaN for the largest, so that the least of several would pass over it.
+        return np.where(np.isnan(values).any(axis=-1), np.nan, ranked)
 
 
 def least(of: Bounded) -> Ranked:

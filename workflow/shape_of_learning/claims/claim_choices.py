@@ -106,13 +106,10 @@ class ChoiceSettings:
     def of_claim(self, claim: Claim, measures: Mapping[str, ChosenMeasure]) -> "ClaimChoices":
         """Say which choices touch a claim; `measures` are the estimators that it names."""
         choices = self.choices(measures, claim.average_over)
-        names = {choice.name for choice in choices}
-        decided_by = {
-            name: family if family in names else name
-            for name in measures
-            for family, variants in self.families.items()
-            if any(name == each.base for each in variants)
-        }
+        decided_by: dict[str, str] = {}
+        for family, variants in self.families.items():
+            named = [name for name in measures if any(name == each.base for each in variants)]
+            decided_by |= {name: family if len(named) == 1 else name for name in named}
         return ClaimChoices(claim, choices, self.own_rows, self.last_layer[0], decided_by)
 
     def variants(self, measures: Mapping[str, ChosenMeasure]) -> dict[str, ChosenMeasure]:

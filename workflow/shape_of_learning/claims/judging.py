@@ -25,6 +25,7 @@ from shape_of_learning.claims.rules import (
     leaves,
     margin,
     units_of,
+    without_hurdles,
 )
 from shape_of_learning.errors import InputError
 
@@ -57,7 +58,8 @@ class Judgement:
     estimate, low, high : float
         What decides the condition for `supported`, of all units and parts together, with its 95 % interval:
         where all bounds of the condition are the same, the number that must lie beyond it; else the least
-        distance to a bound, positive where the condition is met. NaN if nothing is measured.
+        distance to a bound, positive where the condition is met; without `not_above` and `not_below`, which
+        only add to it. NaN if nothing is measured.
     smallest_visible : float
         How far beyond the bound the estimate must lie to be told from it.
     models, revisions, n, selections, hashes : tuple of str
@@ -100,7 +102,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     Raises
     ------
     InputError
-        If the rule asks for a part that the statistic does not have.
+        If the rule asks for a part that the statistic does not have, or for one of several units.
     """
     reading = Reading(claim, evidence)
     try:
@@ -138,7 +140,10 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
 def parts_of(claim: Claim, reading: Reading) -> Units:
     """Evaluate the statistic of a claim."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
-    return find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+    units = find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+    if not units:
+        raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
+    return units
 
 
 def _verdict(claim: Claim, units: Units) -> str:
@@ -191,26 +196,29 @@ def _numbers(part: Bounded) -> tuple[float, float, float]:
 
 
 def _without_interval(low: float, high: float) -> tuple[float, float]:
-    """What is compared as it is has none."""
-    return (low, high) if low < high else (nan, nan)
+    """What is compared as it is has none, and neither what decides nothing."""
+    return (low, high) if -np.inf < low < high else (nan, nan)
 
 
 def _require_numbers(what: str, estimate: float, low: float, high: float) -> None:
     if np.isnan(estimate):
         raise NotMeasured(f"{what} is undefined")
     if np.isnan(low) or np.isnan(high):
-        raise NotMeasured(f"{what} has no interval, which needs windows in each of 16 groups")
+        raise NotMeasured(
+            f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
+            "seeds at least"
+        )
 
 
 def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
+    condition = without_hurdles(condition)
     estimate, low, high = _numbers(margin(condition, units))
-    visible = estimate - low if low < high else nan
+    visible = estimate - low if -np.inf < low < high else nan
     low, high = _without_interval(low, high)
     bounds = {
         (comparison in UPWARDS, bound)
         for comparison, bound in map(comparison_of, leaves(condition))
-        if not comparison.startswith("not_")
     }
     if len(bounds) > 1:
         return estimate, low, high, visible
@@ -241,7 +249,7 @@ def _count(condition: Any, units: Units) -> str:
         return ""
     names = units_of(units)
     needed = how_many(condition["in"], len(names))
-    tail = TAIL / (len(names) - needed + 1)  # as of :class:`.Ranked`
+    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :class:`.Ranked`
     low = [margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 

@@ -43,9 +43,10 @@ def statistic_of(claim: Claim) -> str:
 
 def _verdicts(judged: Judged) -> list[str]:
     counts = [(verdict, sum(of.verdict == verdict for _, of in judged)) for verdict in VERDICTS]
-    said = ", ".join(f"{number} {verdict}" for verdict, number in counts if number)
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+    number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
     return [
-        f"{len(judged)} claims: {said}. Rules were written down before results were looked at. A bound is "
+        f"{number}: {said}. Rules were written down before results were looked at. A bound is "
         "passed only by a whole 95 % interval, from 16 groups of windows or from seeds, that allows for all "
         "models, layers and steps among which a rule might choose; what has no interval is compared as it is."
         " `Visible` is the smallest distance from the bound that could have been seen.",

@@ -118,6 +118,12 @@ class Reading:
         parts += [f"{_listed(lacking)} {have} no {what}"] if lacking else []
         raise NotMeasured("; ".join(parts))
 
+    def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
+        """Raise NotMeasured unless these models have `what`, however many the claim needs."""
+        if lacking := [name for name in dict.fromkeys(names) if name not in found]:
+            have = "has" if len(lacking) == 1 else "have"
+            raise NotMeasured(f"{_listed(lacking)} {have} no {what} in the run")
+
     @property
     def values(self) -> list[LayerValues]:
         """All measured values that were read."""

@@ -9,7 +9,8 @@ A statistic gives *units*, such as models, and of each some *parts*, numbers wit
 ``{all_of: [...]}``, ``{any_of: [...]}``
     Of several conditions.
 ``{in: HOW_MANY, holds: {...}}``
-    In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75.
+    In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75. Of
+    fewer units than the number it is not shown.
     A condition outside is on the only unit, or on the parts of the unit ``""``, of all together.
 
 A condition holds where the interval of its margin lies above zero. That is the distance of a number to
@@ -24,7 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import TAIL, Bounded, Ranked, Stacked, greatest, least
+from shape_of_learning.claims.bounds import (
+    TAIL,
+    Bounded,
+    Ranked,
+    Stacked,
+    Unknown,
+    greatest,
+    least,
+)
 from shape_of_learning.errors import InputError
 
 Units = Mapping[str, Mapping[str, Bounded]]
@@ -87,18 +96,22 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
     Raises
     ------
     InputError
-        If it names a part that the statistic does not have.
+        If it names a part that the statistic does not have, or is outside of `in` where there are several
+        units.
     """
     if "all_of" in condition or "any_of" in condition:
         several = [margin(each, units, unit) for each in next(iter(condition.values()))]
         return least(Stacked(several)) if "all_of" in condition else greatest(Stacked(several))
     if "in" in condition:
         names = units_of(units)
-        each = [margin(condition["holds"], units, name) for name in names]
-        return Ranked(Stacked(each), how_many(condition["in"], len(names)))
-    if unit is None:
-        unit = TOGETHER if TOGETHER in units else next(iter(units))
-    parts = units[unit]
+        if not names:
+            raise InputError(
+                "the rule counts by `in`, but there is only one of all together; leave it out"
+            )
+        each = Stacked([margin(condition["holds"], units, name) for name in names])
+        number = how_many(condition["in"], len(names))
+        return Ranked(each, number) if number <= len(names) else Unknown(least(each))
+    parts = units[_only_unit(units) if unit is None else unit]
     return Margin(_part(condition.get("of"), parts), *comparison_of(condition))
 
 
@@ -114,11 +127,10 @@ def units_of(units: Units) -> list[str]:
 
 
 def how_many(number: str | float, of: int) -> int:
-    """Which number of units a condition asks for, at least 1 and at most all."""
+    """Which number of units a condition asks for, at least 1; a number of them may be more than there are."""
     if isinstance(number, str):
         return {"all": of, "any": 1, "most": of // 2 + 1}[number]
-    least_number = math.ceil(number * of - 1e-9) if isinstance(number, float) else number
-    return min(max(least_number, 1), of)
+    return max(math.ceil(number * of - 1e-9), 1) if isinstance(number, float) else number
 
 
 def comparison_of(condition: Mapping[str, Any]) -> tuple[str, float]:
@@ -135,6 +147,18 @@ def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from leaves(each)
     else:
         yield condition
+
+
+def without_hurdles(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
+    if "holds" in condition:
+        held = without_hurdles(condition["holds"])
+        return {**condition, "holds": held} if held else {}
+    for key in ("all_of", "any_of"):
+        if key in condition:
+            kept = [each for each in map(without_hurdles, condition[key]) if each]
+            return {key: kept} if kept else {}
+    return {} if {"not_above", "not_below"} & condition.keys() else dict(condition)
 
 
 def in_words(condition: Mapping[str, Any]) -> str:
@@ -162,12 +186,25 @@ def in_words(condition: Mapping[str, Any]) -> str:
     return f"{part} is {WORDS[comparison]} {bound:g}"
 
 
+def _only_unit(units: Units) -> str:
+    if TOGETHER in units:
+        return TOGETHER
+    first, *others = units
+    if others:
+        raise InputError(
+            f"the rule has a condition outside of `in`, but there are {len(units)} to judge, such as "
+            f"`{first}` and `{others[0]}`; write `{{in: all, holds: ...}}`"
+        )
+    return first
+
+
 def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
     if name is None and len(parts) == 1:
         return next(iter(parts.values()))
     if name is None or name not in parts:
+        asked = "names no part" if name is None else f"asks for the part `{name}`"
         raise InputError(
-            f"the rule asks for the part `{name}`, but there are {_listed(list(parts))}"
+            f"the rule {asked}, but there are {_listed(list(parts))}; correct its `of`"
         )
     return parts[name]
 

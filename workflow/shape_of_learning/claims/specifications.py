@@ -107,6 +107,11 @@ def specification_rows(of: ClaimChoices, judged: Sequence[Specified]) -> list[di
 
 def flip_page(rows: Sequence[Sequence[object]]) -> str:
     """Write the matrix of claims and choices as Markdown, from rows of :func:`flips`."""
+    if not rows:
+        return (
+            "No claim to compare: those of the run are on other tables or on models that it does not have, "
+            "or `choices` has one option each.\n"
+        )
     named = [dict(zip(FLIP_COLUMNS, row, strict=True)) for row in rows]
     claims = list(dict.fromkeys(row["claim"] for row in named))
     choices = list(dict.fromkeys(row["choice"] for row in named))

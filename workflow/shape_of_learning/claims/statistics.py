@@ -2,7 +2,8 @@
 
 Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
 (:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
-bounds allow for all that might have been chosen (:mod:`.bounds`).
+bounds allow for all that might have been chosen (:mod:`.bounds`). Planning reads the annotations: of
+``estimators: tuple[str, str]`` a claim names two.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +28,7 @@ def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
     }
 
 
-def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
+def middle_over_ends(reading: Reading, estimators: tuple[str]) -> Units:
     """Mean of the middle half of the layers less that of the first quarter, and less that of the last one.
 
     A peak in the middle has both above zero. Where the maximum itself lies is not asked: noise and layers
@@ -43,7 +44,7 @@ def middle_over_ends(reading: Reading, estimators: Sequence[str]) -> Units:
     return units
 
 
-def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
+def flatter(reading: Reading, estimators: tuple[str]) -> Units:
     """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
 
     The range is that of the means of the four quarters of the depth: the largest of their twelve
@@ -66,18 +67,22 @@ def flatter(reading: Reading, estimators: Sequence[str]) -> Units:
 
 
 def difference_of_estimators(
-    reading: Reading, estimators: Sequence[str], last_layer_only: bool = False
+    reading: Reading, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
-    units = {}
+    units, without = {}, []
     for name, curves in reading.curves(*estimators).items():
+        if last_layer_only and not all(map(_has_last_layer, curves)):
+            without.append(name)
+            continue
         first, second = of_common_layers(curves)
         difference = (first - second)[..., -1:, :] if last_layer_only else first - second
         units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
+    reading.require(units, without, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
     return units
 
 
-def encoders_less_decoders(reading: Reading, estimators: Sequence[str]) -> Units:
+def encoders_less_decoders(reading: Reading, estimators: tuple[str]) -> Units:
     """Mean over layers of each encoder less that of each decoder, by intervals that are each its own."""
     curves = reading.curves(*estimators)
     means = {name: jackknifed(_last(curve)) for name, (curve,) in curves.items()}
@@ -89,7 +94,7 @@ def encoders_less_decoders(reading: Reading, estimators: Sequence[str]) -> Units
     }
 
 
-def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units:
+def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -> Units:
     """Norm ratios of blocks, and whether they go with what the residual connection adds to linearity.
 
     Parameters
@@ -115,7 +120,7 @@ def norms_beside_linearity(reading: Reading, estimators: Sequence[str]) -> Units
     return {**units, TOGETHER: {"rank_correlation": jackknifed(correlation)}}
 
 
-def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
+def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     """Of each model the isotropy I of its output embeddings, and a cosine of its last layer.
 
     Parameters
@@ -126,7 +131,7 @@ def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
     """
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
-    cosines = reading.curves(cosine)
+    cosines = {n: of for n, of in reading.curves(cosine).items() if _has_last_layer(*of)}
     units = {
         name: {
             "isotropy": known(np.exp(of_weights[name])),
@@ -142,7 +147,7 @@ def isotropic_matrices(reading: Reading, estimators: Sequence[str]) -> Units:
 
 
 def isotropy_beside_others(
-    reading: Reading, estimators: Sequence[str], of: Sequence[str], others: Sequence[str]
+    reading: Reading, estimators: tuple[str], of: Sequence[str], others: Sequence[str]
 ) -> Units:
     """Isotropy I of the output embeddings of some models, and beside that of others.
 
@@ -153,6 +158,7 @@ def isotropy_beside_others(
         greatest of the others'.
     """
     isotropy = {name: np.exp(value) for name, value in _weights(reading, *estimators).items()}
+    reading.require_each(isotropy, [*of, *others], f"`{estimators[0]}`")
     around = [isotropy[name] for name in others]
     return {
         name: {
@@ -167,9 +173,12 @@ def isotropy_beside_others(
 def weights_beside(reading: Reading, estimators: Sequence[str], reference: str) -> Units:
     """Measures of the weights of each model, less those of the reference; the parts are the estimators."""
     found = {estimator: _weights(reading, estimator) for estimator in estimators}
+    for estimator, of in found.items():
+        reading.require_each(of, [reference], f"`{estimator}`")
+    whole = [name for name in found[estimators[0]] if all(name in of for of in found.values())]
     return {
         name: {e: known(found[e][name] - found[e][reference]) for e in estimators}
-        for name in found[estimators[0]]
+        for name in whole
         if name != reference
     }
 
@@ -200,12 +209,17 @@ def _by_role(reading: Reading, measured: Collection[str]) -> tuple[list[str], li
     return decoders, encoders
 
 
+def _has_last_layer(curve: Curve) -> bool:
+    """Whether the last layer is defined, or else another one would stand in its place."""
+    return curve.layers[-1] == curve.checkpoints[-1].layers[-1]
+
+
 def _last(curve: Curve) -> np.ndarray:
     return curve.means[..., -1, :]
 
 
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Means of each quarter of the depth, at the last checkpoint.
+    """Means of each quarter of the depth, at the last checkpoint, less the first layer.
 
     Of a layer on a border each side has its share, so that the mirror image of a profile has the same ones in
     reverse order.
@@ -220,6 +234,9 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
         # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
         begins = 4 * np.arange(number)
         last = curve.values[..., -1, :, :]
+        last = (
+            last - last[..., :1, :]
+        )  # so that layers of one height differ by 0, and not by rounding
         found[name] = []
         for quarter in range(0, 4 * number, number):
             shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)

@@ -41,7 +41,7 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
                 if (order, kind, changed) not in perplexity:
                     raise NotMeasured(
                         f"{changed} {kind} blocks of `{name}`, {order.replace('_', ' ')}, are not "
-                        "measured (`block_editing.most_blocks`)"
+                        "measured (`most_blocks`, `orders` and `kinds` of `block_editing`)"
                     )
                 at = perplexity[order, kind, changed]
                 ratio[order] = at / perplexity[order, kind, 0]
@@ -53,7 +53,7 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
 
 
 def twins_less_originals(
-    reading: Reading, estimators: Sequence[str], regulariser: str, pairs: int
+    reading: Reading, estimators: tuple[str], regulariser: str, pairs: int
 ) -> Units:
     """Mean over layers of a twin with a regulariser less that without, mean over pairs of one seed each."""
     originals = {model.name: model.origin for model in reading.models}

@@ -38,7 +38,7 @@ def change_over_training(reading: Reading, estimators: Sequence[str], from_step:
     return units
 
 
-def growth_then_settling(reading: Reading, estimators: Sequence[str], share: float) -> Units:
+def growth_then_settling(reading: Reading, estimators: tuple[str], share: float) -> Units:
     """Growth over training, and how little of it is left for the second half.
 
     Returns
@@ -47,11 +47,16 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
         Of each model ``growth``, the mean over layers at the last step less that at the first; and
         ``settling``, `share` of this growth less the change, up or down, over the second half of the
         steps; ``moving_on``, this change less `share` of the growth. Where no checkpoint is in the middle,
-        the half begins before it for the former, and after it for the latter.
+        the half begins before it for the former, and after it for the latter. A model without a checkpoint
+        in the first half is left out.
     """
     units: dict[str, dict[str, Bounded]] = {}
+    late = []
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
         middle = steps[-1] / 2
+        if steps[0] > middle:
+            late.append(name)
+            continue
         before = max(place for place, step in enumerate(steps) if step <= middle)
         after = min(place for place, step in enumerate(steps) if step >= middle)
         growth = curve[..., -1, :] - curve[..., 0, :]
@@ -63,10 +68,11 @@ def growth_then_settling(reading: Reading, estimators: Sequence[str], share: flo
             "settling": least(jackknifed(settling)),
             "moving_on": greatest(jackknifed(moving_on)),
         }
+    reading.require(units, late, "a sound step in the first half of its training")
     return units
 
 
-def rise_then_fall(reading: Reading, estimators: Sequence[str]) -> Units:
+def rise_then_fall(reading: Reading, estimators: tuple[str]) -> Units:
     """How far a curve rises to some step and falls from it, whichever is less, at the best of the steps.
 
     Both are logarithms of ratios of means over layers: from the first step to it, and from it to the last
@@ -78,7 +84,7 @@ def rise_then_fall(reading: Reading, estimators: Sequence[str]) -> Units:
     }
 
 
-def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
+def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
     """Whether a curve that rises and falls has its peak where the warm-up of the learning rate ends.
 
     Returns
@@ -120,7 +126,7 @@ def peak_beside_warm_up(reading: Reading, estimators: Sequence[str]) -> Units:
     return units
 
 
-def higher_at_peak_and_end(reading: Reading, estimators: Sequence[str]) -> Units:
+def higher_at_peak_and_end(reading: Reading, estimators: tuple[str]) -> Units:
     """The first model over the second, at the highest point of each curve and at their ends.
 
     Both parts, ``peak`` and ``end``, are logarithms of ratios of means over layers.
@@ -167,7 +173,7 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
     return units
 
 
-def correlation_with_loss(reading: Reading, estimators: Sequence[str], from_step: int) -> Units:
+def correlation_with_loss(reading: Reading, estimators: tuple[str], from_step: int) -> Units:
     """Pearson's correlation of a measure of the output embeddings with the loss, from `from_step` on."""
     (estimator,) = estimators
     losses, units = reading.rows("verdicts"), {}

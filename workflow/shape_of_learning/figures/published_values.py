@@ -101,12 +101,13 @@ def _caption(
 ) -> str:
     apart = table.assign(away=table["difference"].abs()).groupby("estimator", sort=False)["away"]
     labels = {measure.name: measure.label for measure in inputs.measures}
-    differences = [f"{labels[name]} {median:.3g}" for name, median in apart.median().items()]
+    medians = apart.median().dropna()  # what is undefined in all layers has none
+    differences = [f"{labels[name]} {median:.3g}" for name, median in medians.items()]
     protocols = values["protocol"].drop_duplicates().tolist()
     return caption(
         inputs.caption,
         f"Points: as published, of {enumerated(protocols)}; bars: the error of reading printed figures.",
-        f"Median absolute difference: {enumerated(differences)}.",
+        f"Median absolute difference: {enumerated(differences)}." if differences else "",
         "Differences hold other windows and other batches, too.",
         lines_and_bands(measured, inputs.measures, of=None if _of_blocks(measured) else "batches"),
         *suspects(measured, inputs.measures),

@@ -40,6 +40,8 @@ LOOKS = {
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
 BY_NUMBERS = "By the numbers alone"  # begins why a verdict is undecided that these would decide
+OF_WINDOWS = "from leaving out each of 16 groups of windows"
+OVER_PAIRS = "of means over pairs of one seed each"
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
@@ -123,6 +125,7 @@ def _caption(
     ]
     sizes = sorted({float(n) for each in judged for n in each.judgement.n})
     n = number_range(round(sizes[0]), round(sizes[-1])) if sizes else "no"
+    of_twins = of.claim.statistic == "twins_less_originals"
     estimators = set(of.decided_by.values())
     reference = [
         f"{name.replace('_', ' ')} {option if name in estimators else option.replace('_', ' ')}"
@@ -136,7 +139,7 @@ def _caption(
         if different < len(measured)
         else "",
         f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what stands for it; "
-        "bars: 95 % intervals from leaving out each of 16 groups of windows; line: bound of the rule.",
+        f"bars: 95 % intervals {OVER_PAIRS if of_twins else OF_WINDOWS}; line: bound of the rule.",
         *(
             f"{each.capitalize()}: {in_words(of.claim.rule[each]).replace('`', '')}."
             for each in (SUPPORTED, CONTRADICTED)

@@ -35,7 +35,8 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
     Raises
     ------
     InputError
-        One sentence that names the key: a text, an estimator or a parameter that there is not.
+        One sentence that names the key: a text, an estimator or a parameter that there is not, or one text
+        under two names.
     """
     choices, measurement = settings["choices"], settings["measurement"]
     sources = settings["corpus"]["sources"]
@@ -43,6 +44,11 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
         if text not in TEXTS and text not in sources:
             where = "configuration key `choices.text`"
             raise unknown_name(text, (*TEXTS, *sources), "text", where)
+    if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
+        raise InputError(
+            f"configuration key `choices.text` names `own` and `{source}`, which are the same windows of the "
+            "run's text; remove one"
+        )
     _check_batches(choices["batch_share"], measurement)
     _check_families(choices["estimators"])
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
@@ -81,11 +87,17 @@ def _check_families(families: Mapping[str, Sequence[Any]]) -> None:
                     f"{key} names `{base}`, which is in `{owners[base]}` already; remove one"
                 )
             owners[base] = name
+    for name in families:
+        if owners.get(name, name) != name:
+            raise InputError(
+                f"configuration key `choices.estimators.{name}` has the name of an estimator of "
+                f"`{owners[name]}`; rename it"
+            )
 
 
 def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
     written = [each if isinstance(each, str) else f"{each:g}" for each in listed]
-    return tuple(sorted(written, key=lambda each: each != own))
+    return tuple(sorted(dict.fromkeys(written), key=lambda each: each != own))
 
 
 def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) -> list[Variant]:
@@ -109,8 +121,10 @@ def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) 
                 f"configuration key `{key}` names `{base}`, which is measured of a model's own matrices; "
                 "remove it"
             )
+        of_run = {**find_measure(base).parameters, **measurement["parameters"].get(base, {})}
         words = ", ".join(f"{name}={value}" for name, value in own.items())
-        named = replace(chosen, name=f"{base}({words})" if own else base)
+        differs = any(of_run.get(name) != value for name, value in own.items())
+        named = replace(chosen, name=f"{base}({words})" if differs else base)
         alike = (replace(named, name=each.name) == each.measure for each in found)
         if not any(alike):
             found.append(Variant(base, named))
@@ -152,8 +166,8 @@ def claims_with_choices(
     Returns
     -------
     dict of str to (ClaimChoices, list of str)
-        By the claims' names, with the models that each is judged on: claims on hidden states alone, for which
-        the run has as many models as they need and searches as many neighbours, of the papers that
+        By the claims' names, with the models that are measured for each: claims on hidden states alone, for
+        which the run has as many models as they need and searches as many neighbours, of the papers that
         ``choices.papers`` names.
     dict of str to dict of str to ChosenMeasure
         Of each of these claims what is measured.
@@ -190,7 +204,7 @@ def claims_with_choices(
 
 
 def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The models of the run that a claim is on; none if they are fewer than it needs."""
+    """The models of the run that a claim is on, and originals of twins; none if they are too few."""
     if isinstance(claim.models, str):
         group = claim.models
         kind = group.removesuffix("s") if group in ("fine_tunings", "twins") else "pretrained"
@@ -203,4 +217,7 @@ def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[st
     else:
         named = [name for name in claim.models if name in models]
     least = claim.needs or (1 if isinstance(claim.models, str) else len(claim.models))
-    return named if len(named) >= least else []
+    if len(named) < least:
+        return []
+    originals = [models[name]["origin"] for name in named if models[name]["kind"] == "twin"]
+    return list(dict.fromkeys([*named, *(name for name in originals if name in models)]))

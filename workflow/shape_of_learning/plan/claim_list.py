@@ -7,12 +7,20 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.functions import Signature, check_function, public_functions
-from shape_of_learning.plan.schema import unknown_name, validate
+from shape_of_learning.plan.schema import shown, unknown_name, validate
 from shape_of_learning.plan.science import PACKAGE
 from shape_of_learning.storage.yaml_file import read_yaml
 
 CLAIMS = "claims.yaml"
 STATISTICS = sorted((PACKAGE / "claims").glob("*statistics.py"))
+TRAINING = PACKAGE / "claims/training_statistics.py"
+# Annotations of arguments of statistics, and what YAML may have there.
+KINDS = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
+WORDS = {
+    **{"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"},
+    **{"Sequence[str]": "a list of words", "Sequence[int]": "a list of whole numbers"},
+    "Sequence[float]": "a list of numbers",
+}
 
 
 def read_claims(file: Path) -> dict[str, Claim]:
@@ -31,11 +39,16 @@ def read_claims(file: Path) -> dict[str, Claim]:
     functions: dict[str, Signature] = {}
     for module in STATISTICS:
         functions |= public_functions(module)
-    return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
+    training = public_functions(TRAINING)
+    return {name: _claim(name, entry, functions, training, file) for name, entry in content.items()}
 
 
 def _claim(
-    name: str, entry: Mapping[str, Any], functions: Mapping[str, Signature], file: Path
+    name: str,
+    entry: Mapping[str, Any],
+    functions: Mapping[str, Signature],
+    of_training: Collection[str],
+    file: Path,
 ) -> Claim:
     where = f"{file}, key `{name}.statistic`"
     statistic, arguments = entry["statistic"], entry.get("arguments", {})
@@ -45,6 +58,16 @@ def _claim(
     if lacking := [each for each in functions[statistic].needed if each not in given]:
         key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
         raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
+    _check_values(name, entry, functions[statistic].kinds, file)
+    if statistic in of_training and entry.get("checkpoints") != "training":
+        raise InputError(
+            f"{file}, key `{name}`: `{statistic}` is of a training; add `checkpoints: training`"
+        )
+    if not isinstance(entry["models"], str) and entry.get("needs", 0) > len(entry["models"]):
+        raise InputError(
+            f"{file}, key `{name}.needs` is {entry['needs']}, but `models` names {len(entry['models'])}; "
+            "lower it"
+        )
     for verdict, condition in entry["rule"].items():
         if not _shows_something(condition):
             raise InputError(
@@ -52,6 +75,33 @@ def _claim(
                 "which is likelier the noisier the numbers are; add another condition by `all_of`"
             )
     return Claim(name=name, **entry)
+
+
+def _check_values(
+    name: str, entry: Mapping[str, Any], kinds: Mapping[str, str], file: Path
+) -> None:
+    """Refuse another number of estimators than a statistic is of, and arguments of another kind."""
+    listed, of = entry.get("estimators", ()), kinds.get("estimators", "")
+    if of.startswith("tuple[") and len(listed) != (number := of.count("str")):
+        raise InputError(
+            f"{file}, key `{name}.estimators` names {len(listed)}, but `{entry['statistic']}` is of "
+            f"{number}; correct the list"
+        )
+    for argument, value in entry.get("arguments", {}).items():
+        where = f"{file}, key `{name}.arguments.{argument}`"
+        if argument == "estimators":
+            raise InputError(f"{where}: estimators stand beside `arguments`; move it there")
+        if not _is_of_kind(value, kinds.get(argument, "")):
+            raise InputError(
+                f"{where} is {shown(value)}, but must be {WORDS.get(kinds[argument], kinds[argument])}"
+            )
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    if kind.startswith("Sequence["):
+        of = kind.removeprefix("Sequence[").removesuffix("]")
+        return isinstance(value, list) and all(_is_of_kind(each, of) for each in value)
+    return kind not in KINDS or type(value) in KINDS[kind]
 
 
 def _shows_something(condition: Mapping[str, Any]) -> bool:

@@ -11,10 +11,21 @@ from shape_of_learning.plan.schema import unknown_name
 
 @dataclass(frozen=True)
 class Signature:
-    """Names of the arguments of a function but the first, and those of them that have no default."""
+    """Arguments of a function but the first.
+
+    Attributes
+    ----------
+    arguments : list of str
+        Their names.
+    needed : list of str
+        Those of them that have no default.
+    kinds : dict of str to str
+        How those that say it are annotated, such as ``float``.
+    """
 
     arguments: list[str]
     needed: list[str]
+    kinds: dict[str, str]
 
 
 def public_functions(file: Path) -> dict[str, Signature]:
@@ -43,7 +54,8 @@ def _signature(of: ast.arguments) -> Signature:
     optional = set(places[len(places) - len(of.defaults) :])
     optional |= {a.arg for a, d in zip(of.kwonlyargs, of.kw_defaults, strict=True) if d is not None}
     names = [*places, *(argument.arg for argument in of.kwonlyargs)][1:]
-    return Signature(names, [name for name in names if name not in optional])
+    said = {a.arg: ast.unparse(a.annotation) for a in (*of.args, *of.kwonlyargs) if a.annotation}
+    return Signature(names, [name for name in names if name not in optional], said)
 
 
 def check_function(
