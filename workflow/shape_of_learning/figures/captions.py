@@ -17,6 +17,7 @@ def short_number(number: float) -> str:
     """Write 143000 as 143k, 3e12 as 3T: three digits and a suffix for thousands, but 1024 as it is."""
     if 1000 < number < 10_000 and number % 10:
         return f"{number:.0f}"
+    number = float(f"{number:.3g}")  # 999,999 is 1M
     for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{suffix}"
