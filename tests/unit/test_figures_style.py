@@ -42,6 +42,11 @@ def test_twenty_four_models_have_twenty_four_looks():
     assert len({(style.colour, style.dashes) for style in styles.values()}) == 24
 
 
+def test_thirty_families_have_thirty_looks():
+    styles = line_styles(models_named([str(i) for i in range(30)])).values()
+    assert len({(style.colour, style.dashes) for style in styles}) == 30
+
+
 def test_a_line_of_nearly_one_value_does_not_lie_on_the_edge():
     axes = Figure().subplots()
     axes.plot([0, 1], [0.98, 0.99])
