@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnMeasure
@@ -84,9 +85,11 @@ def lines_and_bands(
 
 
 def undefined(table: pd.DataFrame, mark: str = GAP) -> list[str]:
-    """One sentence on the values of a table that are undefined, if there are any."""
-    count = int(table["value"].isna().sum())
-    return [f"{mark}: undefined ({count:,} of {len(table):,} values)."] if count else []
+    """One sentence on the values of a table that are undefined or infinite, if there are any."""
+    values = table["value"].to_numpy("float64")
+    count = int((~np.isfinite(values)).sum())
+    kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
+    return [f"{mark}: {kinds} ({count:,} of {len(table):,} values)."] if count else []
 
 
 def caption(*sentences: str) -> str:

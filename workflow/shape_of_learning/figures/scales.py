@@ -22,6 +22,7 @@ ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
+FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
 MOST_RANKS = 14  # labels of steps along a panel
 
 
@@ -76,7 +77,10 @@ def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
 
 
 def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
-    """Label powers of ten and some of their multiples with plain numbers."""
+    """Label powers of ten with plain numbers and, of few of them, some of their multiples, too."""
+    low, high = axis.get_view_interval()
+    if high > FEW_POWERS * low:
+        subdivisions = (1,)  # there would be no label at all
     axis.set_major_locator(LogLocator(subs=subdivisions))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     axis.set_minor_formatter(NullFormatter())
