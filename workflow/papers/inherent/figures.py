@@ -14,7 +14,12 @@ from shape_of_learning.figures.captions import caption, lines_and_bands
 from shape_of_learning.figures.drawn_rows import with_verdicts
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
+from shape_of_learning.figures.line_labels import (
+    LabelledLine,
+    height_for_labels,
+    label_line_ends,
+    make_room_for,
+)
 from shape_of_learning.figures.lines import draw_curve, draw_line
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
@@ -66,6 +71,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
         axes.locator_params(axis="x", nbins=5)
         axes.grid(axis="x")
         open_frame(axes)
+    make_room_for(figure, [model.label for model in drawn])
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
     handles = panels[0].get_legend_handles_labels()
     # The frame parts its markers from the points.

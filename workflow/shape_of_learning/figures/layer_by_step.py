@@ -18,6 +18,7 @@ from shape_of_learning.figures.captions import CELL, GAP, caption, lines_and_ban
 from shape_of_learning.figures.drawn_rows import drawn_estimates, require_steps, with_verdicts
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.line_labels import panel_title
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import (
@@ -65,7 +66,7 @@ def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, inputs.measures, strict=True):
             named |= _draw_lines(axes, own, measure)
-        column[0].set_title(label)
+        column[0].set_title(panel_title(label, figure, len(models)))
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
@@ -85,7 +86,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     table = _by_layer_and_step(inputs)
     rows = -(-len(inputs.measures) // ACROSS)
     figure, said = _figure(inputs, table, rows, ACROSS)
-    figure.suptitle(inputs.models[0].label, x=0.01, ha="left")
+    figure.suptitle(panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
     grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
@@ -124,7 +125,7 @@ def draw_heat_maps(inputs: FigureInputs) -> Drawing:
             bar.set_label(f"{measure.label} (log scale)")
             set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
-        column[0].set_title(label)
+        column[0].set_title(panel_title(label, figure, len(models)))
         column[-1].set_xlabel("Training step")
     figure.draw_without_rendering()  # fixes the size of the cells
     for row, measure, norm in zip(grid, inputs.measures, norms, strict=True):

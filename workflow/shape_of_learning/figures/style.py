@@ -38,12 +38,13 @@ DASHES: list[str | tuple[int, tuple[float, ...]]] = [
 MARKERS = "osD^vP"
 REPEATED = 24  # the least common multiple of how many colours and dashes there are
 INK = "0.15"  # a grey level
+SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 
 THEME = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib, hence the same on every machine
-    "font.size": 7,
-    "axes.labelsize": 7,
-    "axes.titlesize": 7.5,
+    "font.size": SIZE_OF_TYPE,
+    "axes.labelsize": SIZE_OF_TYPE,
+    "axes.titlesize": SIZE_OF_TITLES,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
