@@ -1,6 +1,7 @@
 """The figures of "Anisotropy is Not Inherent to Transformers"; paper.yaml says what each of them shows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -148,7 +149,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
         open_frame(axes)
         correlations = own.groupby("label")["correlation"].first()
         labelled[axes] = [
-            LabelledLine(each.line, f"{each.label}{_in_words(correlations.get(each.label))}")
+            replace(each, label=f"{each.label}{_in_words(correlations.get(each.label))}")
             for each in lines
         ]
     for axes, lines in labelled.items():
@@ -248,7 +249,7 @@ def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.Da
     Raises
     ------
     InputError
-        If there is none.
+        If there is none, or the verdicts show none.
     """
     rows = inputs.tables[kind]
     rows = rows[rows["model"].isin([model.name for model in inputs.models])]
@@ -262,6 +263,11 @@ def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.Da
         return rows
     judged = inputs.verdicts.rows.set_index(["model", "revision"])["shown"]
     shown = judged.loc[pd.MultiIndex.from_frame(rows[["model", "revision"]])].to_numpy()
+    if len(rows) and (shown == "no").all():
+        raise InputError(
+            f"{inputs.verdicts.source} leaves out every checkpoint of "
+            f"{', '.join(dict.fromkeys(rows['model']))}: there is nothing to draw"
+        )
     return rows[shown != "no"]
 
 

@@ -124,5 +124,5 @@ def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
 
 def _last_point(line: Line2D) -> tuple[float, float]:
     x, y = line.get_data()
-    present = np.flatnonzero(np.isfinite(y))
+    present = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     return (x[present[-1]], y[present[-1]]) if present.size else (np.nan, np.nan)
