@@ -116,6 +116,15 @@ def test_a_figure_of_one_model_that_nobody_named_is_refused_in_words_of_its_own(
     )
 
 
+def test_a_page_has_room_for_the_changed_blocks_of_six_models():
+    seven = ["gpt2", "gpt2-large", "gpt2-xl", "opt-125m", "opt-1.3b", "pythia-70m", "bloom-560m"]
+    for figure in ("linear_figure_6", "linear_figure_9"):
+        figures = {"linear_figure_6": [], "linear_figure_9": [], figure: "all"}
+        settings = paper() | {"models": seven, "papers": ["linear"]}
+        settings["figures"] = paper()["figures"] | figures
+        assert "names 7 models, but has room for 6" in refusal(settings, has_hub_token=True)
+
+
 def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
     settings = paper() | {"models": ["gpt2"]}
     settings["measurement"]["estimators"] = ["mle"]

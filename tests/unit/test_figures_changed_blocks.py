@@ -1,8 +1,11 @@
 """Figures of changed blocks and of the errors of their maps."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from figure_tables import models_named, named_lines
 from shape_of_learning.block_editing.edits import EDIT_COLUMNS, KINDS
@@ -87,3 +90,16 @@ def test_errors_of_tokens_have_a_median_and_a_share_of_the_worst():
     np.testing.assert_allclose(below.lines[0].get_ydata(), 0.05)
     assert above.get_yscale() == "log"
     assert "500 tokens" in drawing.caption
+
+
+def test_long_labels_of_models_do_not_reach_into_each_other():
+    models = [letter * 60 for letter in "abc"]
+    rows = [axes.yaxis.label for axes in drawn(draw_edits, models).figure.axes]
+    extents = [label.get_window_extent() for label in rows if label.get_text()]
+    assert len(extents) == 6
+    assert all(low.y1 <= high.y0 for high, low in pairwise(extents))
+    texts = drawn(draw_token_errors, models).figure.findobj(Text)
+    titles = [text for text in texts if text.get_text()[:3] in ("aaa", "bbb", "ccc")]
+    extents = sorted((title.get_window_extent() for title in titles), key=lambda box: box.x0)
+    assert len(extents) == 3
+    assert all(left.x1 <= right.x0 for left, right in pairwise(extents))

@@ -151,6 +151,21 @@ def test_two_checkpoints_have_no_correlation(tmp_path):
     assert "Model a" in [text.get_text() for text in drawing.figure.axes[0].texts]
 
 
+def test_a_model_whose_loss_is_not_known_is_named_as_such(tmp_path):
+    verdicts = all_verdicts("a") + [row | {"loss": ""} for row in all_verdicts("b")]
+    inputs = given(tmp_path, weights("a") + weights("b"), [RAW], verdicts=verdicts)
+    for axes in draw("isotropy_and_loss", inputs).figure.axes:
+        assert "Model b: not known" in [text.get_text() for text in axes.texts]
+
+
+@pytest.mark.parametrize("name", ["isotropy_by_step", "isotropy_and_loss"])
+def test_checkpoints_that_are_all_left_out_are_refused(tmp_path, name):
+    verdicts = all_verdicts("a", flagged=dict.fromkeys(STEPS, ("broken", "no")))
+    inputs = given(tmp_path, weights("a"), [RAW], verdicts=verdicts)
+    with pytest.raises(InputError, match="leaves out every checkpoint of a: there is nothing"):
+        draw(name, inputs)
+
+
 def test_lines_end_after_the_final_norm_and_dashes_before_it(tmp_path):
     names = ("cosine", "cosine_before")
     rows = rows_of_model("a", estimators=names) + rows_of_model("b", estimators=names)

@@ -118,11 +118,24 @@ def rows_and_verdicts(estimators):
     return models, rows, verdicts
 
 
+def squeezed(words):
+    """Without spaces and ends of lines."""
+    return "".join(words.split())
+
+
+@pytest.mark.parametrize(
+    "three",
+    [
+        [f"{HARD[0]} {HARD[2]}", HARD[1], HARD[6]],
+        ["W" * 60, f"{'Model ' * 9}W-2.8B", f"EleutherAI/{'pythia-' * 7}"],
+    ],
+    ids=["hard", "long"],
+)
 @pytest.mark.parametrize("name", FIGURES)
-def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
+def test_hard_and_long_labels_are_drawn_as_they_are_written(name, three, tmp_path):
     figure = FIGURES[name]
     models, rows, verdicts = rows_and_verdicts(figure.estimators)
-    labels = dict(zip(models, [f"{HARD[0]} {HARD[2]}", HARD[1], HARD[6]], strict=True))
+    labels = dict(zip(models, three, strict=True))
     last = not figure.needs_training_steps
     rows = [row for row in rows if row["step"] == 64 or not last]
     drawn = [DrawnModel(m, labels[m], HARD[3], role) for m, role in models.items()]
@@ -154,15 +167,21 @@ def test_hard_labels_are_drawn_as_they_are_written(name, tmp_path):
             if row["model"] == "opt-125m" and row["layer"] < 3
         ]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # such as of a glyph that is missing
+        warnings.simplefilter("error")  # such as of a glyph that is missing, or of too little room
         drawing = draw(figure.draw, inputs, **figure.options, **settings)
         with theme():
             save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
+            drawing.figure.draw_without_rendering()  # else places are those in the PNG
     texts = [text for text in drawing.figure.findobj(Text) if text.get_text()]
     assert not [text.get_text() for text in texts if text.get_parse_math()]
-    words = "\n".join(text.get_text() for text in texts)
     for model in drawn:
-        assert model.label in words.replace("\n", " ")
+        named = [text for text in texts if squeezed(model.label) in squeezed(text.get_text())]
+        assert named
+        for text in named:
+            (left, low), (right, high) = text.get_window_extent().get_points()
+            assert min(left, low) >= -1
+            assert right <= drawing.figure.bbox.width + 1
+            assert high <= drawing.figure.bbox.height + 1
     written = pd.read_csv(tmp_path / "f.csv", dtype=str, keep_default_na=False)
     if "label" in written:
         assert set(written["label"]) <= set(labels.values())

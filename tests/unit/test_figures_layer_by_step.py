@@ -103,6 +103,30 @@ def test_lines_are_on_a_log_scale_where_one_value_would_lay_the_others_on_each_o
             assert {axes.get_yscale() for axes in of_two_nn} == {"linear"}, figure
 
 
+@pytest.mark.parametrize("name", ["heat_map", "training_profile", "dimension_by_step"])
+def test_infinite_values_are_marked_like_undefined_ones(tmp_path, name):
+    def change(row):
+        is_first = (row["layer"], row["step"]) in {(0, 8), ("", 8)}
+        return row | {"value": "inf", "high": "inf"} if is_first else row
+
+    drawing = draw(name, inputs(tmp_path, ["a"], change, ["two_nn"]))
+    crosses = lines_labelled(drawing, "_marks") or lines_labelled(drawing, "_undefined")
+    assert [len(line.get_xdata()) for line in crosses] == [1]
+    assert "undefined or infinite (1 of" in footnote(drawing)
+    assert "undefined or infinite (1 of" in drawing.caption
+    assert drawing.figure.axes[0].get_yscale() == "linear"
+
+
+def test_a_log_scale_over_many_powers_of_ten_has_labels(tmp_path):
+    def change(row):
+        return row | {"value": 10.0 ** (3 * row["layer"] - 3)} if row["layer"] != "" else row
+
+    for name, panel in (("heat_map", -1), ("overview", 0)):
+        axes = draw(name, inputs(tmp_path, ["a"], change, ["two_nn"])).figure.axes[panel]
+        low, high = axes.get_ylim()
+        assert len([tick for tick in axes.get_yticks() if low <= tick <= high]) >= 2
+
+
 def test_an_overview_has_a_panel_for_each_measure(tmp_path):
     measures = ("anisotropy", "average_cosine", "two_nn", "mada")
     drawing = draw("overview", inputs(tmp_path, ["a"], measures=measures))
@@ -129,6 +153,8 @@ def test_many_steps_have_no_bands_and_the_caption_says_so(tmp_path):
         np.isfinite(path.vertices).all() for paths in areas for path in paths if len(path)
     )
     assert "Too many steps for bands: a;" in drawing.caption
+    assert "bands: 95 %" not in drawing.caption
+    assert "the numbers have 95 % intervals" in drawing.caption
 
 
 @pytest.mark.parametrize("name", ["training_profile", "dimension_by_step"])

@@ -39,6 +39,7 @@ def test_the_configuration_chooses_and_the_caption_says_what_steps_are():
     assert "equal steps are not equal tokens" in on_progress(different, "step")
     assert "counts tokens, since the models' batch sizes differ" in on_progress(different, "tokens")
     assert on_progress(table(a=2048), "step") == "Left of the axis break: before training."
+    assert on_progress(table(a=2048).query("step == 0"), "step") == ""
 
 
 def test_tokens_that_a_model_does_not_state_are_refused():

@@ -9,7 +9,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.line_labels import spread
-from shape_of_learning.figures.scales import set_measure_axes, set_progress_axis
+from shape_of_learning.figures.scales import set_measure_axes, set_progress_axis, set_rank_ticks
 from shape_of_learning.figures.style import line_styles
 
 
@@ -40,6 +40,11 @@ def test_twenty_four_models_have_twenty_four_looks():
     families = [name for name, size in (sizes | {"albert": 4}).items() for _ in range(size)]
     styles = line_styles(models_named([str(i) for i in range(24)], families=families))
     assert len({(style.colour, style.dashes) for style in styles.values()}) == 24
+
+
+def test_thirty_families_have_thirty_looks():
+    styles = line_styles(models_named([str(i) for i in range(30)])).values()
+    assert len({(style.colour, style.dashes) for style in styles}) == 30
 
 
 def test_a_line_of_nearly_one_value_does_not_lie_on_the_edge():
@@ -83,7 +88,20 @@ def test_a_progress_axis_labels_its_range(values):
         (337_250, "337k"),
         (3e12, "3T"),
         (1_431_000, "1.43M"),
+        (999_999, "1M"),
     ],
 )
 def test_numbers_are_written_short(number, text):
     assert short_number(number) == text
+
+
+def test_steps_that_are_the_same_in_short_are_labelled_in_full():
+    steps = [100_000, 100_010, 100_020, 100_030]
+    axes = Figure().subplots()
+    set_rank_ticks(axes.xaxis, steps, 8)
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == [f"{step:,}" for step in steps]
+    axes.plot(steps, steps)
+    set_progress_axis(axes, steps)
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["100,000", "100,030"]

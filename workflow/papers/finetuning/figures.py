@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from shape_of_learning.figures.captions import caption, enumerated, number_range, undefined
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.line_labels import panel_title
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import open_frame, set_whole_ticks
@@ -69,7 +70,7 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
             if not column:
                 axes.set_ylabel(label)
             open_frame(axes)
-        grid[0, column].set_title(family)
+        grid[0, column].set_title(panel_title(family, figure, len(families)))
         grid[1, column].set_xlabel(LAYER if len(families) <= ACROSS else "Layer")
     name_steps(grid, [table[table["family"] == family] for family in families], named)
     return _drawing(figure, inputs, rows, table)
@@ -106,7 +107,7 @@ def spectra(inputs: FigureInputs) -> Drawing:
         _lines(grid[row, 2], own[own["estimator"] == "top_1_share"], "layer")
         ten = _lines(grid[row, 2], own[own["estimator"] == "top_10_share"], "layer", ONLY)
         grid[row, 2].set(xlabel="Layer", ylabel="Share of variance", ylim=(0, 1))
-        grid[row, 0].set_title(family)
+        grid[row, 0].set_title(panel_title(family, figure, 3))
         for axes in grid[row, 1:]:
             set_whole_ticks(axes)
         grid[row, 1].set_ylim(bottom=0)
@@ -144,7 +145,8 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
         places = [AS_IT_IS, 0, 8, 16, 24, 32, *CLUSTERED]
         words = ["as\nit is", "0", "8", "16", "24", "32", "27\ncl.", "27 cl.,\n12 dir."]
         axes.set_xticks(places, words)
-        axes.set(title=family, xlabel="Principal directions", ylabel=SCORES[own["metric"].iloc[0]])
+        axes.set_title(panel_title(family, figure, across))
+        axes.set(xlabel="Principal directions", ylabel=SCORES[own["metric"].iloc[0]])
         open_frame(axes)
     only_these = {f"only these directions, {when}": line for when, line in only.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | only_these, rows=2)
@@ -162,7 +164,8 @@ def local_structure(inputs: FigureInputs) -> Drawing:
         own = table[table["family"] == family]
         by_clusters = own[own["quantity"] == "log_partition_isotropy"]
         _lines(grid[row, 0], by_clusters, "clusters")
-        grid[row, 0].set(title=family, xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
+        grid[row, 0].set_title(panel_title(family, figure, 3))
+        grid[row, 0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(grid[row, 1:], STRUCTURE.items(), strict=True):
             lines = _lines(axes, own[own["quantity"] == quantity], "layer")
             axes.set(xlabel="Layer", ylabel=label)

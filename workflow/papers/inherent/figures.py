@@ -1,6 +1,7 @@
 """The figures of "Anisotropy is Not Inherent to Transformers"; paper.yaml says what each of them shows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,12 @@ from shape_of_learning.figures.captions import caption, lines_and_bands
 from shape_of_learning.figures.drawn_rows import with_verdicts
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.line_labels import LabelledLine, height_for_labels, label_line_ends
+from shape_of_learning.figures.line_labels import (
+    LabelledLine,
+    height_for_labels,
+    label_line_ends,
+    make_room_for,
+)
 from shape_of_learning.figures.lines import draw_curve, draw_line
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
@@ -66,6 +72,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
         axes.locator_params(axis="x", nbins=5)
         axes.grid(axis="x")
         open_frame(axes)
+    make_room_for(figure, [model.label for model in drawn])
     panels[0].set_yticks(list(rows.values()), [model.label for model in drawn])
     handles = panels[0].get_legend_handles_labels()
     # The frame parts its markers from the points.
@@ -142,7 +149,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
         open_frame(axes)
         correlations = own.groupby("label")["correlation"].first()
         labelled[axes] = [
-            LabelledLine(each.line, f"{each.label}{_in_words(correlations.get(each.label))}")
+            replace(each, label=f"{each.label}{_in_words(correlations.get(each.label))}")
             for each in lines
         ]
     for axes, lines in labelled.items():
@@ -242,7 +249,7 @@ def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.Da
     Raises
     ------
     InputError
-        If there is none.
+        If there is none, or the verdicts show none.
     """
     rows = inputs.tables[kind]
     rows = rows[rows["model"].isin([model.name for model in inputs.models])]
@@ -256,6 +263,11 @@ def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.Da
         return rows
     judged = inputs.verdicts.rows.set_index(["model", "revision"])["shown"]
     shown = judged.loc[pd.MultiIndex.from_frame(rows[["model", "revision"]])].to_numpy()
+    if len(rows) and (shown == "no").all():
+        raise InputError(
+            f"{inputs.verdicts.source} leaves out every checkpoint of "
+            f"{', '.join(dict.fromkeys(rows['model']))}: there is nothing to draw"
+        )
     return rows[shown != "no"]
 
 

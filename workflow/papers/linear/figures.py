@@ -14,7 +14,11 @@ from shape_of_learning.figures.captions import caption, number_range, undefined
 from shape_of_learning.figures.changed_blocks import draw_edits
 from shape_of_learning.figures.drawn_rows import drawn_estimates, require_one_checkpoint
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.line_labels import height_for_labels, label_line_ends
+from shape_of_learning.figures.line_labels import (
+    height_for_labels,
+    label_line_ends,
+    make_room_for,
+)
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
 from shape_of_learning.figures.published_values import draw_published
@@ -219,6 +223,7 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set(title=measure.label, xlabel="Change")
         open_frame(axes)
+    make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
     words = caption(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import DrawnMeasure
@@ -17,6 +18,7 @@ def short_number(number: float) -> str:
     """Write 143000 as 143k, 3e12 as 3T: three digits and a suffix for thousands, but 1024 as it is."""
     if 1000 < number < 10_000 and number % 10:
         return f"{number:.0f}"
+    number = float(f"{number:.3g}")  # 999,999 is 1M
     for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{suffix}"
@@ -83,9 +85,11 @@ def lines_and_bands(
 
 
 def undefined(table: pd.DataFrame, mark: str = GAP) -> list[str]:
-    """One sentence on the values of a table that are undefined, if there are any."""
-    count = int(table["value"].isna().sum())
-    return [f"{mark}: undefined ({count:,} of {len(table):,} values)."] if count else []
+    """One sentence on the values of a table that are undefined or infinite, if there are any."""
+    values = table["value"].to_numpy("float64")
+    count = int((~np.isfinite(values)).sum())
+    kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
+    return [f"{mark}: {kinds} ({count:,} of {len(table):,} values)."] if count else []
 
 
 def caption(*sentences: str) -> str:

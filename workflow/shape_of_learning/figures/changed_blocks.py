@@ -7,12 +7,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shape_of_learning.figures.captions import caption, number_range
+from shape_of_learning.figures.footnotes import wrapped
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.line_labels import LabelledLine, label_line_ends
 from shape_of_learning.figures.lines import draw_curve
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
-from shape_of_learning.figures.style import COLOURS, DASHES, MARKERS, TEXT_WIDTH, LineStyle
+from shape_of_learning.figures.style import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    SIZE_OF_TYPE,
+    TEXT_WIDTH,
+    LineStyle,
+)
 
 ORDERS = {
     "most_linear_first": "Most linear first",
@@ -33,6 +41,7 @@ STYLES = {
 # What dropped blocks cost would hide what the others do: those are above, these below.
 ABOVE, BELOW = ("dropped", "replaced"), ("replaced", "maps_distilled", "all_distilled")
 PANEL = 1.25  # inches, height
+NAME = 1.05  # inches, of a model's name beside a panel
 FRAME = 0.6  # inches above and below all panels
 COLUMNS = [
     *("model", "label", "revision", "order", "blocks", "kind", "k"),
@@ -67,7 +76,7 @@ def draw_edits(inputs: FigureInputs) -> Drawing:
                 axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         if kinds is ABOVE:
             set_log_axis(panels[0])
-        panels[0].set_ylabel(f"{label}\nperplexity")
+        panels[0].set_ylabel(f"{wrapped([label], NAME, SIZE_OF_TYPE)}\nperplexity")
         drawn.append(lines)
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
         upper.set_title(ORDERS[order])

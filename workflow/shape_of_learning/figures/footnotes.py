@@ -15,7 +15,7 @@ ABOVE = 0.07  # inches between the panels and the note
 HELD_TOGETHER = re.compile(r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)")
 BOUND = "\N{NO-BREAK SPACE}"
 PIXEL_SHARE = 0.036  # a PNG sets letters on whole pixels: half of one to a letter of 14 at 300 dpi
-NARROWEST = 20  # characters; less than any figure's width holds
+NARROWEST = 8  # characters; less than any figure's or panel's width holds
 NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
 
 
@@ -38,7 +38,7 @@ def add_footnote(figure: Figure, sentences: Sequence[str]) -> None:
     note = figure.text(
         SIDE,
         SIDE,
-        "\n".join(_lines(sentences, width - 2 * SIDE)),
+        wrapped(sentences, width - 2 * SIDE, SIZE),
         transform=figure.dpi_scale_trans,
         fontsize=SIZE,
         color=GREY,
@@ -54,9 +54,9 @@ def add_footnote(figure: Figure, sentences: Sequence[str]) -> None:
     figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
 
 
-def _lines(sentences: Sequence[str], width: float) -> list[str]:
-    """The longest lines that fit into `width` inches."""
-    most = int(width * 72 / (SIZE * NARROW_LETTER))
+def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
+    """The longest lines, of a type size in points, that fit into `width` inches."""
+    most = int(width * 72 / (size * NARROW_LETTER))
     sentences = [HELD_TOGETHER.sub(BOUND, sentence) for sentence in sentences]
     lines: list[str] = []
     for characters in range(most, NARROWEST, -1):
@@ -65,14 +65,14 @@ def _lines(sentences: Sequence[str], width: float) -> list[str]:
             for sentence in sentences
             for line in textwrap.wrap(sentence, characters, break_on_hyphens=False)
         ]
-        if all(_width(line) <= width * (1 - PIXEL_SHARE) for line in lines):
+        if all(width_of(line, size) <= width * (1 - PIXEL_SHARE) for line in lines):
             break
-    return lines
+    return "\n".join(lines)
 
 
-def _width(line: str) -> float:
+def width_of(line: str, size: float) -> float:
     """Inches that a line takes in the PDF."""
     points, _, _ = text_to_path.get_text_width_height_descent(
-        line, FontProperties(size=SIZE), ismath=False
+        line, FontProperties(size=size), ismath=False
     )
     return points / 72

@@ -18,6 +18,7 @@ from shape_of_learning.figures.captions import CELL, GAP, caption, lines_and_ban
 from shape_of_learning.figures.drawn_rows import drawn_estimates, require_steps, with_verdicts
 from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.line_labels import panel_title
 from shape_of_learning.figures.omissions import omissions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import (
@@ -29,7 +30,7 @@ from shape_of_learning.figures.scales import (
     set_rank_ticks,
     set_whole_ticks,
 )
-from shape_of_learning.figures.step_lines import draw_steps, name_steps, on_bands
+from shape_of_learning.figures.step_lines import MOST_BANDS, draw_steps, name_steps, on_bands
 from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
 from shape_of_learning.figures.suspects import POINT, suspects
 from shape_of_learning.figures.visible_changes import smallest_visible_changes
@@ -65,7 +66,7 @@ def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, inputs.measures, strict=True):
             named |= _draw_lines(axes, own, measure)
-        column[0].set_title(label)
+        column[0].set_title(panel_title(label, figure, len(models)))
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
@@ -85,7 +86,7 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     table = _by_layer_and_step(inputs)
     rows = -(-len(inputs.measures) // ACROSS)
     figure, said = _figure(inputs, table, rows, ACROSS)
-    figure.suptitle(inputs.models[0].label, x=0.01, ha="left")
+    figure.suptitle(panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
     grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
@@ -114,7 +115,7 @@ def draw_heat_maps(inputs: FigureInputs) -> Drawing:
     grid = figure.subplots(len(inputs.measures), len(models), squeeze=False)
     norms: list[Normalize] = []
     for row, measure in zip(grid, inputs.measures, strict=True):
-        values = table.loc[table["estimator"] == measure.name, "value"]
+        values = _finite_values(table, measure)
         norms.append(_colour_scale(values.min(), values.max()))
         for axes, own in zip(row, models.values(), strict=True):
             _draw_cells(axes, own[own["estimator"] == measure.name], norms[-1])
@@ -124,7 +125,7 @@ def draw_heat_maps(inputs: FigureInputs) -> Drawing:
             bar.set_label(f"{measure.label} (log scale)")
             set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
-        column[0].set_title(label)
+        column[0].set_title(panel_title(label, figure, len(models)))
         column[-1].set_xlabel("Training step")
     figure.draw_without_rendering()  # fixes the size of the cells
     for row, measure, norm in zip(grid, inputs.measures, norms, strict=True):
@@ -159,6 +160,8 @@ def _figure(
 def _drawing(
     figure: Figure, inputs: FigureInputs, table: pd.DataFrame, said: Sequence[str], **shown: Any
 ) -> Drawing:
+    if table.groupby("label")["step"].nunique().min() > MOST_BANDS:
+        shown["bands"] = False
     words = caption(
         inputs.caption,
         lines_and_bands(table, inputs.measures, **shown),
@@ -183,9 +186,14 @@ def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[
 
 def _set_scale(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> None:
     """Make the y axis of a measure, and of all panels that share it, logarithmic where that shows more."""
-    values = table.loc[table["estimator"] == measure.name, "value"]
+    values = _finite_values(table, measure)
     if measure.depends_on_n and _is_wide(values.min(), values.max()):
         set_log_axis(axes)
+
+
+def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
+    values = table.loc[table["estimator"] == measure.name, "value"]
+    return values[np.isfinite(values)]
 
 
 def _is_wide(low: float, high: float) -> bool:
@@ -198,12 +206,14 @@ def _colour_scale(low: float, high: float) -> Normalize:
 
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
-    """Draw the values of one measure and model; undefined ones are grey."""
+    """Draw the values of one measure and model; undefined and infinite ones are grey."""
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
     edges = np.arange(cells.shape[1] + 1) - 0.5, np.append(cells.index, cells.index[-1] + 1) - 0.5
     axes.set_facecolor(NO_VALUE)
     axes.grid(visible=False)
-    axes.pcolormesh(*edges, cells, norm=norm, cmap=CELL_COLOURS, rasterized=True)
+    axes.pcolormesh(
+        *edges, cells.where(np.isfinite(cells)), norm=norm, cmap=CELL_COLOURS, rasterized=True
+    )
     axes.yaxis.get_major_locator().set_params(integer=True)
     open_frame(axes)
 
@@ -215,7 +225,7 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
     side = 72 * min(size[0] / len(steps), size[1] / rows["layer"].nunique())
     places = rows["step"].map({step: place for place, step in enumerate(steps)})
-    is_undefined = rows["value"].isna()
+    is_undefined = ~np.isfinite(rows["value"])
     is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
     ink = pd.Series(np.select([is_undefined, is_light], ["0.4", "0.1"], "1"), rows.index)
     for marked, marker in (

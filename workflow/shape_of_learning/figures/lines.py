@@ -29,10 +29,11 @@ def draw_line(
     """Draw the values and the band of their intervals.
 
     As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
-    A point between two gaps of the band has a bar instead. An undefined value has a cross at the lower edge.
+    A point between two gaps of the band has a bar instead. An undefined or infinite value has a cross at the
+    lower edge.
     """
     line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
-    undefined = rows.loc[rows["value"].isna(), x].to_numpy("float64")
+    undefined = rows.loc[~np.isfinite(rows["value"].to_numpy("float64")), x].to_numpy("float64")
     if undefined.size:
         draw_crosses(axes, undefined, LOWER_EDGE, style.colour, label="_undefined")
     places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))

@@ -48,7 +48,7 @@ def on_progress(table: pd.DataFrame, column: str) -> str:
             "step": "The models' batch sizes differ, so equal steps are not equal tokens.",
         }
         sentences.append(words[column])
-    if (table[column] == 0).any():
+    if (table[column] == 0).any() and (table[column] > 0).any():
         sentences.append("Left of the axis break: before training.")
     return " ".join(sentences)
 

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 
 from shape_of_learning.figures.captions import caption, enumerated, lines_and_bands
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.line_labels import panel_title
 from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import profiles
@@ -57,7 +58,7 @@ def draw_published(inputs: FigureInputs, published: Sequence[Mapping[str, Any]])
                 _draw_points(axes, rows, sources[source])
             axes.set(ylabel=measure.label if model is models[0] else "")
             if measure is inputs.measures[0]:
-                axes.set_title(model.label)
+                axes.set_title(panel_title(model.label, figure, len(models)))
     for axes in grid[-1]:
         axes.set_xlabel("Block" if _of_blocks(measured) else "Layer")
     figure.legend(

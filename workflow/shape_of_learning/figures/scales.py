@@ -22,6 +22,7 @@ ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
 MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its tick only
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
+FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
 MOST_RANKS = 14  # labels of steps along a panel
 
 
@@ -55,7 +56,8 @@ def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
         ticks, minor = ticks[::2], ticks[1::2]
     axes.xaxis.set_major_locator(FixedLocator([0, *ticks] if has_zero else ticks))
     axes.xaxis.set_minor_locator(FixedLocator(minor))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    words = _exact if _look_alike(ticks) else short_number
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
@@ -75,7 +77,10 @@ def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
 
 
 def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
-    """Label powers of ten and some of their multiples with plain numbers."""
+    """Label powers of ten with plain numbers and, of few of them, some of their multiples, too."""
+    low, high = axis.get_view_interval()
+    if high > FEW_POWERS * low:
+        subdivisions = (1,)  # there would be no label at all
     axis.set_major_locator(LogLocator(subs=subdivisions))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     axis.set_minor_formatter(NullFormatter())
@@ -92,14 +97,14 @@ def open_frame(axes: Axes) -> None:
 
 
 def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
-    """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many."""
-    last = len(steps) - 1
-    stride = max(1, -(-last // max(1, most - 1)))
-    ranks = [*range(0, last, stride)]
-    if ranks and last - ranks[-1] < CROWDED * stride:
-        ranks.pop()
-    ranks.append(last)
-    axis.set_ticks(ranks, labels=[short_number(steps[rank]) for rank in ranks])
+    """Label places 0, 1, ... of an axis by the steps that stand there: all, or at most so many.
+
+    Steps that are the same when written short are written in full, half as many.
+    """
+    ranks, words = _ranks(len(steps) - 1, most), short_number
+    if _look_alike([steps[rank] for rank in ranks]):
+        ranks, words = _ranks(len(steps) - 1, most // 2), _exact
+    axis.set_ticks(ranks, labels=[words(steps[rank]) for rank in ranks])
     axis.set_minor_locator(NullLocator())
 
 
@@ -110,6 +115,24 @@ def add_bar(mapped: ScalarMappable, panels: np.ndarray, label: str) -> Colorbar:
     bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
     bar.outline.set_visible(False)
     return bar
+
+
+def _ranks(last: int, most: int) -> list[int]:
+    """At most so many of the places from 0 to `last`, both among them, at even distances but for the end."""
+    stride = max(1, -(-last // max(1, most - 1)))
+    ranks = [*range(0, last, stride)]
+    if ranks and last - ranks[-1] < CROWDED * stride:
+        ranks.pop()
+    return [*ranks, last]
+
+
+def _look_alike(values: Sequence[float]) -> bool:
+    """Whether some numbers are the same only when they are written short."""
+    return len({short_number(value) for value in values}) < len(set(values))
+
+
+def _exact(number: float) -> str:
+    return f"{number:,.0f}"
 
 
 def _between(values: np.ndarray, first: float, last: float) -> list[float]:

@@ -36,13 +36,15 @@ DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     (0, (7, 1, 3, 1)),
 ]
 MARKERS = "osD^vP"
+REPEATED = 24  # the least common multiple of how many colours and dashes there are
 INK = "0.15"  # a grey level
+SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 
 THEME = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib, hence the same on every machine
-    "font.size": 7,
-    "axes.labelsize": 7,
-    "axes.titlesize": 7.5,
+    "font.size": SIZE_OF_TYPE,
+    "axes.labelsize": SIZE_OF_TYPE,
+    "axes.titlesize": SIZE_OF_TITLES,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
@@ -104,7 +106,8 @@ def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     for number, members in enumerate(families.values()):
         shades = _shades(COLOURS[number % len(COLOURS)], len(members))
         for name, shade in zip(members, shades, strict=True):
-            place = order.index(name) if in_order else number
+            # Colours, dashes and markers would all begin anew with the 25th family.
+            place = order.index(name) if in_order else number + number // REPEATED
             styles[name] = LineStyle(
                 shade, DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
             )

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from shape_of_learning.figures.captions import caption, number_range
 from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.line_labels import panel_title
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.style import COLOURS, COLUMN_WIDTH, TEXT_WIDTH
@@ -39,7 +40,7 @@ def draw_token_errors(inputs: FigureInputs) -> Drawing:
         below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         below.set(ylim=(0, None), xlabel="Block")
         set_whole_ticks(below)
-        above.set_title(label)
+        above.set_title(panel_title(label, figure, len(labels)))
         open_frame(above)
         open_frame(below)
     grid[0, 0].set_ylabel("Error of a token")
