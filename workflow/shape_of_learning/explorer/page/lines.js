@@ -261,18 +261,19 @@ function wholeMeasures(results, lacking) {
 }
 
 function nothing(results, state, lacking) {
-  if (!state.models.length) return "Nothing is drawn: choose a model.";
   if (!offered(results, state).measures.length) {
     return state.papers.length
       ? "Nothing is drawn: the chosen papers draw other tables than that of estimates; their figures show them."
       : "Nothing is drawn: the table of estimates is empty.";
   }
+  if (!state.models.length) return "Nothing is drawn: choose a model.";
   if (!state.measures.length) return "Nothing is drawn: choose a measure.";
   if (!chosenSeries(results, state).length) {
     return "Nothing is drawn: the chosen models have none of the chosen measures with this selection of tokens.";
   }
   const whole = state.view === "step" ? [] : wholeMeasures(results, lacking);
   if (whole.length) return `Nothing is drawn: ${whole.join(", ")} has no layers; choose By step.`;
-  const why = state.view === "layer" ? "no checkpoint up to here" : `no ${state.by === "tokens" ? "tokens" : "training steps"}`;
+  const isBounded = state.from !== null || state.to !== null;
+  const why = isBounded ? "no checkpoint between From and To" : state.view === "layer" ? "no checkpoint up to here" : `no ${state.by === "tokens" ? "tokens" : "training steps"}`;
   return `Nothing is drawn: ${why} of ${[...new Set(lacking.map((each) => results.modelsByName.get(each.series.model).label))].join(", ")}.`;
 }
