@@ -1,16 +1,26 @@
 """A page of the explorer in a browser, as its tests use it."""
 
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from made_explorer import table_of
 
+CHROMIUM = shutil.which("chromium")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
+)
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 # What is drawn, what is said of it, and the address, once both are there.
 SEEN = """async () => {
     const chart = document.getElementById("chart");
-    do await new Promise(requestAnimationFrame); while (chart.ariaBusy === "true");
+    let frames = 0; // a page that has failed stays busy
+    do await new Promise(requestAnimationFrame); while (chart.ariaBusy === "true" && ++frames < 600);
     const canvas = chart.querySelector("canvas");
     return [canvas ? canvas.toDataURL() : "", document.getElementById("summary").textContent];
 }"""
@@ -20,6 +30,18 @@ GO = """address => new Promise((done) => {
     history.replaceState(null, "", "#");
     location.hash = address;
 })"""
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """The browser."""
+    with sync_playwright() as playwright:
+        # Chromium refuses its sandbox to root, as whom continuous integration runs; the page is ours.
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        yield browser
+        browser.close()
 
 
 class Opened:

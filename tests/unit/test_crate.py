@@ -1,16 +1,24 @@
 """The description of a run, of results that are made up."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import shape_of_learning
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
+from shape_of_learning.errors import InputError
 from shape_of_learning.provenance.crate import WrittenFiles, write_crate
 from shape_of_learning.provenance.described_run import DescribedRun
 from shape_of_learning.provenance.job_list import Job
 from shape_of_learning.provenance.verification import described_runs, differences
 
+WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 COMMIT, HARD = "0123456789" * 4, "it's 100 % #1?"
 RUN = DescribedRun(
     name=HARD,
@@ -110,6 +118,83 @@ def test_hard_names_are_verified_wherever_the_results_are_moved(crate, tmp_path)
     changed, stranger = differences(moved)
     assert f"{HARD}.pdf has other bytes" in changed
     assert f"{HARD}.pdf.bak is not among the files" in stranger
+
+
+def said(crate):
+    """What is said of each file that differs, of names without blanks."""
+    return dict(each.split(" ", 1) for each in differences(crate) if HARD not in each)
+
+
+def test_a_folder_that_was_renamed_is_missing_and_its_files_are_strangers(crate):
+    results = crate.parent
+    (results / "tables").rename(results / "old")
+    found = said(crate)
+    assert list(found) == [str(results / each / "verdicts/hub.csv") for each in ("tables", "old")]
+    (results / "old").rename(results / "tables")
+    (results / "tables/verdicts/hub.csv").unlink()
+    (results / "tables/verdicts/hub.csv").symlink_to("/nowhere/hub.csv")
+    assert list(found)[:1] == list(said(crate))
+
+
+def test_a_result_may_be_a_link_and_nothing_beside_where_it_leads_is_a_stranger(crate, tmp_path):
+    table, kept = crate.parent / "tables/verdicts/hub.csv", tmp_path / "home/hub.csv"
+    kept.parent.mkdir()
+    kept.with_name("private.txt").write_text("x\n")
+    table.rename(kept)
+    table.symlink_to(kept)
+    (crate.parent / "figures").rename(tmp_path / "disk")
+    (crate.parent / "figures").symlink_to(tmp_path / "disk")
+    assert said(crate) == {}
+    kept.write_text("another\n")
+    table.with_name("link").symlink_to(kept.parent)
+    found = said(crate)
+    assert list(found) == [str(table), str(table.with_name("link"))]
+    assert found[str(table)].startswith("has other bytes")
+
+
+def test_results_are_compared_where_a_copy_followed_their_links(crate, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(crate.parent, copy)
+    assert not (copy / "provenance/tables/verdicts/hub.csv").is_symlink()
+    assert said(copy / "provenance") == {}
+    table = copy / "tables/verdicts/hub.csv"
+    table.write_text("another\n")
+    assert list(said(copy / "provenance")) == [str(table)]
+    table.unlink()
+    assert list(said(copy / "provenance")) == [str(table)]
+
+
+def test_a_name_that_is_no_text_is_shown(crate):
+    Path(os.fsdecode(os.fsencode(crate.parent / "tables/verdicts") + b"/\xfc.csv")).touch()
+    environment = {"PYTHONPATH": str(WORKFLOW), "PYTHONIOENCODING": "utf-8:strict"}
+    verify = [sys.executable, "-m", "shape_of_learning.provenance", crate]
+    run = subprocess.run(verify, capture_output=True, text=True, env=environment)
+    assert (run.returncode, run.stderr) == (1, "")
+    assert "hub.csv" not in run.stdout
+    assert "fc.csv is not among the files that the run wrote" in run.stdout
+
+
+def without(key):
+    return lambda entity: entity.pop(key, None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *map(without, ("@id", "@type", "subjectOf", "sha256")),
+        lambda entity: entity.update({"@id": "../../home/"}),
+        lambda entity: entity.update({"@id": 5}),
+        lambda entity: entity.clear(),
+    ],
+)
+def test_a_description_of_another_kind_is_refused(crate, change):
+    file = crate / "ro-crate-metadata.json"
+    content = json.loads(file.read_text())
+    for entity in content["@graph"]:
+        change(entity)
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="is no description of a run; delete it"):
+        list(differences(crate))
 
 
 def test_runs_with_names_are_found_beside_the_one_without(crate, tmp_path):

@@ -5,21 +5,17 @@ What each test sees is kept as pictures in the folder that SCREENSHOTS names, or
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from made_explorer import HOSTILE, LABELS, draw, made_rows
-from opened_explorer import DESKTOP, PHONE, Opened
+from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +33,8 @@ def pictures(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Chromium refuses its sandbox to root, as whom continuous integration runs; the page is ours.
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else []
-        )
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -198,6 +189,18 @@ def test_an_address_of_other_results_is_explained(opening):
     assert {row["estimator"] for row in opened.rows()} == {"anisotropy"}
 
 
+def test_what_all_objects_inherit_is_no_key_of_an_address(opening):
+    said = opening("#constructor=1&__proto__=2&log=toString").seen()[1]
+    assert "ignored: constructor “1”, __proto__ “2”, log “toString”" in said
+
+
+def test_a_range_of_other_results_is_shown_as_it_is(opening):
+    opened = opening("#view=step&from=33&to=40")
+    assert opened.page.get_by_label("From", exact=True).input_value() == "33"
+    assert opened.page.get_by_label("To", exact=True).input_value() == "40"
+    assert "no checkpoint between From and To of" in opened.seen()[1]
+
+
 def test_an_empty_choice_says_what_to_choose(opening):
     opened = opening("#model=")
     assert opened.seen()[1].startswith("Nothing is drawn: choose a model.")
@@ -230,6 +233,7 @@ def test_a_claim_leads_to_its_curve(opening):
 def test_a_claim_on_another_table_leads_to_its_curve_or_names_its_figure(opening):
     opened = opening()
     claims = opened.page.locator("article")
+    assert "interval -Infinity to Infinity" in claims.nth(2).inner_text()
     assert "It has no curve here: see Figure 3 of this paper." in claims.nth(3).inner_text()
     claims.nth(2).get_by_role("link").click()
     expect(opened.page.locator("#summary")).to_contain_text("Share between types by training step")

@@ -61,6 +61,11 @@ def test_columns_are_read_as_they_were_packed():
     assert planes == b""
 
 
+def test_no_rows_are_no_bytes():
+    columns = {"a": np.array([], np.uint16), "b": np.array([], np.float32)}
+    assert zlib.decompress(base64.b64decode(pack(columns))) == b""
+
+
 def test_rounding_is_to_sixteen_bits():
     values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-10, 10).repeat(50)
     assert np.max(np.abs(rounded(values) / values - 1)) <= 2**-16

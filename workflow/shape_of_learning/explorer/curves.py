@@ -112,7 +112,8 @@ def _columns(
         return np.array([float(row[_COLUMN[name]] or empty) for row in rows], dtype=np.float64)
 
     value = read("value")
-    below, above = rounded(value - read("low")), rounded(read("high") - value)
+    with np.errstate(invalid="ignore"):  # an infinite value has no interval
+        below, above = rounded(value - read("low")), rounded(read("high") - value)
     # Rounding errors of the ends are no difference.
     more_above = np.where(np.isclose(below, above, rtol=1e-3, atol=0), 0, above - below)
     return {

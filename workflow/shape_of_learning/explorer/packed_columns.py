@@ -29,7 +29,7 @@ def pack(columns: Mapping[str, np.ndarray]) -> str:
     planes = []
     for values in columns.values():
         little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-        planes.append(little.view(np.uint8).reshape(len(values), -1).T.tobytes())
+        planes.append(little.view(np.uint8).reshape(-1, little.itemsize).T.tobytes())
     return base64.b64encode(zlib.compress(b"".join(planes), 9)).decode("ascii")
 
 

@@ -5,6 +5,7 @@
 
 import argparse
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 
 from shape_of_learning.provenance.verification import described_runs, differences
@@ -13,6 +14,8 @@ from shape_of_learning.script_arguments.running import run
 
 def main(folder: Path) -> None:
     """Print a sentence for each difference; the exit status is 1 if there is any."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files are any bytes
     found = {crate: list(differences(crate)) for crate in described_runs(folder)}
     for crate, sentences in found.items():
         print(*(sentences or [f"{crate}: every file is what the run wrote"]), sep="\n")

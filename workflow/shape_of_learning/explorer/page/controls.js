@@ -122,7 +122,8 @@ class Controls {
     this.state = state;
     const { models, measures, selections } = offered(this.results, state);
     const chosen = chosenSeries(this.results, state);
-    const places = allPlaces(this.results, state, chosen);
+    const bounds = [state.from, state.to].filter((each) => each !== null);
+    const places = ascending([...allPlaces(this.results, state, chosen), ...bounds]);
     const words = (place) => [String(place), placeWords(state, place)];
     this.papers.boxes.show(state.papers);
     this.models.boxes.show(state.models, models.map(nameOf));
@@ -195,7 +196,7 @@ function claimElement(results, claim) {
   const sign = make("span", { textContent: VERDICT_SIGNS[kind] });
   sign.setAttribute("aria-hidden", "true");
   const verdict = make("span", { className: `verdict ${kind.replace(" ", "-")}` }, sign, ` ${claim.verdict}`);
-  const short = (text) => shortNumber(Number(text));
+  const short = (text) => shortNumber(Number(text.replace("inf", "Infinity")));
   const interval = claim.low && claim.high ? `, 95 % interval ${short(claim.low)} to ${short(claim.high)}` : "";
   const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} from the bound could have been seen` : "";
   const estimate = claim.estimate ? `Estimate ${short(claim.estimate)}${interval}${visible}. ` : "";

@@ -16,12 +16,12 @@ function gridOf(results, state, { rows }) {
   for (const row of rows) {
     cells[column.get(checkpoint[row]) + checkpoints.length * (layers.length - 1 - place.get(layer[row]))] = row;
   }
-  const depths = rows.map((row) => depth[row]);
+  const depths = ascending(rows.map((row) => depth[row]));
   return {
     cells, layers,
     columns: checkpoints.length,
     places: checkpoints.map((each) => results.checkpoints[each][state.by]),
-    depths: [Math.min(...depths), Math.max(...depths)],
+    depths: [depths[0], depths.at(-1)],
   };
 }
 
@@ -45,7 +45,7 @@ function picture(results, { cells, columns, layers }, extent) {
   const image = context.createImageData(columns, layers.length);
   cells.forEach((row, at) => {
     const value = row < 0 ? NaN : results.columns.value[row];
-    if (Number.isNaN(value)) return; // the ground shows
+    if (!Number.isFinite(value)) return; // the ground shows
     image.data.set([...COLOURS[Math.round(255 * shareOf(value, extent))], 255], 4 * at);
   });
   context.putImageData(image, 0, 0);
@@ -69,13 +69,14 @@ function marksOfMap(results, { series }, { cells, columns }, extent, look, [widt
   return [...bad.values(), ...marks];
 }
 
-// The least and the greatest value of each measure: all its maps have one scale of colours.
+// The least and the greatest finite value of each measure: all its maps have one scale of colours.
 function extents(results, lines) {
   const found = new Map();
   for (const { series, rows } of lines) {
     const extent = found.get(series.measure) ?? [Infinity, -Infinity];
     for (const row of rows) {
       const value = results.columns.value[row];
+      if (!Number.isFinite(value)) continue;
       if (value < extent[0]) extent[0] = value;
       if (value > extent[1]) extent[1] = value;
     }
@@ -114,7 +115,7 @@ function oneMap(results, state, grid, { s, line, extent, title, look, panelWidth
   });
   const marks = marksOfMap(results, line, grid, [low, high], look, [panelWidth / columns, step]);
   return {
-    title: { text: title[0], subtitle: title.slice(1).join(", "), anchor: "start", offset: 12 },
+    title: { text: title[0], subtitle: title.slice(1).join(", "), anchor: "start", offset: 12, limit: panelWidth },
     width: panelWidth,
     height,
     data: { values: [{ url: picture(results, grid, [low, high]), s, low }] },
@@ -134,11 +135,11 @@ function oneMap(results, state, grid, { s, line, extent, title, look, panelWidth
           y: {
             datum: lowest, type: "quantitative",
             scale: { domain: [lowest - half, highest + half], nice: false, zero: false },
-            axis: { title: isDepth ? "Relative depth" : "Layer", grid: false, minExtent: AXIS_WIDTH - 22, titlePadding: 4, tickMinStep: isDepth ? 0.1 : 1, format: isDepth ? "~g" : "d" },
+            axis: { title: isDepth ? "Relative depth" : "Layer", grid: false, ...(layers.length === 1 && { values: [lowest] }), minExtent: AXIS_WIDTH - 22, titlePadding: 4, tickMinStep: isDepth ? 0.1 : 1, format: isDepth ? "~g" : "d" },
           },
           color: {
             field: "low", type: "quantitative", scale: { type: isLog ? "log" : "linear", domain: stops, range: VIRIDIS, interpolate: "rgb" },
-            legend: { title: isLog ? "log scale" : null, titleFontWeight: 400, titleColor: look.quiet, titleFont: FONT, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4, gradientOpacity: 1 },
+            legend: high <= low ? null : { labelExpr: SHORT_LABEL, title: isLog ? "log scale" : null, titleFontWeight: 400, titleColor: look.quiet, titleFont: FONT, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4, gradientOpacity: 1 },
           },
         },
       },

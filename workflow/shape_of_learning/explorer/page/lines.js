@@ -229,19 +229,23 @@ function marksOf(results, state, lines) {
 
 function describedLine(results, state, line, name, withMeasure) {
   const { value } = results.columns;
-  const defined = line.rows.filter((row) => !Number.isNaN(value[row]));
-  const undefinedValues = line.rows.length - defined.length;
+  const defined = line.rows.filter((row) => Number.isFinite(value[row]));
+  const undefinedValues = line.rows.filter((row) => Number.isNaN(value[row])).length;
+  const infinite = line.rows.length - defined.length - undefinedValues;
   const label = withMeasure ? `, ${results.measuresByName.get(line.series.measure).label}` : "";
   const second = name.second ? `, ${name.second}` : "";
   const actual = line.checkpoint && line.stop !== LAST && line.checkpoint[state.by] !== line.stop;
   const at = actual ? ` (at ${placeWords(state, line.checkpoint[state.by])})` : "";
   const start = `${name.colour}${second}${at}${label}: `;
-  if (!defined.length) return `${start}undefined throughout.`;
+  if (!defined.length) return `${start}${infinite ? "nowhere finite" : "undefined throughout"}.`;
   const lowest = defined.reduce((best, row) => (value[row] < value[best] ? row : best));
   const highest = defined.reduce((best, row) => (value[row] > value[best] ? row : best));
   const where = (row) => pointWords(results, state, line.series, row);
   const blank = state.view === "heat" ? " (blank)" : "";
-  const missing = undefinedValues ? `, ${undefinedValues} undefined${blank}` : "";
+  const missing = [[undefinedValues, "undefined"], [infinite, "infinite"]]
+    .filter(([number]) => number > 0)
+    .map(([number, word]) => `, ${number} ${word}${blank}`)
+    .join("");
   const [low, high] = [shortNumber(value[lowest]), shortNumber(value[highest])];
   if (defined.length === 1) return `${start}${low} at ${where(lowest)}${missing}.`;
   return `${start}lowest ${low} at ${where(lowest)}, highest ${high} at ${where(highest)}${missing}.`;
@@ -261,18 +265,19 @@ function wholeMeasures(results, lacking) {
 }
 
 function nothing(results, state, lacking) {
-  if (!state.models.length) return "Nothing is drawn: choose a model.";
   if (!offered(results, state).measures.length) {
     return state.papers.length
       ? "Nothing is drawn: the chosen papers draw other tables than that of estimates; their figures show them."
       : "Nothing is drawn: the table of estimates is empty.";
   }
+  if (!state.models.length) return "Nothing is drawn: choose a model.";
   if (!state.measures.length) return "Nothing is drawn: choose a measure.";
   if (!chosenSeries(results, state).length) {
     return "Nothing is drawn: the chosen models have none of the chosen measures with this selection of tokens.";
   }
   const whole = state.view === "step" ? [] : wholeMeasures(results, lacking);
   if (whole.length) return `Nothing is drawn: ${whole.join(", ")} has no layers; choose By step.`;
-  const why = state.view === "layer" ? "no checkpoint up to here" : `no ${state.by === "tokens" ? "tokens" : "training steps"}`;
+  const isBounded = state.from !== null || state.to !== null;
+  const why = isBounded ? "no checkpoint between From and To" : state.view === "layer" ? "no checkpoint up to here" : `no ${state.by === "tokens" ? "tokens" : "training steps"}`;
   return `Nothing is drawn: ${why} of ${[...new Set(lacking.map((each) => results.modelsByName.get(each.series.model).label))].join(", ")}.`;
 }

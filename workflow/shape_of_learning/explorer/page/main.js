@@ -1,6 +1,7 @@
 // One state; every control changes it, and all that is shown follows from it.
 
 const PAUSE = 250; // milliseconds without a change, after which the address is written
+const TALLEST_PICTURE = 32_000; // pixels that every browser can save
 const ERRORS_ONLY = 1; // of Vega's messages
 const element = (id) => document.getElementById(id);
 
@@ -237,7 +238,8 @@ class Explorer {
       csv: () => new Blob([csvOf(tableRows(this.results, this.drawn))], { type: "text/csv" }),
       svg: async () => new Blob([await this.embedded.view.toSVG()], { type: "image/svg+xml" }),
       png: async () => {
-        const canvas = await this.embedded.view.toCanvas(3);
+        const { clientHeight } = element("chart").querySelector("canvas");
+        const canvas = await this.embedded.view.toCanvas(Math.min(3, TALLEST_PICTURE / clientHeight));
         return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
       },
     }[kind];

@@ -20,6 +20,8 @@ const AXIS_WIDTH = 38;
 const GAP = 24;
 const ENTRY_WIDTH = 190; // of a legend
 const MOST_POINTS = 48; // of a line, whose points are drawn
+// Of an axis or a legend: the place that there is does not suffice for all digits.
+const SHORT_LABEL = "abs(datum.value) >= 1e5 || (datum.value !== 0 && abs(datum.value) < 1e-3) ? format(datum.value, '.3~e') : datum.label";
 const GOOD = "as it should be";
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "near-duplicates";
@@ -62,13 +64,14 @@ function drawnRows(results, state, lines, names) {
     line.rows.map((i) => {
       const row = results.row(line.series, i);
       const x = state.view === "layer" ? (state.across === "depth" ? depth[i] : layer[i]) : row[state.by];
+      const isBand = Number.isFinite(row.low) && Number.isFinite(row.high);
       const mark = row.isBad ? NOT_OK : row.isSuspect ? SUSPECT : GOOD;
       return {
         panel: panelOf(results, line.series.measure),
         s, i, x, mark,
-        y: Number.isNaN(value[i]) ? null : value[i],
-        low: Number.isNaN(row.low) ? null : row.low,
-        high: Number.isNaN(row.high) ? null : row.high,
+        y: Number.isFinite(value[i]) ? value[i] : null,
+        low: isBand ? row.low : null,
+        high: isBand ? row.high : null,
         colour: names[s].colour,
         second: names[s].second,
       };
@@ -129,7 +132,7 @@ function lineSpecification(results, state, drawn, look, width) {
     legend: ofLines,
   };
   const x = { field: "x", ...axisAcross(state, look, rows) };
-  const y = { type: "quantitative", title: null, scale: { zero: false } };
+  const y = { type: "quantitative", title: null, scale: { zero: false }, axis: { labelExpr: SHORT_LABEL } };
   // Dashes tell apart what colours do not; else they say the same as colours, for who sees none.
   const dashed = (field, domain, legend) => ({
     strokeDash: { field, type: "nominal", sort: null, legend, scale: { domain, range: domain.map((_, at) => DASHES[at % DASHES.length]) } },

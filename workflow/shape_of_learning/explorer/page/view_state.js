@@ -34,12 +34,13 @@ function startState(results) {
 
 // Keys of the address, each with the property that it holds and how a text of it is read; what cannot be is undefined.
 const among = (...allowed) => (text) => (allowed.includes(text) ? text : undefined);
-const yesOrNo = (text) => ({ yes: true, no: false })[text];
+const yesOrNo = (text) => ({ __proto__: null, yes: true, no: false })[text];
 const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined);
 const numberOr = (word) => (text) => (text === word ? word : number(text));
 const named = (names) => (text, results) => among(...names(results))(text);
 const nameOf = (each) => each.name;
 const ADDRESS = {
+  __proto__: null, // what all objects inherit is no key of an address
   view: ["view", among(...Object.keys(VIEWS))],
   paper: ["papers", named((results) => results.papers.map(nameOf))],
   model: ["models", named((results) => results.models.map(nameOf))],
