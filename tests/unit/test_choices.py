@@ -134,6 +134,17 @@ def test_the_demo_has_32_specifications_of_each_claim_of_the_first_paper():
     assert min(len(specifications(of.choices)) for of, _ in found.values()) >= 32
 
 
+def test_the_demo_judges_choices_at_a_step_away_from_the_warm_up():
+    # Else the claim on the warm-up has a curve without a point.
+    settings = with_defaults(read_yaml(REPOSITORY / "config/demo.yaml"), DEFAULTS)
+    entry = read_yaml(REPOSITORY / "config/models/demo.yaml")["demo-decoder"]
+    end = entry["pretraining"]["warmup_steps"]
+    steps = thinned(settings["training_steps"]["demo-decoder"], settings["choices"]["checkpoints"])
+    before = max(step for step in steps if step <= end)
+    after = min(step for step in steps if step >= end)
+    assert set(steps[1:-1]) - {before, after}
+
+
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
     of = {"sentence": "", "where": "", "statistic": "flatter", "rule": {}}
     claims = {
