@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -96,3 +96,18 @@ class Opened:
 
     def rows(self) -> list[dict[str, str]]:
         return table_of(self.saved("csv").decode())
+
+
+@contextmanager
+def silent_pages(browser: Browser) -> Iterator[Callable[..., Opened]]:
+    """What opens pages; in the end all are closed, and none may have said anything."""
+    opened: list[Opened] = []
+
+    def opens(file: Path, address: str = "", **options: object) -> Opened:
+        opened.append(Opened(browser, file, address, **options))
+        return opened[-1]
+
+    yield opens
+    for each in opened:
+        each.context.close()
+    assert [said for each in opened for said in each.said] == []

@@ -1,6 +1,6 @@
 """The explorer of tables that are hard to draw, in a browser; without one these tests skip."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf, nan
 from xml.etree import ElementTree
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 import made_explorer
 from figure_tables import rows_of_model
-from opened_explorer import PHONE, Opened, launched, needs_chromium
+from opened_explorer import PHONE, Opened, launched, needs_chromium, silent_pages
 from shape_of_learning.explorer.explorer_page import explorer_page
 from shape_of_learning.explorer.page_parts import PROGRAM, page_part
 
@@ -25,18 +25,11 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opening(browser, tmp_path) -> Iterator[object]:
-    opened: list[Opened] = []
-
-    def opens(rows: list[dict], address: str, **options: object) -> Opened:
-        file = made_explorer.draw(tmp_path, rows=rows)
-        opened.append(Opened(browser, file, address, **options))
-        return opened[-1]
-
-    yield opens
-    for each in opened:
-        each.context.close()
-    assert [said for each in opened for said in each.said] == []
+def opening(browser, tmp_path) -> Iterator[Callable[..., Opened]]:
+    with silent_pages(browser) as opens:
+        yield lambda rows, *address, **options: opens(
+            made_explorer.draw(tmp_path, rows=rows), *address, **options
+        )
 
 
 def rows_of_one(layers: int = 3) -> list[dict]:

@@ -5,7 +5,8 @@ What each test sees is kept as pictures in the folder that SCREENSHOTS names, or
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from made_explorer import HOSTILE, LABELS, draw, made_rows
-from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium
+from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
 
 pytestmark = needs_chromium
 
@@ -38,17 +39,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opening(browser, file) -> Iterator[object]:
-    opened: list[Opened] = []
-
-    def opens(address: str = "", **options: object) -> Opened:
-        opened.append(Opened(browser, file, address, **options))
-        return opened[-1]
-
-    yield opens
-    for each in opened:
-        each.context.close()
-    assert [said for each in opened for said in each.said] == []
+def opening(browser, file) -> Iterator[Callable[..., Opened]]:
+    with silent_pages(browser) as opens:
+        yield partial(opens, file)
 
 
 # In the other views, those that are about their axes and marks; a log scale is no matter of layers.
