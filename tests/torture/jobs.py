@@ -17,7 +17,7 @@ from shape_of_learning.metrics.selections import Selection
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 # Imported once for all jobs, which are forked from the process that has.
-SHARED = ("torch", "h5py", "pandas", "scipy.spatial", "seaborn", "matplotlib.backends.backend_pdf")
+SHARED = ("torch", "h5py", "pandas", "seaborn", "matplotlib.backends.backend_pdf")
 SHARED += tuple(f"transformers.models.{name}.modeling_{name}" for name in ("bert", "gpt_neox"))
 AS_IT_BEGINS = ("open", "os.mkdir", "os.rename")
 AS_ALL_IS_WRITTEN = ("os.rename",)
