@@ -200,8 +200,8 @@ CONFIGURATIONS: dict[str, tuple[bytes | str, str]] = {
         "`figures.finetuning_table_1` names `demo-decoder`, which has no `finetuning`",
     ),
     "fine-tuning that is not measured at its start": (
-        "training_steps: {demo-encoder-topic: [64]}",
-        "names `demo-encoder-topic`, of which steps 0 and 64, the first and the last one, are drawn",
+        "training_steps: {demo-encoder-topic: [32]}",
+        "names `demo-encoder-topic`, of which steps 0 and 32, the first and the last one, are drawn",
     ),
     "unknown paper": (
         "papers: [linar]",
