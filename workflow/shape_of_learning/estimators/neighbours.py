@@ -227,16 +227,13 @@ def _smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def _by_differences(
     X: np.ndarray, row: int, candidates: np.ndarray, room: np.ndarray
 ) -> np.ndarray:
-    """Distances from one row to its `candidates`; `room` is where they are gathered.
-
-    Not by SciPy's ``cdist``, which takes longer to import than the search of a small layer takes.
-    """
+    """Distances from one row to its `candidates`; `room` is where they are gathered."""
     squares = np.empty(len(candidates))
     for start in range(0, len(candidates), len(room)):
         part = slice(start, start + len(room))
         others = room[: len(candidates[part])]
         np.take(X, candidates[part], axis=0, out=others, mode="clip")
-        others -= X[row]
+        others -= X[row]  # not cdist, which takes longer to import than a small layer to search
         np.einsum("ij,ij->i", others, others, out=squares[part])
     distances = np.sqrt(squares)
     if not (squares.min() > 2.0**-900 and squares.max() < 2.0**900):
