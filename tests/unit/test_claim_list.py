@@ -74,6 +74,13 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
         ({"rule": CLAIM["rule"] | {"supported": {"of": "x"}}}, "needs exactly one of `above` or"),
         ({"rule": CLAIM["rule"] | {"supported": {"any_of": [{"above": 0}, {"not_below": 0}]}}},
          "key `c.rule.supported` can be met by `not_above` or `not_below` alone"),
+        ({"rule": CLAIM["rule"] | {"supported": {"in": "all", "holds": {"any_of": [
+            {"above": 1}, {"in": "any", "holds": {"above": 0}}]}}}},
+         "key `c.rule.supported` counts by `in` what is counted by `in` already; leave one of them out"),
+        ({"rule": CLAIM["rule"] | {"supported": {"of": "x", "in": "all", "holds": {"above": 0}}}},
+         "key `c.rule.supported` has an `of` beside conditions that have their own; move it into them"),
+        ({"rule": CLAIM["rule"] | {"supported": {"of": "x", "all_of": [{"above": 0}, {"above": 1}]}}},
+         "key `c.rule.supported` has an `of` beside conditions that have their own"),
         ({"statistic": "rise_then_fall", "checkpoints": "training", "estimators": ["two_nn", "mle"]},
          "key `c.estimators` names 2, but `rise_then_fall` is of 1"),
         ({"statistic": "difference_of_estimators"}, "names 1, but `difference_of_estimators` is of 2"),

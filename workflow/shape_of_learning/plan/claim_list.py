@@ -69,6 +69,8 @@ def _claim(
             "lower it"
         )
     for verdict, condition in entry["rule"].items():
+        if misplaced := _misplaced(condition):
+            raise InputError(f"{file}, key `{name}.rule.{verdict}` {misplaced}")
         if not _shows_something(condition):
             raise InputError(
                 f"{file}, key `{name}.rule.{verdict}` can be met by `not_above` or `not_below` alone, "
@@ -102,6 +104,18 @@ def _is_of_kind(value: Any, kind: str) -> bool:
         of = kind.removeprefix("Sequence[").removesuffix("]")
         return isinstance(value, list) and all(_is_of_kind(each, of) for each in value)
     return kind not in KINDS or type(value) in KINDS[kind]
+
+
+def _misplaced(condition: Mapping[str, Any], counted: bool = False) -> str:
+    """Say what of a condition would count for nothing, and the remedy; "" if nothing."""
+    inner = condition.get("all_of") or condition.get("any_of") or []
+    if "holds" in condition:
+        if counted:
+            return "counts by `in` what is counted by `in` already; leave one of them out"
+        inner, counted = [condition["holds"]], True
+    if inner and "of" in condition:
+        return "has an `of` beside conditions that have their own; move it into them"
+    return next(filter(None, (_misplaced(each, counted) for each in inner)), "")
 
 
 def _shows_something(condition: Mapping[str, Any]) -> bool:
