@@ -44,8 +44,8 @@ def test_the_cleaned_reference_is_prose_enough_for_the_protocol(export, tmp_path
     content = text.read_text("utf-8")
     assert 0 < description["pages"]["kept"] <= len(topics)
     assert description["pages"]["redirects"] > 0
-    # The demo draws 64 windows of 1024 characters; as much again to draw from.
-    assert len(content) > 2 * 64 * 1024
+    # The demo draws 64 windows of 768 characters; as much again to draw from.
+    assert len(content) > 2 * 64 * 768
     assert "The if statement\nThe if statement is used for conditional execution:\n" in content
     assert "if_stmt" not in content
     for mark in ("'''", "{{", "{|", "<tt>", "<pre>", "+----", ">>>", "****"):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
+import seaborn
 from matplotlib.colors import to_hex, to_rgb
 
 from shape_of_learning.figures.inputs import DrawnModel
-from shape_of_learning.figures.quick_seaborn import seaborn
 
 COLUMN_WIDTH = 3.35  # inches, one column of a two-column page
 TEXT_WIDTH = 6.9  # inches, both columns
