@@ -76,7 +76,7 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
          "key `c.rule.supported` can be met by `not_above` or `not_below` alone"),
         ({"rule": CLAIM["rule"] | {"supported": {"in": "all", "holds": {"any_of": [
             {"above": 1}, {"in": "any", "holds": {"above": 0}}]}}}},
-         "key `c.rule.supported` counts by `in` within another `in`; put them side by side in `all_of` or `any_of`"),
+         "`c.rule.supported` counts by `in` within another `in`; put them side by side in `all_of` or"),
         ({"rule": CLAIM["rule"] | {"supported": {"of": "x", "in": "all", "holds": {"above": 0}}}},
          "key `c.rule.supported` has an `of` beside conditions that have their own; move it into them"),
         ({"rule": CLAIM["rule"] | {"supported": {"of": "x", "all_of": [{"above": 0}, {"above": 1}]}}},

@@ -289,7 +289,9 @@ def test_a_stated_table_1_does_not_stand_for_another_recipe(tmp_path):
         return read.models["mine"].table_1
 
     assert table_1({}) == stated
-    assert table_1({"batch_size": 2})["training_tokens"] == 128 * 2 * entry["pretraining"]["context"]
+    assert (
+        table_1({"batch_size": 2})["training_tokens"] == 128 * 2 * entry["pretraining"]["context"]
+    )
 
 
 @pytest.mark.parametrize(

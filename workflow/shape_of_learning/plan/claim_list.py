@@ -111,7 +111,9 @@ def _misplaced(condition: Mapping[str, Any], counted: bool = False) -> str:
     inner = condition.get("all_of") or condition.get("any_of") or []
     if "holds" in condition:
         if counted:
-            return "counts by `in` within another `in`; put them side by side in `all_of` or `any_of`"
+            return (
+                "counts by `in` within another `in`; put them side by side in `all_of` or `any_of`"
+            )
         inner, counted = [condition["holds"]], True
     if inner and "of" in condition:
         return "has an `of` beside conditions that have their own; move it into them"
