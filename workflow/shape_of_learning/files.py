@@ -1,0 +1,120 @@
+"""Files are whole or absent, tables keep all digits, and nothing in a YAML file is silently lost."""
+
+import csv
+import hashlib
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shape_of_learning.errors import InputError
+
+
+@contextmanager
+def atomic_write(final: Path) -> Iterator[Path]:
+    """Yield a path beside `final` to write a file or a folder to, and rename it if the block succeeds.
+
+    The folder of `final` is made, and an older `final` is replaced. If the block raises, what it wrote
+    is removed.
+    """
+    final = Path(final)
+    partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    remove(partial)
+    try:
+        yield partial
+        if partial.is_dir():
+            remove(final)  # no folder can be renamed onto one that holds anything
+        partial.replace(final)
+    except BaseException:
+        remove(partial)
+        raise
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with all it holds, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_table(path: Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file; floats keep all their digits, None and NaN become empty cells."""
+    with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(value) for value in row] for row in rows)
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(float(value))
+    return "" if value is None else value
+
+
+def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
+    """Read a table that :func:`write_table` wrote, as text; InputError if it has other columns."""
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    if tuple(header) != columns:
+        raise InputError(f"{path} has the columns {header}, not {list(columns)}; delete it")
+    return rows
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML that refuses what it would otherwise change: keys that occur twice, and numbers like 0100 and 1:30."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        if not hasattr(node, "was_checked"):  # it comes back for each alias
+            node.was_checked = True
+            seen = set()
+            for key, _ in node.value:
+                if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                    raise _refused(key, f"the key {key.value!r:.100} is not text; put it in quotes")
+                if not isinstance(key.value, str) or key.value in seen:
+                    raise _refused(key, f"the key {key.value!r:.100} occurs twice; remove one")
+                seen.add(key.value)
+        super().flatten_mapping(node)
+
+    def construct_number(self, node: Any) -> int | float:
+        if re.match(r"[-+]?0\d|[^.]*:", node.value):
+            what = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
+            raise _refused(
+                node, f"YAML reads {node.value} as {what}; write it in quotes or in decimals"
+            )
+        kind = node.tag.rpartition(":")[2]
+        return getattr(self, f"construct_yaml_{kind}")(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
+
+
+def _refused(node: Any, problem: str) -> InputError:
+    return InputError(f"line {node.start_mark.line + 1}: {problem}")
+
+
+def read_yaml(file: Path) -> Any:
+    """Read a YAML file; InputError if it cannot be read or says something that YAML would change or lose."""
+    try:
+        return yaml.load(file.read_text(encoding="utf-8-sig"), _Loader)
+    except InputError as error:
+        raise InputError(f"{file}, {error}") from None
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror}); correct it") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"{file} is not valid YAML in UTF-8: {reason}; correct it") from error
