@@ -1,105 +1,92 @@
-"""Other packages and plain linear algebra as contenders, each as its own documentation would have it called.
+"""Our estimators beside scikit-dimension: same values, and how many times as fast.
 
-All get the vectors in float64, which is what they compute in.
+    python -m benchmarks.peers
+
+In one process, in turns; medians of wall and CPU seconds go to benchmarks/results/peers.csv. `make test`
+installs scikit-dimension.
 """
 
-import ctypes
-import sys
+import csv
+import time
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from statistics import median
 
 import numpy as np
 
-from benchmarks.ours import FEW, NEIGHBOURS, Work
+import shape_of_learning as sol
 
-M_MMAP_THRESHOLD = -3  # of malloc.h
-
-
-def prepared(cloud: str, compute: Callable) -> Work:
-    """Read a cloud and return the computation on it, tried on a part."""
-    warnings.simplefilter("ignore")
-    X = np.load(cloud).astype(float)
-    compute(X[:FEW])
-    return lambda: compute(X)
+RESULTS = Path(__file__).parent / "results"
+SIZES = ((4096, 768), (4096, 2560))
+NEIGHBOURS, REPEATS = 100, 5
+PEERS = ("TwoNN", "MADA", "MOM", "MLE")
 
 
-def scikit_dimension(cloud: str, estimator: str) -> Work:
-    """One estimator of scikit-dimension, with the neighbours that ours has."""
+def cloud(n: int, d: int) -> np.ndarray:
+    """Draw vectors like hidden states: a curved sheet of 20 dimensions, noise and an offset."""
+    random = np.random.default_rng(0)
+    latent = 4 * random.normal(size=(n, 20)) * np.arange(1, 21) ** -0.5
+    directions = random.normal(size=(40, d)) / d**0.5
+    sheet = np.hstack([latent, np.sin(latent)]) @ directions
+    return (sheet + 0.05 * random.normal(size=(n, d)) + random.normal(size=d)).astype(np.float32)
+
+
+def ours(X: np.ndarray) -> dict[str, float]:
+    """One search for four estimators."""
+    r = sol.nearest_distances(X, NEIGHBOURS)
+    return {"TwoNN": sol.two_nn(r), "MADA": sol.mada(r), "MOM": sol.mom(r), "MLE": sol.mle(r)}
+
+
+def scikit_dimension(name: str) -> Callable[[np.ndarray], dict[str, float]]:
+    """One estimator of scikit-dimension, with as many neighbours as ours."""
     import skdim
 
-    settings = {"n_neighbors": NEIGHBOURS} if estimator == "MOM" else {}
-
-    def compute(X):
-        fitted = getattr(skdim.id, estimator)().fit(X, **settings)
-        return {estimator: float(fitted.dimension_)}
-
-    return prepared(cloud, compute)
+    settings = {"n_neighbors": NEIGHBOURS} if name == "MOM" else {}
+    return lambda X: {name: float(getattr(skdim.id, name)().fit(X, **settings).dimension_)}
 
 
-def dadapy(cloud: str) -> Work:
-    """TwoNN of DADApy, with three neighbours instead of its hundred."""
-    from dadapy import Data
-
-    def compute(X):
-        data = Data(coordinates=X, maxk=3, verbose=False)
-        return {"TwoNN": float(data.compute_id_2NN()[0])}
-
-    return prepared(cloud, compute)
-
-
-def authors_package() -> ModuleType:
-    """Load the functions of llm_microscope by their path, since importing the package fails (0.0.7)."""
-    folder = Path(find_spec("llm_microscope").submodule_search_locations[0])
-    spec = spec_from_file_location("llm_microscope_functions", folder / "functions.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def authors_two_nn(cloud: str) -> Work:
-    """TwoNN of the paper's authors, which fits the lowest fifth of the ratios."""
-    import torch
-
-    # Each step takes and gives back tens of megabytes and keeps two numbers, which the C library by default
-    # puts where these were, so that memory grows with every step, beyond any machine's. Large blocks apart:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 20)
-    functions = authors_package()
-
-    def compute(X):
-        value = functions.intrinsic_dimension(torch.from_numpy(X), torch.device("cpu"))
-        return {"TwoNN, lowest fifth": float(value)}
-
-    return prepared(cloud, compute)
-
-
-def matrix_product(cloud: str, half: bool = False) -> Work:
-    """X X^T in float32, or the `half` of it that is enough since it is symmetric.
-
-    NumPy notices by itself that both factors are one matrix, and spares the other half; a copy prevents that.
-    """
-    X = np.load(cloud)
-    Y = X if half else X.copy()
-    return lambda: {"trace": float(np.einsum("ii->", X @ Y.T))}
+def main() -> None:
+    """Measure, compare and write the table."""
+    warnings.simplefilter("ignore")
+    contenders = {
+        "ours, four estimators": ours,
+        "ours, TwoNN alone": lambda X: {"TwoNN": sol.two_nn(sol.nearest_distances(X, 2))},
+        **{f"scikit-dimension, {name}": scikit_dimension(name) for name in PEERS},
+    }
+    rows = []
+    for n, d in SIZES:
+        X, times, values = cloud(n, d).astype(float), {}, {}
+        for turn in range(REPEATS + 1):  # the first is not counted
+            for name, compute in contenders.items():
+                wall, cpu = time.perf_counter(), time.process_time()
+                values[name] = compute(X)
+                if turn:
+                    spent = time.perf_counter() - wall, time.process_time() - cpu
+                    times.setdefault(name, []).append(spent)
+        for peer in PEERS:
+            assert np.isclose(
+                values["ours, four estimators"][peer],
+                *values[f"scikit-dimension, {peer}"].values(),
+                1e-6,
+            )
+        for name in contenders:
+            wall, cpu = (median(each) for each in zip(*times[name], strict=True))
+            rows.append([f"{n} x {d}", name, f"{wall:.3f}", f"{cpu:.3f}", values[name]])
+        wall, cpu = (
+            sum(median(t[of] for t in times[f"scikit-dimension, {peer}"]) for peer in PEERS)
+            / median(t[of] for t in times["ours, four estimators"])
+            for of in (0, 1)
+        )
+        print(
+            f"{n} x {d}: {wall:.1f} times as fast as scikit-dimension's four, {cpu:.1f} in CPU seconds"
+        )
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "peers.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            [["size", "contender", "seconds", "cpu_seconds", "values"], *rows]
+        )
 
 
-def eigenvalues(cloud: str) -> Work:
-    """LAPACK's eigenvalues of a covariance that is there already."""
-    X = np.load(cloud).astype(float)
-    covariance = np.cov(X, rowvar=False)
-    np.linalg.eigvalsh(covariance[:FEW, :FEW])
-    return lambda: {"largest": float(np.linalg.eigvalsh(covariance)[-1])}
-
-
-def svd(cloud: str, vectors: bool = True) -> Work:
-    """Anisotropy by its definition, from a singular value decomposition with or without its vectors."""
-
-    def compute(X):
-        found = np.linalg.svd(X - X.mean(axis=0), full_matrices=False, compute_uv=vectors)
-        squares = (found[1] if vectors else found) ** 2
-        return {"anisotropy": float(squares[0] / squares.sum())}
-
-    return prepared(cloud, compute)
+if __name__ == "__main__":
+    main()
