@@ -6,8 +6,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS
-from shape_of_learning.checkpoints.training_table import COLUMNS as TRAINING_COLUMNS
+from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.claims.choices import specifications
 from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.judging import (
@@ -25,6 +24,7 @@ from shape_of_learning.metrics.weights_table import CHECKPOINT_COLUMNS, POINT_CO
 from shape_of_learning.plan.model_list import Model
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
+from shape_of_learning.training.train import TRAINING_COLUMNS
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 
 # Of Pythia, the longest training: step 0, powers of two to 512, every thousandth to 143,000.

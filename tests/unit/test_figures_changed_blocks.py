@@ -8,8 +8,8 @@ import pytest
 from matplotlib.text import Text
 
 from figure_tables import models_named, named_lines
-from shape_of_learning.block_editing.edits import EDIT_COLUMNS, KINDS
-from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS
+from shape_of_learning.blocks.edits import EDIT_COLUMNS, KINDS
+from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.figures.changed_blocks import draw_edits
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import save

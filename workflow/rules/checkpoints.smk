@@ -9,10 +9,8 @@ OUTPUTS:
                                                   not kept, <resources>/unkept_checkpoints/, or that@{run}
     <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
-    <results>/pretrained/{model}.json             digests of them, which stand for them
     <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
-    <results>/finetuned/{model}.json
-    <results>/tables/training/{model}.csv         held-out losses and scores of its steps, where a figure reads them
+    <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both
 STEPS: what no lock says is asked while the run is planned, and the bad revisions left out; locks are written as it
 starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model; judge_checkpoints when they have
 been measured.
@@ -100,7 +98,7 @@ rule pretrain_model:
         **CLEAN_CORPUS,
     output:
         steps=directory("<results>/pretrained/{model}"),
-        receipt="<results>/pretrained/{model}.json",
+        table="<results>/tables/training/{model}.csv",
     log:
         "<logs>/pretrained/{model}.log",
     benchmark:
@@ -114,14 +112,12 @@ rule pretrain_model:
         mem_mb=pretraining_memory,
         runtime=pretraining_minutes,
     params:
-        science=science("pretrain_model"),
-        recipe=training_arguments,
-        seed=CONFIGURATION.settings["seed"],
+        code=science("pretrain_model"),
+        recipe=pretraining_recipe,
     message:
         "Pretraining {wildcards.model}"
-    shell:
-        'python "$SCRIPTS/pretrain_model.py" --text {input.text:q} --model {wildcards.model:q} {params.recipe:q}'
-        " --seed {params.seed:q} --output {output.steps:q} --receipt {output.receipt:q} --log {log:q}"
+    script:
+        "../scripts/pretrain_model.py"
 
 
 # A rule of its own, since a profile sends rules, not models, to a partition.
@@ -137,7 +133,8 @@ use rule pretrain_model as pretrain_model_on_gpu with:
 rule finetune_model:
     """Train a checkpoint further on a task and save it at log-spaced steps.
 
-    Its threads are part of the recipe, since they decide how sums are rounded.
+    Its threads are part of the recipe, since they decide how sums are rounded. Where the checkpoint lies is no
+    parameter; what is in it is.
     """
     input:
         checkpoint=origin_inputs,
@@ -145,7 +142,7 @@ rule finetune_model:
         description=task_description,
     output:
         steps=directory("<results>/finetuned/{model}"),
-        receipt="<results>/finetuned/{model}.json",
+        table="<results>/tables/training/{model}.csv",
     log:
         "<logs>/finetuned/{model}.log",
     benchmark:
@@ -158,47 +155,19 @@ rule finetune_model:
     resources:
         mem_mb=finetuning_memory,
         runtime=finetuning_minutes,
-    params:
-        science=science("finetune_model"),
         checkpoint=origin_folder,
+    params:
+        code=science("finetune_model"),
         receipt=origin_receipt,
         weights=origin_weights,
-        recipe=training_arguments,
+        origin=origin_names,
+        role=lambda wildcards: MODELS[wildcards.model].shape.role,
+        recipe=finetuning_recipe,
         saved=finetuning_steps,
-        names=finetuning_names,
-        role=model_role,
     message:
         "Fine-tuning {wildcards.model}"
-    shell:
-        'python "$SCRIPTS/finetune_model.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --role {params.role:q}'
-        " --task {input.task:q} --names {params.names:q} {params.recipe:q} --steps {params.saved:q}"
-        " --outputs {output.steps:q} {output.receipt:q} --log {log:q}"
-
-
-rule tabulate_training:
-    """List held-out losses and scores of all steps that a training of one's own saved."""
-    input:
-        receipt=weight_receipts,
-        steps=trained_steps,
-    output:
-        "<results>/tables/training/{model}.csv",
-    log:
-        "<logs>/tables/training/{model}.log",
-    benchmark:
-        "<benchmarks>/tables/training/{model}.tsv"
-    wildcard_constraints:
-        model=any_of(models_from(TrainedSource)),
-    localrule: True
-    conda:
-        "../../envs/metrics.yaml"
-    params:
-        science=science("tabulate_training"),
-        revisions=trained_names,
-    message:
-        "Listing the training of {wildcards.model}"
-    shell:
-        'python "$SCRIPTS/tabulate_training.py" --checkpoints {input.steps:q} --revisions {params.revisions:q}'
-        " --output {output:q} --log {log:q}"
+    script:
+        "../scripts/finetune_model.py"
 
 
 rule judge_checkpoints:

@@ -3,43 +3,47 @@
 Blocks are dropped, replaced by affine maps that are fitted on the training text, and distilled besides.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.block_editing.editing_settings import BlockEditing
-from shape_of_learning.block_editing.edits import EDIT_COLUMNS, edit_rows
-from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS, fit_error_rows
-from shape_of_learning.block_editing.loaded_editor import load_editor
-from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
+from threadpoolctl import threadpool_limits
+
+from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor, edit_rows
+from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
+from shape_of_learning.blocks.settings import BlockEditing
+from shape_of_learning.checkpoints.checkpoint_record import refuse_changed
+from shape_of_learning.files import write_table
+from shape_of_learning.job import job
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.script_arguments.sample import add_checkpoint_arguments
-from shape_of_learning.storage.csv_table import write_table
 
 
 def main(
-    model: str,
-    revision: str,
+    names: tuple[str, str],
+    checkpoint: Path,
+    receipt: str,
     text: Path,
-    protocol: SamplingProtocol,
-    editing: BlockEditing,
-    output: list[Path],
-    **loaded: Any,
+    sampling: dict[str, Any],
+    editing: dict[str, Any],
+    output: tuple[Path, Path],
+    **loading: Any,
 ) -> None:
-    """Write the edits and the errors of the fitted maps, one table each."""
-    checked_tensors(loaded["checkpoint"], loaded.pop("receipt", None), loaded["threads"])
-    editor = load_editor(text, protocol, editing, **loaded)
-    edits = list(editor.edits())
-    write_table(output[0], EDIT_COLUMNS, edit_rows(model, revision, edits))
-    write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(model, revision, editor.fitted))
+    """Write the edits and the errors of the fitted maps, one table each; `names` are model and revision."""
+    if receipt:
+        refuse_changed(checkpoint, Path(receipt), loading["threads"])
+    protocol = SamplingProtocol(windows=0, **sampling)
+    editor = Editor(text, protocol, BlockEditing(**editing), checkpoint, **loading)
+    write_table(output[0], EDIT_COLUMNS, edit_rows(*names, list(editor.edits())))
+    write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(*names, editor.fitted))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_checkpoint_arguments(parser)
-    parser.add_argument("--editing", type=BlockEditing.from_json, required=True, metavar="JSON")
-    parser.add_argument(
-        "--output", type=Path, nargs=2, required=True, metavar=("EDITS", "FIT_ERRORS")
-    )
-    run(main, parser)
+    with job(snakemake.log[0]), threadpool_limits(1):
+        main(
+            names=(snakemake.wildcards.model, snakemake.params.revision),
+            checkpoint=Path(snakemake.resources.checkpoint),
+            text=Path(snakemake.input.text),
+            output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
+            threads=snakemake.threads,
+            window_batch_size=snakemake.resources.window_batch_size or None,
+            **{key: snakemake.params[key] for key in ("receipt", "sampling", "editing", "shape")},
+        )

@@ -17,7 +17,7 @@ def task_measured_on(wildcards):
 def fine_tuned_inputs(wildcards):
     """All that the checkpoints of a model wait for."""
     source = MODELS[wildcards.model].source
-    return [*source.receipts, *map(ancient, source.ever_old)]
+    return source.inputs(checkpoints(wildcards.model)[-1].name, PLACES)
 
 
 def fine_tuned_checkpoints(wildcards):

@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from shape_of_learning.block_editing.editing_settings import check_blocks
-from shape_of_learning.plan import editing_resources
+from shape_of_learning.blocks.settings import check_blocks
+from shape_of_learning.plan.editing_resources import editing_memory_mb, editing_minutes
 
 
 def edited(function):
@@ -17,19 +17,33 @@ def edited(function):
 
 
 def block_editing(wildcards):
-    """Section `block_editing` as JSON, if the model has so many blocks."""
+    """Section `block_editing`, if the model has so many blocks."""
     editing, shape = CONFIGURATION.settings["block_editing"], MODELS[wildcards.model].shape
-    model = f"model `{wildcards.model}`"
-    at_the_door(check_blocks, editing["most_blocks"], shape.role, shape.layers, model)
-    return json.dumps(editing)
+    at_the_door(check_blocks, editing["most_blocks"], shape, wildcards.model)
+    return editing
 
 
-def editing_memory(wildcards, attempt):
+def editing_sampling(wildcards):
+    """Length and seed of the windows that blocks are changed on, and the precision of the model."""
+    return {
+        "window_characters": setting("sampling", "window_characters"),
+        "seed": CONFIGURATION.settings["seed"],
+        "precision": forward_precision(wildcards),
+    }
+
+
+def editing_batch_size(wildcards):
+    """Windows that go through the model together; 0 for as many as memory allows."""
+    size = setting("forward", "batch_size")
+    return 0 if size == "auto" else size
+
+
+def memory_of_editing(wildcards, attempt):
     editing, work = CONFIGURATION.settings["block_editing"], work_of(wildcards.model)
-    return needs.asked_mb(editing_resources.editing_memory_mb(work, editing), attempt)
+    return needs.asked_mb(editing_memory_mb(work, editing), attempt)
 
 
-def editing_minutes(wildcards, attempt):
+def minutes_of_editing(wildcards, attempt):
     editing, work = CONFIGURATION.settings["block_editing"], work_of(wildcards.model)
-    minutes = editing_resources.editing_minutes(work, editing, on_gpu=is_on_gpu("edit_blocks"))
+    minutes = editing_minutes(work, editing, on_gpu=is_on_gpu("edit_blocks"))
     return needs.asked_minutes(minutes, attempt)

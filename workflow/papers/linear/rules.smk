@@ -29,20 +29,20 @@ rule edit_blocks:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        mem_mb=editing_memory,
-        runtime=editing_minutes,
+        mem_mb=memory_of_editing,
+        runtime=minutes_of_editing,
         gpu=1,
+        checkpoint=edited(folder_on_this_machine),
+        window_batch_size=editing_batch_size,
     params:
-        **{key: edited(function) for key, function in SAMPLE_PARAMETERS.items()},
+        code=science("edit_blocks"),
         revision=edited(lambda checkpoint: checkpoint.revision),
+        receipt=edited(receipt_path),
+        weights=edited(weights),
+        shape=model_shape_fields,
+        sampling=editing_sampling,
         editing=block_editing,
-        science=science("edit_blocks"),
     message:
         "Changing blocks of {wildcards.model}"
-    shell:
-        # Maps are fitted by one thread, which must not start others.
-        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        'python "$SCRIPTS/edit_blocks.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --text {input.text:q}'
-        " --model {wildcards.model:q} --revision {params.revision:q}"
-        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
-        " --editing {params.editing:q} --output {output.edits:q} {output.errors:q} --log {log:q}"
+    script:
+        "../../scripts/edit_blocks.py"

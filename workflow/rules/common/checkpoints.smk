@@ -220,6 +220,17 @@ def forward_threads(wildcards):
     return setting("forward", "threads") if weights > WEIGHTS_WORTH_THREADS else 1
 
 
+def folder_on_this_machine(wildcards):
+    """Where the files of a checkpoint are, also those of a folder of the user's."""
+    here = MODELS[wildcards.model].source.local_folders
+    return here.get(wildcards.revision) or checkpoint_folder(wildcards)
+
+
+def receipt_path(wildcards):
+    """What says what a download was as it came; empty for what was none."""
+    return MODELS[wildcards.model].source.receipt(wildcards.revision, PLACES) or ""
+
+
 def origin(wildcards):
     """The model and the revision that a fine-tuning begins with, as wildcards of its checkpoint."""
     source = MODELS[wildcards.model].source
@@ -232,15 +243,19 @@ def origin_inputs(wildcards):
 
 
 def origin_folder(wildcards):
-    return checkpoint_folder(origin(wildcards))
+    return folder_on_this_machine(origin(wildcards))
 
 
 def origin_receipt(wildcards):
-    return receipt_options(origin(wildcards))
+    return receipt_path(origin(wildcards))
 
 
 def origin_weights(wildcards):
     return weights(origin(wildcards))
+
+
+def origin_names(wildcards):
+    return vars(origin(wildcards))
 
 
 def task_of(wildcards):
@@ -249,8 +264,7 @@ def task_of(wildcards):
 
 
 def task_table(wildcards):
-    """The examples, ever old, since the description has their digest."""
-    return ancient(f"{task_of(wildcards)}.csv")
+    return f"{task_of(wildcards)}.csv"
 
 
 def task_description(wildcards):
@@ -264,8 +278,14 @@ def task_examples(wildcards):
     return task_needs.examples_of(Path(own_path(task_description(wildcards))), entry)
 
 
-def training_arguments(wildcards):
-    """The recipe that pretrain_model.py or finetune_model.py follows."""
+def pretraining_recipe(wildcards):
+    return {
+        **MODELS[wildcards.model].source.arguments,
+        "seed": CONFIGURATION.settings["seed"],
+    }
+
+
+def finetuning_recipe(wildcards):
     return MODELS[wildcards.model].source.arguments
 
 
@@ -273,27 +293,14 @@ def finetuning_steps(wildcards):
     return MODELS[wildcards.model].source.saved_steps
 
 
-def finetuning_names(wildcards):
-    """Who is trained, and from where, as JSON."""
-    return json.dumps({"model": wildcards.model, "origin": vars(origin(wildcards))})
+def model_shape_fields(wildcards):
+    return vars(MODELS[wildcards.model].shape)
 
 
-def model_role(wildcards):
-    return MODELS[wildcards.model].shape.role
-
-
-def weight_receipts(wildcards):
-    """Small files that say what weights are, where no parameter does."""
-    return MODELS[wildcards.model].source.receipts
-
-
-def trained_steps(wildcards):
-    """The folder of all steps of a training, ever old, since the receipt says what is in it."""
-    return [ancient(folder) for folder in MODELS[wildcards.model].source.ever_old]
-
-
-def trained_names(wildcards):
-    return MODELS[wildcards.model].source.names
+def trained_weights(wildcards):
+    """The folder that a training of one's own has saved a model in; none for other models."""
+    source = MODELS[wildcards.model].source
+    return source.inputs("", PLACES) if isinstance(source, TrainedSource) else []
 
 
 def training_threads(wildcards):

@@ -8,11 +8,7 @@ from shape_of_learning.script_arguments.protocol import SamplingProtocol
 def checkpoint_inputs(wildcards):
     """What a checkpoint's job waits for; a local folder is there."""
     source = MODELS[wildcards.model].source
-    return [
-        *source.inputs(wildcards.revision, PLACES),
-        *source.receipts,
-        *map(ancient, source.ever_old),
-    ]
+    return source.inputs(wildcards.revision, PLACES)
 
 
 def weights(wildcards):

@@ -9,7 +9,7 @@ from shape_of_learning.plan.measures import science_of_measure
 DUMP = {
     "embeddings": ancient("<results>/embeddings/{model}/{revision}"),
     "alphabet": CLEAN_CORPUS["alphabet"],
-    "receipts": weight_receipts,
+    "weights": trained_weights,
 }
 # Where what an estimator is taken of lies, by its kind: one file per layer, but for hidden states.
 MEASURED_FOLDERS = {
@@ -54,7 +54,7 @@ def receipts_of_what_is_measured(wildcards):
     files = what_is_measured(wildcards)
     if isinstance(files, list):
         return [f"{file}.sha256" for file in files]
-    return [DUMP["alphabet"], *weight_receipts(wildcards)]
+    return [DUMP["alphabet"], *trained_weights(wildcards)]
 
 
 def measured_folder(wildcards, input):

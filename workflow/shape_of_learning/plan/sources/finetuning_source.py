@@ -8,13 +8,11 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.schema import unknown_name
 from shape_of_learning.plan.sources.source import Lookup
 from shape_of_learning.plan.sources.trained_source import TrainedSource
-from shape_of_learning.pretraining.steps import pretraining_steps
+from shape_of_learning.training.recipe import STEPS_PER_EPOCH, pretraining_steps
 
 if TYPE_CHECKING:
     from shape_of_learning.plan.model_list import Model
 
-# A plan does not know how many examples a task has, so steps are parts of an epoch.
-STEPS_PER_EPOCH = 16
 ARGUMENTS = ("learning_rate", "batch_size", "epochs", "seed", "threads")
 
 
@@ -52,9 +50,9 @@ class FinetuningSource(TrainedSource):
         return pretraining_steps(STEPS_PER_EPOCH * self.recipe["epochs"])
 
     @property
-    def arguments(self) -> list[str]:
-        """The recipe as finetune_model.py reads it."""
-        return [f"--{name.replace('_', '-')}={self.recipe[name]}" for name in ARGUMENTS]
+    def arguments(self) -> dict[str, Any]:
+        """Of :class:`.FinetuningRecipe`."""
+        return {name: self.recipe[name] for name in ARGUMENTS}
 
     def check_task(self, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse a task that is unknown, or of pairs where the origin is known to join texts by nothing.

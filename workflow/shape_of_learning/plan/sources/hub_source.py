@@ -13,7 +13,7 @@ from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps, fol
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
 from shape_of_learning.plan.sources.source import Lookup, Places, Source
 from shape_of_learning.plan.step_rules import StepRule
-from shape_of_learning.pretraining.steps import revision_of_step
+from shape_of_learning.training.recipe import revision_of_step
 
 
 class HubSource(Source):

@@ -16,9 +16,9 @@ from shape_of_learning.checkpoints.model_entry import (
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
 from shape_of_learning.plan.sources.source import Lookup, Places, Source, chosen_steps
-from shape_of_learning.pretraining.steps import revision_of_step
 from shape_of_learning.script_arguments.settings import LOCAL
 from shape_of_learning.storage.fingerprints import fingerprint
+from shape_of_learning.training.recipe import revision_of_step
 
 STEP = "{step}"
 

@@ -8,8 +8,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
 from shape_of_learning.plan.sources.source import Lookup
 from shape_of_learning.plan.sources.trained_source import TrainedSource
-from shape_of_learning.pretraining.recipe import Recipe
-from shape_of_learning.pretraining.steps import pretraining_steps
+from shape_of_learning.training.recipe import PretrainingRecipe, pretraining_steps
 
 # Keys of a recipe that stand beside it in the entry, since other models have them, too.
 SIZE = ("layers", "hidden_size")
@@ -33,7 +32,7 @@ class PretrainingSource(TrainedSource):
         recipe = entry[self.key]
         self.size: Mapping[str, Any] = {name: entry[name] for name in SIZE}
         try:
-            Recipe(**self.size, **recipe, seed=0)
+            PretrainingRecipe(**self.size, **recipe, seed=0)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         super().__init__(model, entry, where, models)
@@ -93,9 +92,9 @@ class PretrainingSource(TrainedSource):
         return replace(super().at(step), tokens=step * self.tokens_per_step)
 
     @property
-    def arguments(self) -> list[str]:
-        """The recipe as pretrain_model.py reads it."""
+    def arguments(self) -> dict[str, Any]:
+        """Of :class:`.PretrainingRecipe`, but for the seed."""
         recipe = {**self.size, **self.recipe}
         if self.device == "cpu":  # written or not
             recipe.pop("device", None)
-        return [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
+        return recipe

@@ -121,17 +121,7 @@ class Source(ABC):
         return {}
 
     def inputs(self, revision: str, places: Places) -> list[str]:
-        """Files and folders that a checkpoint's job waits for, beside the receipts and what is ever old."""
-        return []
-
-    @property
-    def receipts(self) -> list[str]:
-        """Small files that say what weights are, where no parameter of a job does."""
-        return []
-
-    @property
-    def ever_old(self) -> list[str]:
-        """Folders that a checkpoint's job waits for, whose times say nothing since receipts do."""
+        """Files and folders that a checkpoint's job waits for, if it waits for any."""
         return []
 
     @abstractmethod

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint
 from shape_of_learning.plan.sources.source import Lookup, Places, Source, chosen_steps
-from shape_of_learning.pretraining.steps import revision_of_step
+from shape_of_learning.training.recipe import revision_of_step
 
 
 class TrainedSource(Source):
-    """A training whose steps one job saves, side by side, with one receipt of them all.
+    """A training whose steps one job saves, side by side.
 
     Attributes
     ----------
@@ -60,13 +60,7 @@ class TrainedSource(Source):
         """The last step, measured or not."""
         return self.names[-1]
 
-    @property
-    def receipts(self) -> list[str]:
-        """Digests of all steps."""
-        return [f"<results>/{self.results}/{self.model}.json"]
-
-    @property
-    def ever_old(self) -> list[str]:
+    def inputs(self, revision: str, places: Places) -> list[str]:
         """The folder of all steps."""
         return [f"<results>/{self.results}/{self.model}"]
 
@@ -74,6 +68,6 @@ class TrainedSource(Source):
         """The folder of the step."""
         return places.own_path(f"<results>/{self.results}/{self.model}/{revision}")
 
-    def receipt(self, revision: str, places: Places) -> str:
-        """That of all steps."""
-        return places.own_path(self.receipts[0])
+    def receipt(self, revision: str, places: Places) -> None:
+        """None: nobody has fetched them."""
+        return None

@@ -1,4 +1,4 @@
-"""Examples of a task as a model reads them."""
+"""What a model is shown in training, and what it has to predict."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,24 +6,59 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.tasks.examples import Example, Task
+from shape_of_learning.training.recipe import PretrainingRecipe
+from shape_of_learning.training.tokenizer import ENCODER_TOKENS
 
-MOST_TOKENS = 512  # of an example, as of BERT
+IGNORED = -100  # the label that transformers leaves out of the loss
+# Devlin et al. 2019, section 3.1: of the masked positions 80 % show the mask, 10 % another token.
+MASKED_SHARE, SHOWN_AS_MASK, SHOWN_AS_OTHER = 0.15, 0.8, 0.1
+MOST_TOKENS = 512  # of an example of a task, as of BERT
 
 
-@dataclass(frozen=True)
-class EncodedText:
-    """The tokens of one example, special ones included, and the segments of a pair."""
+def text_batch(
+    ids: np.ndarray,
+    size: int,
+    random: np.random.Generator,
+    recipe: PretrainingRecipe,
+    tokenizer: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw stretches of a text: shown and predicted tokens, each of shape (size, context).
 
-    ids: np.ndarray
-    segments: np.ndarray | None
+    A decoder predicts the next token of a stretch, an encoder masked ones of ``[CLS] stretch [SEP]``.
+    """
+    if not recipe.encoder:
+        shown = _stretches(ids, size, recipe.context, random)
+        return shown, shown  # the model shifts the labels itself
+    body = _stretches(ids, size, recipe.context - 2, random)
+    chosen = random.random(body.shape) < MASKED_SHARE
+    chosen[:, 0] |= ~chosen.any(axis=1)  # a sequence with nothing to predict has no loss
+    fate = random.random(body.shape)
+    # The trainer numbers special tokens first, so that the others are one range.
+    other = random.integers(len(ENCODER_TOKENS), len(tokenizer), body.shape)
+    shown = np.where(chosen & (fate < SHOWN_AS_MASK), tokenizer.mask_token_id, body)
+    replaced = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_OTHER)
+    shown = np.where(chosen & replaced, other, shown)
+    predicted = np.where(chosen, body, IGNORED)
+    frame = tokenizer.cls_token_id, tokenizer.sep_token_id
+    return _framed(shown, *frame), _framed(predicted, IGNORED, IGNORED)
+
+
+def _stretches(ids: np.ndarray, size: int, length: int, random: np.random.Generator) -> np.ndarray:
+    starts = random.integers(0, len(ids) - length + 1, size)
+    return ids[starts[:, np.newaxis] + np.arange(length)]
+
+
+def _framed(body: np.ndarray, first: int, last: int) -> np.ndarray:
+    return np.pad(body, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What a head is trained to give.
+    """What the head of a task is trained to give.
 
     Attributes
     ----------
@@ -45,11 +80,6 @@ class Labels:
         grades = np.array([example.label for example in task.split("train")])
         return cls((), float(grades.mean()), float(grades.std()))
 
-    @property
-    def outputs(self) -> int:
-        """Width of the head."""
-        return len(self.classes) or 1
-
     def targets(self, labels: Sequence[float]) -> torch.Tensor:
         """Numbers of classes, int64, or standardised grades, float32; of shape (n,)."""
         if self.classes:
@@ -67,6 +97,14 @@ class Labels:
         if self.classes:
             return np.array(self.classes)[outputs.argmax(dim=-1).numpy()]
         return outputs.squeeze(-1).numpy().astype(np.float64) * self.deviation + self.mean
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """The tokens of one example, special ones included, and the segments of a pair."""
+
+    ids: torch.Tensor
+    segments: torch.Tensor | None
 
 
 def encode(
@@ -104,13 +142,14 @@ def encode(
             "the task has pairs of texts, but the decoder's tokenizer puts no separator between two texts; "
             "take a task of single texts or an encoder"
         )
-    if empty := [
-        each.text for each, ids in zip(examples, encoded["input_ids"], strict=True) if not ids
-    ]:
-        raise InputError(f"the text {empty[0][:60]!r} of the task has no token; take it out")
+    for example, ids in zip(examples, encoded["input_ids"], strict=True):
+        if not ids:
+            raise InputError(
+                f"the text {example.text[:60]!r} of the task has no token; take it out"
+            )
     segments = encoded["token_type_ids"] if pairs else [None] * len(examples)
     return [
-        EncodedText(np.array(ids), None if kinds is None else np.array(kinds))
+        EncodedText(torch.tensor(ids), None if kinds is None else torch.tensor(kinds))
         for ids, kinds in zip(encoded["input_ids"], segments, strict=True)
     ]
 
@@ -132,18 +171,15 @@ def padded(texts: Sequence[EncodedText], *, padding: int, segments: int) -> dict
     segments : int
         How many the model tells apart: below 2 it is told of none.
     """
-    shape = len(texts), max(len(text.ids) for text in texts)
-    ids, mask = np.full(shape, padding), np.zeros(shape, dtype=np.int64)
-    kinds = np.zeros(shape, dtype=np.int64)
-    for row, text in enumerate(texts):
-        ids[row, : len(text.ids)] = text.ids
-        mask[row, : len(text.ids)] = 1
-        if text.segments is not None:
-            kinds[row, : len(text.ids)] = text.segments
-    arguments = {"input_ids": ids, "attention_mask": mask}
-    if segments > 1 and texts[0].segments is not None:
-        arguments["token_type_ids"] = kinds
-    return {name: torch.from_numpy(value) for name, value in arguments.items()}
+    ids = [text.ids for text in texts]
+    arguments = {
+        "input_ids": pad_sequence(ids, batch_first=True, padding_value=padding),
+        "attention_mask": pad_sequence([torch.ones_like(each) for each in ids], batch_first=True),
+    }
+    kinds = [text.segments for text in texts if text.segments is not None]
+    if segments > 1 and kinds:
+        arguments["token_type_ids"] = pad_sequence(kinds, batch_first=True)
+    return arguments
 
 
 def epoch_batches(

@@ -1,21 +1,57 @@
-"""The choices that a local pretraining leaves to the configuration."""
+"""What a training leaves to the configuration, and what it does not.
+
+Nothing heavy is imported here, since the plan reads it at every start.
+"""
 
 import math
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from shape_of_learning.errors import InputError
 
-ARCHITECTURES = ("gpt_neox", "bert")
-REGULARISERS = ("none", "cosine", "mse")
-DEVICES = ("cpu", "cuda")
-FINAL_RATE = 0.1  # of the peak, as Pythia's schedule ends (Biderman et al. 2023)
+# Of every training, as of Pythia (Biderman et al. 2023).
+WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
+GRADIENT_NORM = 1.0
+# Of a pretraining, as of Pythia.
+PRETRAINING_BETAS = (0.9, 0.95)
+FINAL_RATE = 0.1  # of the peak
+# Of a fine-tuning, as of BERT (Devlin et al. 2019).
+FINETUNING_BETAS = (0.9, 0.999)
+WARM_UP_SHARE = 0.1
+# A plan does not know how many examples a task has, so the steps of a fine-tuning are parts of an epoch.
+STEPS_PER_EPOCH = 16
+
+
+def pretraining_steps(last_step: int) -> list[int]:
+    """Log-spaced steps as Pythia has them at its start: 0, 1, 2, 4, 8, ... and the last one.
+
+    Parameters
+    ----------
+    last_step : int
+        Number of steps of the whole training, at least 1.
+
+    Returns
+    -------
+    list of int
+        Ascending, without repetition.
+
+    Examples
+    --------
+    >>> pretraining_steps(10)
+    [0, 1, 2, 4, 8, 10]
+    """
+    powers = [2**i for i in range(last_step.bit_length()) if 2**i < last_step]
+    return [0, *powers, last_step]
+
+
+def revision_of_step(step: int) -> str:
+    """Name the revision of a step as the Pythia repositories do, ``step{N}``."""
+    return f"step{step}"
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """All that decides the weights, apart from the text.
+class PretrainingRecipe:
+    """All that decides the weights of a pretraining, apart from the text.
 
     Attributes
     ----------
@@ -65,10 +101,6 @@ class Recipe:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.architecture not in ARCHITECTURES:
-            raise InputError(
-                f"`pretraining.architecture` is `{self.architecture}`; make it `gpt_neox` or `bert`"
-            )
         if self.hidden_size % self.attention_heads:
             raise InputError(
                 f"`hidden_size` {self.hidden_size} cannot be shared by {self.attention_heads} "
@@ -79,26 +111,17 @@ class Recipe:
                 f"`pretraining.warmup_steps` is {self.warmup_steps}, but there are only "
                 f"{self.last_step} steps; make it smaller than `pretraining.last_step`"
             )
-
-        if self.regulariser not in REGULARISERS:
-            near = get_close_matches(self.regulariser, REGULARISERS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(REGULARISERS)}"
-            raise InputError(
-                f"`pretraining.regulariser`: unknown regulariser `{self.regulariser}`; {hint}"
-            )
         if (self.regulariser == "none") != (self.strength == 0):
-            remedy = (
-                "remove it" if self.regulariser == "none" else "write a factor above 0, such as 0.5"
-            )
+            remedy = "remove it" if self.strength else "write a factor above 0, such as 0.5"
             raise InputError(
                 f"`pretraining.strength` is {self.strength:g} with `regulariser: {self.regulariser}`; "
                 f"{remedy}"
             )
 
     def written(self) -> dict[str, Any]:
-        """Return what is there of it, for the record: without keys that change nothing."""
+        """What the record of a checkpoint says of it: all but keys that change nothing."""
         unused = {"regulariser": "none", "strength": 0.0, "twin_of": "", "device": "cpu"}
-        return {k: value for k, value in asdict(self).items() if unused.get(k) != value}
+        return {key: value for key, value in asdict(self).items() if unused.get(key) != value}
 
     @property
     def encoder(self) -> bool:
@@ -117,3 +140,40 @@ class Recipe:
         done = (step - self.warmup_steps) / (self.last_step - self.warmup_steps)
         share = FINAL_RATE + (1 - FINAL_RATE) * (1 + math.cos(math.pi * done)) / 2
         return self.learning_rate * share
+
+
+@dataclass(frozen=True)
+class FinetuningRecipe:
+    """All that decides the weights of a fine-tuning, apart from the checkpoint and the task.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Its peak, after linear warm-up over a tenth of the updates; it then falls linearly to 0.
+    batch_size : int
+        Examples per update.
+    epochs : int
+        How often each training example is shown.
+    seed : int
+        Of the order of the examples, of dropout and of the task's head. The name of the model has no
+        part in it, so that fine-tunings of several models have their examples in one order.
+    threads : int
+        Of torch. The order of floating-point sums depends on it.
+    """
+
+    learning_rate: float
+    batch_size: int
+    epochs: int
+    seed: int
+    threads: int = 1
+
+    def updates_per_epoch(self, examples: int) -> int:
+        """Return how many updates show `examples` once; the last batch may be smaller."""
+        return math.ceil(examples / self.batch_size)
+
+    def learning_rate_at(self, update: int, updates: int) -> float:
+        """Learning rate of the update number `update`, from 0, of so many `updates`."""
+        warm_up = max(1, round(WARM_UP_SHARE * updates))
+        if update < warm_up:
+            return self.learning_rate * (update + 1) / warm_up
+        return self.learning_rate * (updates - update) / max(1, updates - warm_up)

@@ -1,24 +1,34 @@
 """Perplexity of a decoder some of whose blocks are changed, in several orders and several ways."""
 
 import copy
+import hashlib
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from shape_of_learning.block_editing.distillation import TeacherStates, distil
-from shape_of_learning.block_editing.editable_blocks import EditableBlocks
-from shape_of_learning.block_editing.editing_settings import BlockEditing
-from shape_of_learning.block_editing.fitting import FittedBlock
+import torch
+
+from shape_of_learning.blocks.distil import TeacherStates, distil
+from shape_of_learning.blocks.fit import FittedBlock, fitted_blocks, states_of_training_text
+from shape_of_learning.blocks.replace import EditableBlocks
+from shape_of_learning.blocks.settings import BlockEditing
+from shape_of_learning.checkpoints.checkpoint_record import read_record
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
+from shape_of_learning.corpus.windows import (
+    held_out_part,
+    read_text,
+    sample_windows,
+    training_part,
+)
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.sample_run import SampleRun
+from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
-
-if TYPE_CHECKING:
-    import torch
+from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +39,7 @@ ORDERS = (
     "alone",
 )
 KINDS = ("dropped", "replaced", "maps_distilled", "all_distilled")
+WINDOW_BATCH = 16  # windows of the training text that go through the model together
 
 
 @dataclass(frozen=True)
@@ -69,44 +80,61 @@ EDIT_COLUMNS = ("model", "revision", *(field.name for field in fields(Edit)))
 
 
 class Editor:
-    """Changes blocks of a decoder and looks at what comes of it.
+    """A loaded decoder whose blocks are changed, and the maps that are fitted to them.
 
     Parameters
     ----------
-    sample : SampleRun
-        The model, and the windows of the held-out end.
-    blocks : EditableBlocks
-        Its blocks.
-    fitted : sequence of FittedBlock
-        A map for each.
-    teacher : TeacherStates
-        What is distilled.
+    text : Path
+        The corpus. Maps are fitted on windows before its held-out end, losses are those of windows there.
+    protocol : SamplingProtocol
+        Length of the windows, seed and precision.
     editing : BlockEditing
-        How.
-    seed : int
-        Of the run.
+    checkpoint : Path
+    shape, **options
+        As :meth:`.SampleRun.load` takes them.
 
     Attributes
     ----------
-    fitted : sequence of FittedBlock
-        As given.
+    fitted : list of FittedBlock
+        One for each block.
+
+    Raises
+    ------
+    InputError
+        As :meth:`.SampleRun.load`; and if the model has no list of blocks or no head, or if the text has too
+        few windows.
     """
 
     def __init__(
         self,
-        sample: SampleRun,
-        blocks: EditableBlocks,
-        fitted: Sequence[FittedBlock],
-        teacher: TeacherStates,
+        text: Path,
+        protocol: SamplingProtocol,
         editing: BlockEditing,
-        seed: int,
+        checkpoint: Path,
+        shape: Mapping[str, Any],
+        **options: Any,
     ):
-        self._sample, self._blocks, self.fitted = sample, blocks, fitted
-        self._teacher, self._editing, self._seed = teacher, editing, seed
+        name = f"the model in {checkpoint}"
+        fitting, evaluation = _windows(text, protocol, editing, checkpoint)
+        protocol = replace(protocol, last_layer="after_final_norm")
+        sample = SampleRun.load(checkpoint, fitting + evaluation, protocol, shape, **options)
+        if sample.predicted is None:
+            raise InputError(
+                f"{name} has no language-model head, without which nothing is predicted; remove it from the "
+                "figures that draw changed blocks"
+            )
+        shown, held_out = sample.windows[: len(fitting)], sample.windows[len(fitting) :]
+        predicted = sample.predicted[len(fitting) :]
+        self._sample = replace(sample, windows=held_out, predicted=predicted)
+        self._blocks = EditableBlocks(sample.forward, name)
+        states = states_of_training_text(self._blocks, shown, sample.padding, WINDOW_BATCH)
+        self.fitted = fitted_blocks(states)
+        self._teacher = TeacherStates(shown, states, sample.padding)
+        self._editing, self._seed = editing, protocol.seed
         self._done: dict[tuple[str, frozenset[int]], tuple[CrossEntropy, int, float]] = {}
 
     def edits(self) -> Iterator[Edit]:
-        """Yield all edits: each order and kind from no changed block on; each block alone."""
+        """Yield all changed decoders; what several orders share is computed once."""
         for order in self._editing.orders:
             for kind in self._editing.kinds:
                 for chosen in changed_blocks(order, self.fitted, self._editing.most_blocks):
@@ -132,15 +160,15 @@ class Editor:
         )
 
     def _outcome(self, kind: str, chosen: tuple[int, ...]) -> tuple[CrossEntropy, int, float]:
-        import torch
-
         start = time.perf_counter()
-        if kind != "dropped" and any(math.isnan(self.fitted[n - 1].linearity) for n in chosen):
+        fitted = {number: self.fitted[number - 1] for number in sorted(chosen)}
+        if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
             return UNDEFINED, 0, 0.0
-        forward, maps = self._sample.forward, {}
-        for number in sorted(chosen):
-            is_dropped = kind == "dropped"
-            maps[number] = torch.nn.Identity() if is_dropped else self.fitted[number - 1].map()
+        maps: dict[int, torch.nn.Module] = {
+            number: torch.nn.Identity() if kind == "dropped" else block.map()
+            for number, block in fitted.items()
+        }
+        forward = self._sample.forward
         with self._blocks.replaced(maps):
             if chosen and kind == "maps_distilled":
                 trained = [weight for each in maps.values() for weight in each.parameters()]
@@ -149,21 +177,53 @@ class Editor:
                 forward = _copy_of(forward)
                 every = list(forward.model.parameters())
                 self._distil(EditableBlocks(forward, self._sample.name), every, chosen)
-            measured = loss_of(self._sample, forward)
+            measured = replace(self._sample, forward=forward).into(_Nowhere(forward.device))
             assert forward.head is not None  # else nothing is predicted
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
-        fits = sum(self.fitted[n - 1].seconds for n in chosen) if kind != "dropped" else 0.0
+        fits = sum(block.seconds for block in fitted.values()) if kind != "dropped" else 0.0
         return measured, parameters, fits + time.perf_counter() - start
 
     def _distil(
         self,
         blocks: EditableBlocks,
-        parameters: "list[torch.nn.Parameter]",
+        parameters: list[torch.nn.Parameter],
         chosen: tuple[int, ...],
     ) -> None:
         # All edits are shown the same windows, so that they are paired.
         random = random_stream(self._seed, "distilled windows")
         distil(blocks, parameters, self._teacher, min(chosen), self._editing, random)
+
+
+def _windows(
+    text: Path, protocol: SamplingProtocol, editing: BlockEditing, checkpoint: Path
+) -> tuple[list[str], list[str]]:
+    """Windows that maps are fitted on, and held-out ones: the same for all models."""
+    whole, length = read_text(text), protocol.window_characters
+    fitting = sample_windows(
+        training_part(whole),
+        editing.fitting_windows,
+        length,
+        random_stream(protocol.seed, "fitting windows"),
+        corpus=f"{text} without its held-out end",
+        key="block_editing.fitting_windows",
+    )
+    evaluation = sample_windows(
+        held_out_part(whole, length, _trained_characters(checkpoint, whole)),
+        editing.evaluation_windows,
+        length,
+        random_stream(protocol.seed, "held-out windows"),
+        corpus=f"the held-out end of {text}",
+        key="block_editing.evaluation_windows",
+    )
+    return fitting, evaluation
+
+
+def _trained_characters(checkpoint: Path, text: str) -> int:
+    """How much of a text a checkpoint has been trained on, if it was pretrained here on that one; else 0."""
+    record = read_record(checkpoint) or {}
+    digest = record.get("text", {}).get("sha256")
+    is_own = digest == hashlib.sha256(text.encode()).hexdigest()
+    return record.get("training_characters", 0) if is_own else 0
 
 
 def changed_blocks(
@@ -194,11 +254,6 @@ def changed_blocks(
     yield from (ordered[:k] for k in range(most + 1))
 
 
-def loss_of(sample: SampleRun, forward: ForwardPass) -> CrossEntropy:
-    """Loss of a model on the windows of a sample."""
-    return replace(sample, forward=forward).into(_Nowhere(forward.device))
-
-
 def perplexity_of(loss: float) -> float:
     """Exponential of a loss; infinite where it has no number."""
     try:
@@ -224,7 +279,7 @@ def _copy_of(forward: ForwardPass) -> ForwardPass:
 class _Nowhere:
     """A store of hidden states that keeps none."""
 
-    device: "torch.device"
+    device: torch.device
 
     def write(self, state: int, rows: slice, values: Any) -> None:
         """Forget them."""

@@ -1,4 +1,4 @@
-"""What is fitted on the training text: an affine map for each block, and its error on each token."""
+"""An affine map for each block, fitted on the training text, and its error on each token."""
 
 import time
 from collections.abc import Sequence
@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import torch
 
-from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
+from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
 from shape_of_learning.embeddings.memory import require_memory
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.block_norms import block_norm_ratio
-from shape_of_learning.estimators.fit_errors import fit_errors
+from shape_of_learning.estimators.fit_errors import QUANTILES, error_summary, fit_errors
 from shape_of_learning.estimators.linearity import map_of
 from shape_of_learning.estimators.pair import Pair
+
+FIT_ERROR_COLUMNS = (
+    *("model", "revision", "layer", "depth", "tokens", "linearity", "share_of_worst_tokens"),
+    *(f"quantile_{quantile:g}" for quantile in QUANTILES),
+)
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,6 @@ def states_of_training_text(
     InputError
         If memory does not suffice for them.
     """
-    import torch
-
     ends = np.cumsum([len(window.ids) for window in windows])
     kept: list[np.ndarray] = []
     with torch.no_grad():
@@ -128,3 +132,18 @@ def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
         )
     seconds = time.perf_counter() - start
     return FittedBlock(weight, bias, fit_errors(pair), block_norm_ratio(x, y), seconds)
+
+
+def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> list[tuple]:
+    """One row per block, of the columns :data:`FIT_ERROR_COLUMNS`.
+
+    `layer` is the number of the block from 1, and `depth` its share of them; the quantiles are those of the
+    errors of all tokens, and `share_of_worst_tokens` is what the tokens with the largest errors, one in a
+    hundred, have of the sum of their squares.
+    """
+    rows = []
+    for number, block in enumerate(fitted, start=1):
+        summary = error_summary(block.errors)
+        measured = len(block.errors), block.linearity, summary.worst_share, *summary.quantiles
+        rows.append((model, revision, number, number / len(fitted), *measured))
+    return rows

@@ -7,11 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from shape_of_learning.checkpoints.saved_training import deterministic, save_step, software
-from shape_of_learning.finetuning.finetuning_recipe import FinetuningRecipe
-from shape_of_learning.finetuning.task_inputs import (
+from shape_of_learning.files import atomic_write
+from shape_of_learning.random_streams import random_stream, stream_seed
+from shape_of_learning.tasks.examples import Task
+from shape_of_learning.tasks.scores import SCORES
+from shape_of_learning.training.inputs import (
     MOST_TOKENS,
     EncodedText,
     Labels,
@@ -19,17 +22,17 @@ from shape_of_learning.finetuning.task_inputs import (
     epoch_batches,
     padded,
 )
-from shape_of_learning.random_streams import random_stream, stream_seed
-from shape_of_learning.storage.files import atomic_write
-from shape_of_learning.tasks.examples import Task
-from shape_of_learning.tasks.scores import SCORES
+from shape_of_learning.training.recipe import (
+    FINETUNING_BETAS,
+    STEPS_PER_EPOCH,
+    FinetuningRecipe,
+    revision_of_step,
+)
+from shape_of_learning.training.train import deterministic, save_step, software, train
 
 logger = logging.getLogger(__name__)
 
-STEPS_PER_EPOCH = 16
 HEAD_DEVIATION = 0.02  # of its initial weights, as of all weights of BERT
-WEIGHT_DECAY = 0.01
-GRADIENT_NORM = 1.0
 SCORED_AT_A_TIME = 64
 
 
@@ -58,8 +61,9 @@ def finetune(
     start: Start,
     task: Task,
     recipe: FinetuningRecipe,
-    saved: Mapping[int, str],
+    steps: Sequence[int],
     *,
+    model: str,
     destination: Path,
     provenance: Mapping[str, Any],
 ) -> None:
@@ -74,13 +78,15 @@ def finetune(
     task : Task
         Trained on its split ``train``, scored on ``held_out``.
     recipe : FinetuningRecipe
-    saved : mapping of int to str
-        Steps, of which 16 make an epoch, and the names of their folders. Step k comes after as many updates
-        as k sixteenths of an epoch have, rounded up, so a plan knows the steps before the task is there.
+    steps : sequence of int
+        Which are saved. 16 make an epoch, and step k comes after as many updates as k sixteenths of an epoch
+        have, rounded up, so a plan knows the steps before the task is there.
+    model : str
+        Name of the model that comes of it.
     destination : Path
-        Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step, with the
-        tokenizer and a ``checkpoint.json`` that says the step, the updates, the held-out score, the recipe
-        and what the task was. The head of the task is not kept.
+        Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step, called
+        ``step{N}``, with the tokenizer and a ``checkpoint.json`` that says the step, the updates, the
+        held-out score, the recipe and what the task was. The head of the task is not kept.
     provenance : mapping
         More for ``checkpoint.json``.
 
@@ -97,28 +103,27 @@ def finetune(
     with deterministic(recipe.threads), atomic_write(destination) as folder:
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
         tuned = _TunedModel(start, task)
-        per_epoch = recipe.updates_per_epoch(len(task.split("train")))
-        after: dict[int, list[int]] = {}
-        for step in sorted(saved):
-            after.setdefault(math.ceil(step * per_epoch / STEPS_PER_EPOCH), []).append(step)
-        for updates in _train(tuned, recipe):
-            if updates not in after:
+        per_epoch = recipe.updates_per_epoch(len(tuned.texts["train"]))
+        after = {step: math.ceil(step * per_epoch / STEPS_PER_EPOCH) for step in sorted(steps)}
+        for updates in tuned.train(recipe, model):
+            if updates not in after.values():
                 continue
             score = tuned.score()
-            logger.info("after %d updates, held-out %s %.3f", updates, task.metric, score)
-            for step in after[updates]:
-                revision = folder / saved[step]
-                revision.mkdir(parents=True)
+            logger.info(
+                "%s: after %d updates, held-out %s %.3f", model, updates, task.metric, score
+            )
+            for step in (step for step in after if after[step] == updates):
                 save_step(
                     start.network,
                     start.write_tokenizer,
-                    revision,
+                    folder / revision_of_step(step),
                     step=step,
                     updates=updates,
                     score=None if math.isnan(score) else score,
                     source="finetuning",
                     recipe=asdict(recipe),
                     software=software(),
+                    model=model,
                     **provenance,
                 )
 
@@ -132,7 +137,7 @@ class _TunedModel:
         self.labels = Labels.of(task)
         # opt-350m projects its last hidden state.
         width = getattr(config, "word_embed_proj_dim", config.hidden_size)
-        self.head = torch.nn.Linear(width, self.labels.outputs)
+        self.head = torch.nn.Linear(width, len(self.labels.classes) or 1)
         torch.nn.init.normal_(self.head.weight, std=HEAD_DEVIATION)
         torch.nn.init.zeros_(self.head.bias)
         longest = min(
@@ -142,12 +147,36 @@ class _TunedModel:
         )
         self._padding = start.tokenizer.pad_token_id or 0
         self._segments = getattr(config, "type_vocab_size", 0)
-        examples = {name: task.split(name) for name in ("train", "held_out")}
-        self.truth = {name: [e.label for e in examples[name]] for name in examples}
-        self.texts = {
-            name: encode(start.tokenizer, examples[name], role=start.role, longest=longest)
-            for name in examples
-        }
+        self.texts, self.truth = {}, {}
+        for split in ("train", "held_out"):
+            examples = task.split(split)
+            self.truth[split] = [example.label for example in examples]
+            self.texts[split] = encode(start.tokenizer, examples, role=start.role, longest=longest)
+
+    def train(self, recipe: FinetuningRecipe, model: str) -> Iterator[int]:
+        """Yield the number of updates made so far."""
+        texts, labels = self.texts["train"], self.truth["train"]
+        random = random_stream(recipe.seed, "fine-tuning batches")
+        updates = recipe.epochs * recipe.updates_per_epoch(len(texts))
+
+        def losses(batch: np.ndarray) -> dict[str, torch.Tensor]:
+            outputs = self.outputs([texts[number] for number in batch])
+            targets = self.labels.targets([labels[number] for number in batch])
+            return {"loss": self.labels.loss(outputs, targets)}
+
+        self.base.requires_grad_(True).train()
+        return train(
+            [*self.base.parameters(), *self.head.parameters()],
+            (
+                batch
+                for _ in range(recipe.epochs)
+                for batch in epoch_batches(len(texts), recipe.batch_size, random)
+            ),
+            losses,
+            [recipe.learning_rate_at(update, updates) for update in range(updates)],
+            betas=FINETUNING_BETAS,
+            name=model,
+        )
 
     def outputs(self, texts: Sequence[EncodedText]) -> torch.Tensor:
         """Outputs of the head, of shape (texts, outputs)."""
@@ -172,32 +201,3 @@ class _TunedModel:
         self.base.train(before)
         predicted = self.labels.predictions(torch.cat(parts))
         return SCORES[self.metric](self.truth["held_out"], predicted)
-
-
-def _train(tuned: _TunedModel, recipe: FinetuningRecipe) -> Iterator[int]:
-    """Yield the number of updates made so far: 0 before the first one, then 1, 2, ..."""
-    texts, labels = tuned.texts["train"], tuned.truth["train"]
-    parameters = [*tuned.base.parameters(), *tuned.head.parameters()]
-    optimiser = torch.optim.AdamW(
-        [
-            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": WEIGHT_DECAY},
-            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-        ]
-    )
-    updates = recipe.epochs * recipe.updates_per_epoch(len(texts))
-    random = random_stream(recipe.seed, "fine-tuning batches")
-    tuned.base.requires_grad_(True).train()
-    done = 0
-    for _ in range(recipe.epochs):
-        for batch in epoch_batches(len(texts), recipe.batch_size, random):
-            yield done
-            for group in optimiser.param_groups:
-                group["lr"] = recipe.learning_rate_at(done, updates)
-            outputs = tuned.outputs([texts[number] for number in batch])
-            targets = tuned.labels.targets([labels[number] for number in batch])
-            optimiser.zero_grad()
-            tuned.labels.loss(outputs, targets).backward()
-            torch.nn.utils.clip_grad_norm_(parameters, GRADIENT_NORM)
-            optimiser.step()
-            done += 1
-    yield done

@@ -1,14 +1,13 @@
 """Byte-level BPE tokenizers trained on the corpus, for models that are pretrained here."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
 
 from shape_of_learning.errors import InputError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 # A decoder is trained and read without special tokens, as Pythia is; its one is never inserted.
 DECODER_TOKENS = ["<|endoftext|>"]
@@ -20,7 +19,7 @@ CHUNK_CHARACTERS = 1 << 20
 
 def train_tokenizer(
     text: str, *, encoder: bool, vocabulary: int, context: int
-) -> "PreTrainedTokenizerFast":
+) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE tokenizer, so that any text has tokens and none is unknown.
 
     Parameters
@@ -40,9 +39,6 @@ def train_tokenizer(
     InputError
         If `vocabulary` has no room for the bytes.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
-
     special = ENCODER_TOKENS if encoder else DECODER_TOKENS
     if vocabulary < BYTES + len(special):
         raise InputError(
@@ -75,27 +71,19 @@ def train_tokenizer(
     )
 
 
-def token_ids(tokenizer: "PreTrainedTokenizerFast", text: str) -> np.ndarray:
-    """Tokens of a whole text without special tokens, as int64 of shape (tokens,)."""
-    backend = tokenizer.backend_tokenizer
-    encoded = [backend.encode(chunk, add_special_tokens=False).ids for chunk in _chunks(text)]
-    return np.concatenate([np.asarray(ids, dtype=np.int64) for ids in encoded or [[]]])
+def tokens_of(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of a whole text without special ones, and where in it each ends, both int64 of shape (tokens,).
 
-
-def characters_of(tokenizer: "PreTrainedTokenizerFast", text: str, tokens: int) -> int:
-    """Count the characters that the first `tokens` of a whole text stand for, cut ones included."""
-    characters = 0
+    Of a character that several tokens share, all of them have the end.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    ids, ends, before = [nothing], [nothing], 0
     for chunk in _chunks(text):
-        ends = [
-            end
-            for _, end in tokenizer.backend_tokenizer.encode(
-                chunk, add_special_tokens=False
-            ).offsets
-        ]
-        if tokens <= len(ends):
-            return characters + max(ends[:tokens], default=0)
-        tokens, characters = tokens - len(ends), characters + len(chunk)
-    return characters
+        encoding = tokenizer.backend_tokenizer.encode(chunk, add_special_tokens=False)
+        ids.append(np.array(encoding.ids, dtype=np.int64))
+        ends.append(np.array([end + before for _, end in encoding.offsets], dtype=np.int64))
+        before += len(chunk)
+    return np.concatenate(ids), np.concatenate(ends)
 
 
 def _chunks(text: str) -> Iterator[str]:

@@ -1,1 +1,0 @@
-"""Small models trained on the corpus, saved as any published checkpoint is."""

@@ -1,0 +1,226 @@
+"""Pretraining of small models, whose saved steps serve like revisions of a Hub repository."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from shape_of_learning.corpus.windows import HELD_OUT_SHARE
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import atomic_write
+from shape_of_learning.random_streams import random_stream, stream_seed
+from shape_of_learning.training.inputs import text_batch
+from shape_of_learning.training.recipe import (
+    PRETRAINING_BETAS,
+    PretrainingRecipe,
+    pretraining_steps,
+    revision_of_step,
+)
+from shape_of_learning.training.tokenizer import tokens_of, train_tokenizer
+from shape_of_learning.training.train import deterministic, save_step, shown, software, train
+
+logger = logging.getLogger(__name__)
+
+WIDENING = 4
+# At the end of the text, which is never trained on: the loss that is reported is measured there.
+HELD_OUT_SEQUENCES = 32
+
+
+def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: Path) -> None:
+    """Train a model on `text` and save it at log-spaced steps.
+
+    Parameters
+    ----------
+    text : str
+        The cleaned corpus. Its last twentieth is held out.
+    recipe : PretrainingRecipe
+        What to train and how.
+    model : str
+        Name of the model, to which its random streams belong, unless it is a twin.
+    destination : Path
+        Folder that appears, whole, at the end. It holds one folder in Hugging Face format per step
+        of :func:`.pretraining_steps`, called ``step{N}``, with the tokenizer and a
+        ``checkpoint.json`` that says the step, the tokens seen, the held-out loss (nats per
+        predicted token), the regulariser's term there if there is one, how much of the text was
+        trained on, and the recipe.
+
+    Raises
+    ------
+    InputError
+        If the text is too short, or the vocabulary too small for all bytes; if the recipe is for a GPU
+        and none is visible, or its memory is too small.
+
+    Notes
+    -----
+    The same text, recipe and library versions give the same bytes on processors with the same
+    vector instructions, or on GPUs of the same kind; on others floating-point sums are formed in
+    another order.
+    """
+    device = _device(recipe)
+    try:
+        with deterministic(recipe.threads), atomic_write(destination) as folder:
+            _pretrain(text, recipe, model, folder, device)
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"memory of the GPU is exhausted by {recipe.batch_size} sequences of {recipe.context} tokens; "
+            "lower `pretraining.batch_size`, or, if other jobs of this run are on that GPU, let one at a "
+            "time have it by `--resources gpu=1`"
+        ) from error
+
+
+def _device(recipe: PretrainingRecipe) -> torch.device:
+    """Return where to train, ready to form its sums in the same order each time."""
+    if recipe.device == "cuda":
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS reads it as it starts
+        if not torch.cuda.is_available():
+            raise InputError(
+                "`pretraining.device` is `cuda`, but PyTorch sees no GPU; start this where there is one, "
+                "with a PyTorch that has CUDA, or set `device: cpu`"
+            )
+        torch.set_float32_matmul_precision("highest")  # some installations switch TF32 on
+    return torch.device(recipe.device)
+
+
+def _pretrain(
+    text: str, recipe: PretrainingRecipe, model: str, folder: Path, device: torch.device
+) -> None:
+    tokenizer = train_tokenizer(
+        text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
+    )
+    ids, ends = tokens_of(tokenizer, text)
+    end = len(ids) - max(recipe.context, round(HELD_OUT_SHARE * len(ids)))
+    if end < recipe.context:
+        raise InputError(
+            f"the training text has {len(ids)} tokens, but `pretraining.context` {recipe.context} needs at "
+            f"least {2 * recipe.context}; give a longer text or a shorter context"
+        )
+    gpu = {"gpu": torch.cuda.get_device_name(device)} if device.type == "cuda" else {}
+    provenance = {
+        "source": "pretraining",
+        "model": model,
+        "recipe": recipe.written(),
+        "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
+        "training_tokens": end,
+        "training_characters": int(ends[:end].max()),
+        "software": software() | gpu,
+    }
+    seed, owner = recipe.seed, recipe.twin_of or model
+    random = random_stream(seed, "held-out", model=owner)
+    held_out = text_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
+    torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
+    network = _network(recipe, tokenizer).to(device).train()
+    random = random_stream(seed, "training batches", model=owner)
+    updates = train(
+        list(network.parameters()),
+        (
+            text_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer)
+            for _ in range(recipe.last_step)
+        ),
+        lambda batch: _losses(network, batch, recipe),
+        [recipe.learning_rate_at(step) for step in range(recipe.last_step)],
+        betas=PRETRAINING_BETAS,
+        name=model,
+    )
+    saved = set(pretraining_steps(recipe.last_step))
+    for step in updates:
+        if step not in saved:
+            continue
+        with torch.no_grad():
+            measured = _losses(network, held_out, recipe)
+        logger.info("%s: step %d, held-out %s", model, step, shown(measured))
+        save_step(
+            network,
+            tokenizer.save_pretrained,
+            folder / revision_of_step(step),
+            step=step,
+            tokens=step * recipe.tokens_per_step,
+            **{name: value.item() for name, value in measured.items()},
+            **provenance,
+        )
+
+
+def _network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
+    size: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "num_hidden_layers": recipe.layers,
+        "hidden_size": recipe.hidden_size,
+        "num_attention_heads": recipe.attention_heads,
+        "intermediate_size": WIDENING * recipe.hidden_size,
+        "max_position_embeddings": recipe.context,
+    }
+    # No dropout in either, as in Pythia: small models do not overfit in a few passes over the text.
+    if recipe.encoder:
+        return transformers.BertForMaskedLM(
+            transformers.BertConfig(
+                **size,
+                pad_token_id=tokenizer.pad_token_id,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            )
+        )
+    end = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**size, **end))
+
+
+def _losses(
+    network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: PretrainingRecipe
+) -> dict[str, torch.Tensor]:
+    """Return what is minimised: the ``loss`` and, if there is one, the ``regularisation``."""
+    seen, predicted = (torch.from_numpy(part).to(network.device) for part in batch)
+    if recipe.regulariser == "none":
+        return {"loss": network(input_ids=seen, labels=predicted).loss}
+    with recorded_states(network) as states:
+        loss = network(input_ids=seen, labels=predicted).loss
+    return {"loss": loss, "regularisation": recipe.strength * TERMS[recipe.regulariser](states)}
+
+
+@contextmanager
+def recorded_states(network: Any) -> Iterator[list[torch.Tensor]]:
+    """Record the hidden states of a forward pass inside: what the first block gets and all blocks give.
+
+    So the last one is that before a final norm, which the library does not return.
+    """
+    base = network.base_model
+    blocks = base.layers if hasattr(base, "layers") else base.encoder.layer
+    states: list[torch.Tensor] = []
+
+    def begin(module: Any, arguments: Any) -> None:
+        states[:] = [arguments[0]]
+
+    def keep(module: Any, arguments: Any, output: Any) -> None:
+        states.append(output[0] if isinstance(output, tuple) else output)
+
+    hooks = [blocks[0].register_forward_pre_hook(begin)]
+    hooks += [block.register_forward_hook(keep) for block in blocks]
+    try:
+        yield states
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def cosine_term(states: list[torch.Tensor]) -> torch.Tensor:
+    """Sum over blocks of the mean over tokens of 1 - cos(h_i, h_{i-1}) (Razzhigaev et al. 2024, section 5).
+
+    The paper leaves open which states are meant and whether one takes sums or means.
+    """
+    units = [torch.nn.functional.normalize(state, dim=-1) for state in states]
+    terms = [(1 - (after * before).sum(-1)).mean() for before, after in pairwise(units)]
+    return torch.stack(terms).sum()
+
+
+def mse_term(states: list[torch.Tensor]) -> torch.Tensor:
+    """Sum over blocks of the mean over tokens of ||h_i - h_{i-1}||^2; likewise."""
+    terms = [(after - before).square().sum(-1).mean() for before, after in pairwise(states)]
+    return torch.stack(terms).sum()
+
+
+TERMS = {"cosine": cosine_term, "mse": mse_term}
