@@ -24,8 +24,8 @@ from shape_of_learning.metrics.weights_table import CHECKPOINT_COLUMNS, POINT_CO
 from shape_of_learning.plan.model_list import Model
 from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
-from shape_of_learning.training.train import TRAINING_COLUMNS
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
+from shape_of_learning.training.train import TRAINING_COLUMNS
 
 # Of Pythia, the longest training: step 0, powers of two to 512, every thousandth to 143,000.
 LONGEST = (0, *(2**i for i in range(10)), *range(1000, 144_000, 1000))

@@ -6,13 +6,12 @@ import torch
 import transformers
 
 from dumps import sample_of
-from shape_of_learning.block_editing.distillation import TeacherStates, distil
-from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableBlocks
-from shape_of_learning.block_editing.editing_settings import BlockEditing
-from shape_of_learning.block_editing.edits import Editor, changed_blocks
-from shape_of_learning.block_editing.error_table import fit_error_rows
-from shape_of_learning.block_editing.fitting import fitted_blocks, states_of_training_text
-from shape_of_learning.block_editing.loaded_editor import load_editor
+from shape_of_learning.blocks.distil import TeacherStates, distil
+from shape_of_learning.blocks.editing import BlockEditing, check_blocks
+from shape_of_learning.blocks.edits import Editor, changed_blocks
+from shape_of_learning.blocks.fit import fit_error_rows, fitted_blocks, states_of_training_text
+from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
+from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS, save_stirred_model
@@ -215,6 +214,32 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(checkpo
     assert not any(weight.requires_grad for weight in sample.forward.head.model.parameters())
 
 
+def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_anew():
+    """By hand (Kingma and Ba 2015, algorithm 1), of the error sum(gradient x parameter)."""
+    seen = []
+
+    class Teacher:
+        def __len__(self):
+            return 5
+
+        def error(self, blocks, first, chosen):
+            seen.append((first, chosen))
+            return (torch.tensor([3.0, -0.5]) * len(seen) * weight).sum()
+
+    weight = torch.nn.Parameter(torch.zeros(2))
+    editing = BlockEditing(1, 1, 1, [], [], 3, 2, 0.4)
+    distil(None, [weight], Teacher(), 4, editing, np.random.default_rng(1))
+    random, expected = np.random.default_rng(1), np.zeros(2)
+    mean, square = np.zeros(2), np.zeros(2)
+    for update, rate in enumerate((0.4, 0.4 * 2 / 3, 0.4 / 3), start=1):
+        assert seen[update - 1] == (4, random.permutation(5)[:2].tolist())
+        gradient = np.array([3.0, -0.5]) * update
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        deviation = np.sqrt(square / (1 - 0.999**update)) + 1e-8
+        expected -= rate * mean / (1 - 0.9**update) / deviation
+    np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("corpus") / "text.txt"
@@ -224,7 +249,7 @@ def text(tmp_path_factory):
 
 def editor_of(checkpoint, text, editing=EDITING, protocol=PROTOCOL, shape=SHAPE) -> Editor:
     device = torch.device("cpu")
-    return load_editor(text, protocol, editing, checkpoint=checkpoint, shape=shape, device=device)
+    return Editor(text, protocol, editing, checkpoint, shape, device=device)
 
 
 def without_seconds(edits):
@@ -275,7 +300,6 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"most_blocks": 4}, "`block_editing.most_blocks` is 4, but .* has 3 blocks"),
         (
             {"evaluation_windows": 10_000},
             "held-out end of .*: lower block_editing.evaluation_windows",
@@ -283,23 +307,17 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
         ({"fitting_windows": 10_000}, "lower block_editing.fitting_windows"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_key(changes, words, checkpoints, text):
+def test_more_windows_than_there_are_are_refused_by_their_key(changes, words, checkpoints, text):
     with pytest.raises(InputError, match=words):
         editor_of(checkpoints("gpt_neox"), text, BlockEditing(**(vars(EDITING) | changes)))
 
 
-def test_a_text_without_a_held_out_window_is_refused(checkpoints, tmp_path):
-    short = tmp_path / "short.txt"
-    short.write_text(TEXT[:1200], encoding="utf-8")
-    editing = BlockEditing(**(vars(EDITING) | {"fitting_windows": 2}))
-    with pytest.raises(InputError, match=r"the held-out end of .* hence 0 windows of 64"):
-        editor_of(checkpoints("gpt_neox"), short, editing)
-
-
-@pytest.mark.parametrize("name", ["bert", "roberta", "albert"])
-def test_encoders_are_refused(name, checkpoints, text):
-    with pytest.raises(InputError, match="is an encoder, but blocks are changed of decoders only"):
-        editor_of(checkpoints(name), text, shape=SHAPE | {"role": "encoder"})
+def test_encoders_and_models_with_too_few_blocks_are_refused():
+    with pytest.raises(InputError, match="`b` is an encoder, but blocks are changed of decoders"):
+        check_blocks(1, Shape("encoder", 3, 8, 8), "b")
+    with pytest.raises(InputError, match=r"`block_editing\.most_blocks` is 4, .* `g` has 3 blocks"):
+        check_blocks(4, Shape("decoder", 3, 8, 8), "g")
+    check_blocks(3, Shape("decoder", 3, 8, 8), "g")
 
 
 def test_albert_whose_blocks_are_one_is_refused(checkpoints):

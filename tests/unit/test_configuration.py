@@ -270,10 +270,9 @@ def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
         assert model.last_step == large["last_step"]
         assert model.table_1["vocabulary"] == large["vocabulary"]
         assert model.table_1["training_tokens"] == large["last_step"] * 32 * 512
-        assert "--hidden-size=512" in model.source.arguments
+        assert model.source.arguments["hidden_size"] == 512
         written = {**{key: entries[name][key] for key in size}, **recipe}
-        arguments = [f"--{key.replace('_', '-')}={value}" for key, value in written.items()]
-        assert as_written[name].source.arguments == arguments
+        assert as_written[name].source.arguments == written
 
 
 def test_a_stated_table_1_does_not_stand_for_another_recipe(tmp_path):

@@ -1,6 +1,5 @@
 """Figures of twins and of fine-tuning: who is compared with whom, and the differences over seeds."""
 
-import json
 from dataclasses import replace
 from itertools import count
 
@@ -10,10 +9,11 @@ import pytest
 
 from figure_tables import inputs_of, rows_of_model, verdicts_on
 from shape_of_learning.checkpoints.checkpoint_record import write_record
-from shape_of_learning.checkpoints.training_table import COLUMNS, training_row
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.output import paper_function
 from shape_of_learning.figures.style import theme
+from shape_of_learning.training.train import TRAINING_COLUMNS as COLUMNS
+from shape_of_learning.training.train import training_row
 
 OF_TWINS = ("linearity_increment_adjusted", "linearity_adjusted", "anisotropy", "two_nn")
 CHANGED = ("linearity_increment", "linearity_increment_adjusted")
@@ -109,6 +109,3 @@ def test_a_row_of_training_is_what_the_record_says(tmp_path):
         **{"model": "mine", "revision": "step4", "step": 4, "seed": 3, "score": 0.75},
         **{"origin": "gpt", "origin_revision": "step8", "task": "words", "metric": "accuracy"},
     }
-    (tmp_path / "checkpoint.json").write_text(json.dumps({"model": "mine"}))
-    with pytest.raises(InputError, match="delete the folder"):
-        training_row(tmp_path)

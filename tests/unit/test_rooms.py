@@ -15,6 +15,8 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 FLOORS = {
     "errors": 0,
     "random_streams": 0,
+    "files": 1,
+    "job": 1,
     "estimators": 1,
     "storage": 1,
     "metrics": 2,
@@ -34,7 +36,7 @@ FLOORS = {
     "plan": 6,
     "scripts": 6,
 }
-ROOT_FILES = {"__init__.py", "errors.py", "py.typed", "random_streams.py"}
+ROOT_FILES = {"__init__.py", "errors.py", "files.py", "job.py", "py.typed", "random_streams.py"}
 # What the Snakefile must not wait for: it is read by every job.
 SLOW_TO_IMPORT = {"h5py", "matplotlib", "numpy", "pandas", "scipy", "torch", "transformers"}
 MOST_PARAMETERS = 8

@@ -19,14 +19,6 @@ from shape_of_learning.tasks.examples import Example, Task, write_task
 from shape_of_learning.training import recipe as constants
 from shape_of_learning.training import tokenizer as tokenizers
 from shape_of_learning.training.finetune import HEAD_DEVIATION, Start, finetune
-from shape_of_learning.training.inputs import (
-    IGNORED,
-    Labels,
-    encode,
-    epoch_batches,
-    padded,
-    text_batch,
-)
 from shape_of_learning.training.pretrain import TERMS, pretrain, recorded_states
 from shape_of_learning.training.recipe import (
     FinetuningRecipe,
@@ -38,6 +30,14 @@ from shape_of_learning.training.train import (
     TRAINING_COLUMNS,
     save_step,
     train,
+)
+from shape_of_learning.training.training_data import (
+    IGNORED,
+    Labels,
+    encode,
+    epoch_batches,
+    padded,
+    text_batch,
 )
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -496,18 +496,19 @@ def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
         Example("train", 0, "", "a", "bird"),
         Example("train", 0, "", "the old cat", "a " * 99),
     ]
-    texts = encode(tokenizer, pairs, role="encoder", longest=20)
-    assert len(texts[1].ids) == 20
-    arguments = padded(texts, padding=0, segments=2)
+    texts = encode(tokenizer, pairs, role="encoder", longest=20, segments=2)
+    assert len(texts[1]["input_ids"]) == 20
+    arguments = padded(texts, 0)
     kinds, mask = arguments["token_type_ids"].numpy(), arguments["attention_mask"].numpy()
     for row, text in enumerate(texts):
-        tokens = tokenizer.convert_ids_to_tokens(text.ids)
+        tokens = tokenizer.convert_ids_to_tokens(text["input_ids"])
         separator = tokens.index("[SEP]")
         expected = [int(separator < place < len(tokens)) for place in range(20)]
         assert kinds[row].tolist() == expected
         assert mask[row].tolist() == [int(place < len(tokens)) for place in range(20)]
         assert tokens[-1] == "[SEP]"
-    assert "token_type_ids" not in padded(texts, padding=0, segments=1)
+    (plain, _) = encode(tokenizer, pairs, role="encoder", longest=20, segments=1)
+    assert "token_type_ids" not in plain
 
 
 def test_each_epoch_shows_each_example_once():

@@ -32,32 +32,6 @@ def _dump(**changes: object) -> tuple[str, ...]:
     return ("dump_embeddings.py", *(f"--{name.replace('_', '-')}={v}" for name, v in given.items()))
 
 
-def _edit(**changes: object) -> tuple[str, ...]:
-    editing = {"fitting_windows": 8, "evaluation_windows": 1, "most_blocks": 1, "orders": ["alone"]}
-    editing |= {"kinds": ["dropped"], "distillation_steps": 1, "distillation_windows": 1}
-    given = ("checkpoint", "model", "protocol", "revision", "shape", "text", "threads")
-    (_, *dumped) = _dump()
-    kept = [each for each in dumped if each[2:].split("=")[0] in given]
-    editing |= {"learning_rate": 0.001, **changes}
-    output = ("--output", "made/edits.csv", "made/errors.csv")
-    return ("edit_blocks.py", *kept, f"--editing={json.dumps(editing)}", *output)
-
-
-def _pretrain(**changes: object) -> tuple[str, ...]:
-    given = {
-        **{
-            "text": "text.txt",
-            "model": "mine",
-            "output": "made/steps",
-            "receipt": "made/steps.json",
-        },
-        **{"architecture": "gpt_neox", "layers": 1, "hidden_size": 8, "attention_heads": 2},
-        **{"vocabulary": 300, "context": 16, "batch_size": 2, "learning_rate": 0.001},
-        **{"warmup_steps": 0, "last_step": 1, "seed": 0, **changes},
-    }
-    return ("pretrain_model.py", *(f"--{name.replace('_', '-')}={v}" for name, v in given.items()))
-
-
 def _clean(form: str, **changes: object) -> tuple[str, ...]:
     given = {
         "input": "corpus",
@@ -144,19 +118,7 @@ def _task(files: Mapping[str, bytes], **changes: object) -> tuple[str, ...]:
     return ("make_task.py", "--task=x", f"--entry={json.dumps(entry)}", *made)
 
 
-TUNE = (
-    *(
-        "finetune_model.py",
-        "--checkpoint=weights",
-        "--role=decoder",
-        "--task=task.csv",
-        "--epochs=1",
-    ),
-    *("--steps", "0", "1", "--learning-rate=0.1", "--batch-size=2", "--seed=0", "--names={}"),
-    *("--outputs", "made/steps", "made/steps.json"),
-)
 CLASSES = _labelled(*[0, 1] * 20)
-PAIRS = "".join(f"{split},{n},{n},a,b\n" for split in ("train", "held_out") for n in (0, 1))
 
 
 # Of a folder `weights` with a model that runs, and of `text.txt`: name -> the changes (a mapping changes keys
@@ -166,18 +128,6 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         {"weights": {"vocab_size": 200}},
         _dump(),
         "but the model there has embeddings for 200 tokens",
-    ),
-    "a text without a held-out window": (
-        {"text.txt": b"words of a text " * 40},
-        _edit(),
-        "the held-out end of text.txt has 0 characters, hence 0 windows of 40, where 1 are asked for: lower "
-        "block_editing.evaluation_windows",
-    ),
-    "tokens too few for a map": ({}, _edit(fitting_windows=1), "are too few to fit a map in"),
-    "more changed blocks than a checkpoint has": (
-        {},
-        _edit(most_blocks=4),
-        "`block_editing.most_blocks` is 4, but the model in weights has 3 blocks; lower it",
     ),
     "an archive of another hash": (
         {"x.tar": CLASSES["x.archive"]},
@@ -208,15 +158,6 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
         _labelled(0, 1),
         _task(_labelled(0, 1)),
         "the split `held_out` has no examples",
-    ),
-    "pairs for a decoder without a separator": (
-        {
-            "task.csv": f"split,label,group,text,text_2\n{PAIRS}".encode(),
-            "task.csv.sha256": ADD_DIGEST,
-            "task.json": json.dumps({"metric": "accuracy"}).encode(),
-        },
-        TUNE,
-        "but the decoder's tokenizer puts no separator between two texts",
     ),
     "quantised weights in a job": (
         {"weights/config.json": {"quantization_config": {"quant_method": "bitsandbytes"}}},
@@ -299,10 +240,6 @@ JOBS: dict[str, tuple[Mapping[str, object], tuple[str, ...], str]] = {
     "no text": ({"text.txt": None}, _dump(), "text.txt"),
     "a text that is no UTF-8": ({"text.txt": b"\xff" * 999}, _dump(), "text.txt"),
     "a folder that may not be written": ({"made": b""}, _dump(), "made"),
-    "a text too short to train on": ({"text.txt": b"short"}, _pretrain(), "the training text has"),
-    "a vocabulary without room for bytes": ({}, _pretrain(vocabulary=200), "make it at least 257"),
-    "a recipe whose heads do not divide": ({}, _pretrain(hidden_size=9), "make it a multiple"),
-    "a recipe for a GPU that is not there": ({}, _pretrain(device="cuda"), "PyTorch sees no GPU"),
     "an export that is none": ({"corpus": b"plain words"}, _clean("mediawiki"), "corpus"),
     "no corpus": ({}, _clean("text"), "corpus"),
     "an empty corpus": ({"corpus": b""}, _clean("text"), "corpus"),

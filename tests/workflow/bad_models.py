@@ -221,7 +221,7 @@ MODELS: dict[str, tuple[bytes | str, str]] = {
     ),
     "unknown regulariser": (
         RECIPE + ", regulariser: cosin, strength: 1}}",
-        "unknown regulariser `cosin`; did you mean `cosine`?",
+        "`pretraining.regulariser` is 'cosin', but must be one of `none`, `cosine`, `mse`",
     ),
     "regulariser of no strength": (
         RECIPE + ", regulariser: mse}}",

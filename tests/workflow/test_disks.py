@@ -11,7 +11,6 @@ import h5py
 import numpy as np
 import pytest
 
-import tiny_runs
 from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
 from shape_of_learning.corpus.python_topics import write_export
@@ -185,26 +184,6 @@ def test_a_result_whose_folder_became_read_only_is_one_sentence(checkout, tmp_pa
             log=settings / "log",
         )
         assert f"{settings}/log cannot be written to (Read-only file system)" in said
-
-
-def test_pretraining_onto_a_disk_that_is_too_small_is_one_sentence(checkout, tmp_path):
-    """Weights and tokenizer are written in Rust, whose errors are of its own kinds."""
-    text = tmp_path / "text.txt"
-    text.write_text(" ".join(TEXT * 60))
-    shape = {"layers": 1, "hidden_size": 64}
-    for size in ("100k", "300k"):
-        with small_disk(tmp_path / size, size) as disk:
-            options = {**tiny_runs.RECIPE, **shape, "text": text, "model": "m", "seed": 0}
-            said = refusal(
-                checkout,
-                "pretrain_model",
-                **options,
-                output=disk / "steps",
-                receipt=disk / "steps.json",
-                log=tmp_path / "log",
-            )
-            assert f"the disk is full: {disk}/steps could not be written; free some space" in said
-            assert not list(disk.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["mediawiki", "text"])

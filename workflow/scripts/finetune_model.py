@@ -31,7 +31,7 @@ def main(
     saved: list[int],
     output: tuple[Path, Path],
 ) -> None:
-    """Train the model in `checkpoint`; write a folder per saved step, and a table of what is known of them."""
+    """Train the model in `checkpoint`; write a folder per saved step, and a table of all."""
     examples = read_task(task)
     if receipt:
         refuse_changed(checkpoint, Path(receipt))

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from shape_of_learning.blocks.settings import check_blocks
+from shape_of_learning.blocks.editing import check_blocks
 from shape_of_learning.plan.editing_resources import editing_memory_mb, editing_minutes
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 
+from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.replace import EditableBlocks
-from shape_of_learning.blocks.settings import BlockEditing
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 
 

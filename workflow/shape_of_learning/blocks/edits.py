@@ -13,11 +13,10 @@ from typing import Any
 import torch
 
 from shape_of_learning.blocks.distil import TeacherStates, distil
+from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.fit import FittedBlock, fitted_blocks, states_of_training_text
 from shape_of_learning.blocks.replace import EditableBlocks
-from shape_of_learning.blocks.settings import BlockEditing
 from shape_of_learning.checkpoints.checkpoint_record import read_record
-from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.corpus.windows import (
     held_out_part,
     read_text,
@@ -32,14 +31,10 @@ from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 logger = logging.getLogger(__name__)
 
-ORDERS = (
-    "most_linear_first",
-    "least_linear_first",
-    "smallest_contribution_first",
-    "alone",
-)
+ORDERS = ("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone")
 KINDS = ("dropped", "replaced", "maps_distilled", "all_distilled")
 WINDOW_BATCH = 16  # windows of the training text that go through the model together
+MOST_NATS = 709.78  # a loss above it has a perplexity that no float64 holds
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ class Editor:
         self.fitted = fitted_blocks(states)
         self._teacher = TeacherStates(shown, states, sample.padding)
         self._editing, self._seed = editing, protocol.seed
-        self._done: dict[tuple[str, frozenset[int]], tuple[CrossEntropy, int, float]] = {}
+        self._done: dict[tuple[str, frozenset[int]], tuple] = {}
 
     def edits(self) -> Iterator[Edit]:
         """Yield all changed decoders; what several orders share is computed once."""
@@ -144,26 +139,15 @@ class Editor:
         key = kind if chosen else "", frozenset(chosen)
         if key not in self._done:
             self._done[key] = self._outcome(kind, chosen)
-            loss = self._done[key][0].loss
-            logger.info("%s of blocks %s: loss %.4f", kind, chosen, loss)
-        measured, parameters, seconds = self._done[key]
-        return Edit(
-            order,
-            " ".join(map(str, chosen)),
-            kind,
-            len(chosen),
-            measured.predicted_tokens,
-            measured.loss,
-            perplexity_of(measured.loss),
-            parameters,
-            seconds,
-        )
+            logger.info("%s of blocks %s: loss %.4f", kind, chosen, self._done[key][1])
+        return Edit(order, " ".join(map(str, chosen)), kind, len(chosen), *self._done[key])
 
-    def _outcome(self, kind: str, chosen: tuple[int, ...]) -> tuple[CrossEntropy, int, float]:
+    def _outcome(self, kind: str, chosen: tuple[int, ...]) -> tuple[int, float, float, int, float]:
+        """Return what an edit says from `predicted_tokens` on."""
         start = time.perf_counter()
         fitted = {number: self.fitted[number - 1] for number in sorted(chosen)}
         if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
-            return UNDEFINED, 0, 0.0
+            return 0, math.nan, math.nan, 0, 0.0
         maps: dict[int, torch.nn.Module] = {
             number: torch.nn.Identity() if kind == "dropped" else block.map()
             for number, block in fitted.items()
@@ -181,7 +165,9 @@ class Editor:
             assert forward.head is not None  # else nothing is predicted
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
         fits = sum(block.seconds for block in fitted.values()) if kind != "dropped" else 0.0
-        return measured, parameters, fits + time.perf_counter() - start
+        perplexity = math.inf if measured.loss > MOST_NATS else math.exp(measured.loss)
+        seconds = fits + time.perf_counter() - start
+        return measured.predicted_tokens, measured.loss, perplexity, parameters, seconds
 
     def _distil(
         self,
@@ -199,23 +185,28 @@ def _windows(
 ) -> tuple[list[str], list[str]]:
     """Windows that maps are fitted on, and held-out ones: the same for all models."""
     whole, length = read_text(text), protocol.window_characters
-    fitting = sample_windows(
-        training_part(whole),
-        editing.fitting_windows,
-        length,
-        random_stream(protocol.seed, "fitting windows"),
-        corpus=f"{text} without its held-out end",
-        key="block_editing.fitting_windows",
+
+    def drawn(part: str, key: str, purpose: str, called: str) -> list[str]:
+        count, random = getattr(editing, key), random_stream(protocol.seed, purpose)
+        return sample_windows(
+            part, count, length, random, corpus=called, key=f"block_editing.{key}"
+        )
+
+    held_out = held_out_part(whole, length, _trained_characters(checkpoint, whole))
+    return (
+        drawn(
+            training_part(whole),
+            "fitting_windows",
+            "fitting windows",
+            f"{text} without its held-out end",
+        ),
+        drawn(
+            held_out,
+            "evaluation_windows",
+            "held-out windows",
+            f"the held-out end of {text}",
+        ),
     )
-    evaluation = sample_windows(
-        held_out_part(whole, length, _trained_characters(checkpoint, whole)),
-        editing.evaluation_windows,
-        length,
-        random_stream(protocol.seed, "held-out windows"),
-        corpus=f"the held-out end of {text}",
-        key="block_editing.evaluation_windows",
-    )
-    return fitting, evaluation
 
 
 def _trained_characters(checkpoint: Path, text: str) -> int:
@@ -252,14 +243,6 @@ def changed_blocks(
     }[order]
     ordered = tuple(sorted(numbers, key=rank))
     yield from (ordered[:k] for k in range(most + 1))
-
-
-def perplexity_of(loss: float) -> float:
-    """Exponential of a loss; infinite where it has no number."""
-    try:
-        return math.exp(loss)
-    except OverflowError:
-        return math.inf
 
 
 def edit_rows(model: str, revision: str, edits: Sequence[Edit]) -> list[tuple]:

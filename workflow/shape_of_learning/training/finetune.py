@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,6 @@ from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.tasks.examples import Task
 from shape_of_learning.tasks.scores import SCORES
-from shape_of_learning.training.inputs import (
-    MOST_TOKENS,
-    EncodedText,
-    Labels,
-    encode,
-    epoch_batches,
-    padded,
-)
 from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
     STEPS_PER_EPOCH,
@@ -29,6 +22,13 @@ from shape_of_learning.training.recipe import (
     revision_of_step,
 )
 from shape_of_learning.training.train import deterministic, save_step, software, train
+from shape_of_learning.training.training_data import (
+    MOST_TOKENS,
+    Labels,
+    encode,
+    epoch_batches,
+    padded,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -140,18 +140,17 @@ class _TunedModel:
         self.head = torch.nn.Linear(width, len(self.labels.classes) or 1)
         torch.nn.init.normal_(self.head.weight, std=HEAD_DEVIATION)
         torch.nn.init.zeros_(self.head.bias)
-        longest = min(
-            MOST_TOKENS,
-            start.tokenizer.model_max_length,
-            getattr(config, "max_position_embeddings", None) or MOST_TOKENS,
-        )
-        self._padding = start.tokenizer.pad_token_id or 0
-        self._segments = getattr(config, "type_vocab_size", 0)
+        context = getattr(config, "max_position_embeddings", None) or MOST_TOKENS
+        longest = min(MOST_TOKENS, start.tokenizer.model_max_length, context)
+        segments = getattr(config, "type_vocab_size", 0)
+        self.padding = start.tokenizer.pad_token_id or 0
         self.texts, self.truth = {}, {}
         for split in ("train", "held_out"):
             examples = task.split(split)
-            self.truth[split] = [example.label for example in examples]
-            self.texts[split] = encode(start.tokenizer, examples, role=start.role, longest=longest)
+            self.truth[split] = np.array([example.label for example in examples])
+            self.texts[split] = encode(
+                start.tokenizer, examples, role=start.role, longest=longest, segments=segments
+            )
 
     def train(self, recipe: FinetuningRecipe, model: str) -> Iterator[int]:
         """Yield the number of updates made so far."""
@@ -161,26 +160,24 @@ class _TunedModel:
 
         def losses(batch: np.ndarray) -> dict[str, torch.Tensor]:
             outputs = self.outputs([texts[number] for number in batch])
-            targets = self.labels.targets([labels[number] for number in batch])
-            return {"loss": self.labels.loss(outputs, targets)}
+            return {"loss": self.labels.loss(outputs, labels[batch].tolist())}
 
         self.base.requires_grad_(True).train()
+        epochs = (
+            epoch_batches(len(texts), recipe.batch_size, random) for _ in range(recipe.epochs)
+        )
         return train(
             [*self.base.parameters(), *self.head.parameters()],
-            (
-                batch
-                for _ in range(recipe.epochs)
-                for batch in epoch_batches(len(texts), recipe.batch_size, random)
-            ),
+            chain.from_iterable(epochs),
             losses,
             [recipe.learning_rate_at(update, updates) for update in range(updates)],
             betas=FINETUNING_BETAS,
             name=model,
         )
 
-    def outputs(self, texts: Sequence[EncodedText]) -> torch.Tensor:
+    def outputs(self, texts: Sequence[Mapping[str, torch.Tensor]]) -> torch.Tensor:
         """Outputs of the head, of shape (texts, outputs)."""
-        arguments = padded(texts, padding=self._padding, segments=self._segments)
+        arguments = padded(texts, self.padding)
         states = self.base(**arguments).last_hidden_state
         mask = arguments["attention_mask"]
         if self.role == "decoder":
@@ -192,12 +189,12 @@ class _TunedModel:
     @torch.no_grad()
     def score(self) -> float:
         """Score of the held-out split, without dropout."""
-        texts, before = self.texts["held_out"], self.base.training
-        self.base.eval()
+        texts = self.texts["held_out"]
         parts = [
-            self.outputs(texts[start : start + SCORED_AT_A_TIME])
+            texts[start : start + SCORED_AT_A_TIME]
             for start in range(0, len(texts), SCORED_AT_A_TIME)
         ]
-        self.base.train(before)
-        predicted = self.labels.predictions(torch.cat(parts))
-        return SCORES[self.metric](self.truth["held_out"], predicted)
+        self.base.eval()
+        outputs = torch.cat([self.outputs(part) for part in parts])
+        self.base.train()
+        return SCORES[self.metric](self.truth["held_out"], self.labels.predictions(outputs))

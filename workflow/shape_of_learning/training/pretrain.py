@@ -17,7 +17,6 @@ from shape_of_learning.corpus.windows import HELD_OUT_SHARE
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
-from shape_of_learning.training.inputs import text_batch
 from shape_of_learning.training.recipe import (
     PRETRAINING_BETAS,
     PretrainingRecipe,
@@ -26,6 +25,7 @@ from shape_of_learning.training.recipe import (
 )
 from shape_of_learning.training.tokenizer import tokens_of, train_tokenizer
 from shape_of_learning.training.train import deterministic, save_step, shown, software, train
+from shape_of_learning.training.training_data import text_batch
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     ------
     InputError
         If the text is too short, or the vocabulary too small for all bytes; if the recipe is for a GPU
-        and none is visible, or its memory is too small.
+        and none is visible.
 
     Notes
     -----
@@ -64,87 +64,74 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     vector instructions, or on GPUs of the same kind; on others floating-point sums are formed in
     another order.
     """
-    device = _device(recipe)
-    try:
-        with deterministic(recipe.threads), atomic_write(destination) as folder:
-            _pretrain(text, recipe, model, folder, device)
-    except torch.OutOfMemoryError as error:
-        raise InputError(
-            f"memory of the GPU is exhausted by {recipe.batch_size} sequences of {recipe.context} tokens; "
-            "lower `pretraining.batch_size`, or, if other jobs of this run are on that GPU, let one at a "
-            "time have it by `--resources gpu=1`"
-        ) from error
-
-
-def _device(recipe: PretrainingRecipe) -> torch.device:
-    """Return where to train, ready to form its sums in the same order each time."""
-    if recipe.device == "cuda":
-        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS reads it as it starts
-        if not torch.cuda.is_available():
+    used = _prepare(recipe.device)
+    with deterministic(recipe.threads), atomic_write(destination) as folder:
+        tokenizer = train_tokenizer(
+            text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
+        )
+        ids, ends = tokens_of(tokenizer, text)
+        end = len(ids) - max(recipe.context, round(HELD_OUT_SHARE * len(ids)))
+        if end < recipe.context:
             raise InputError(
-                "`pretraining.device` is `cuda`, but PyTorch sees no GPU; start this where there is one, "
-                "with a PyTorch that has CUDA, or set `device: cpu`"
+                f"the training text has {len(ids)} tokens, but `pretraining.context` {recipe.context} needs "
+                f"at least {2 * recipe.context}; give a longer text or a shorter context"
             )
-        torch.set_float32_matmul_precision("highest")  # some installations switch TF32 on
-    return torch.device(recipe.device)
+        provenance = {
+            "source": "pretraining",
+            "model": model,
+            "recipe": recipe.written(),
+            "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
+            "training_tokens": end,
+            "training_characters": int(ends[:end].max()),
+            "software": software() | used,
+        }
+        seed, owner = recipe.seed, recipe.twin_of or model
+        random = random_stream(seed, "held-out", model=owner)
+        held_out = text_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
+        torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
+        network = _network(recipe, tokenizer).to(recipe.device).train()
+        random = random_stream(seed, "training batches", model=owner)
+        updates = train(
+            list(network.parameters()),
+            (
+                text_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer)
+                for _ in range(recipe.last_step)
+            ),
+            lambda batch: _losses(network, batch, recipe),
+            [recipe.learning_rate_at(step) for step in range(recipe.last_step)],
+            betas=PRETRAINING_BETAS,
+            name=model,
+        )
+        saved = set(pretraining_steps(recipe.last_step))
+        for step in updates:
+            if step not in saved:
+                continue
+            with torch.no_grad():
+                measured = _losses(network, held_out, recipe)
+            logger.info("%s: step %d, held-out %s", model, step, shown(measured))
+            save_step(
+                network,
+                tokenizer.save_pretrained,
+                folder / revision_of_step(step),
+                step=step,
+                tokens=step * recipe.tokens_per_step,
+                **{name: value.item() for name, value in measured.items()},
+                **provenance,
+            )
 
 
-def _pretrain(
-    text: str, recipe: PretrainingRecipe, model: str, folder: Path, device: torch.device
-) -> None:
-    tokenizer = train_tokenizer(
-        text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
-    )
-    ids, ends = tokens_of(tokenizer, text)
-    end = len(ids) - max(recipe.context, round(HELD_OUT_SHARE * len(ids)))
-    if end < recipe.context:
+def _prepare(device: str) -> dict[str, str]:
+    """Let a GPU form its sums in the same order each time; returns what the record says of it."""
+    if device == "cpu":
+        return {}
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS reads it as it starts
+    if not torch.cuda.is_available():
         raise InputError(
-            f"the training text has {len(ids)} tokens, but `pretraining.context` {recipe.context} needs at "
-            f"least {2 * recipe.context}; give a longer text or a shorter context"
+            "`pretraining.device` is `cuda`, but PyTorch sees no GPU; start this where there is one, with a "
+            "PyTorch that has CUDA, or set `device: cpu`"
         )
-    gpu = {"gpu": torch.cuda.get_device_name(device)} if device.type == "cuda" else {}
-    provenance = {
-        "source": "pretraining",
-        "model": model,
-        "recipe": recipe.written(),
-        "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
-        "training_tokens": end,
-        "training_characters": int(ends[:end].max()),
-        "software": software() | gpu,
-    }
-    seed, owner = recipe.seed, recipe.twin_of or model
-    random = random_stream(seed, "held-out", model=owner)
-    held_out = text_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
-    torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
-    network = _network(recipe, tokenizer).to(device).train()
-    random = random_stream(seed, "training batches", model=owner)
-    updates = train(
-        list(network.parameters()),
-        (
-            text_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer)
-            for _ in range(recipe.last_step)
-        ),
-        lambda batch: _losses(network, batch, recipe),
-        [recipe.learning_rate_at(step) for step in range(recipe.last_step)],
-        betas=PRETRAINING_BETAS,
-        name=model,
-    )
-    saved = set(pretraining_steps(recipe.last_step))
-    for step in updates:
-        if step not in saved:
-            continue
-        with torch.no_grad():
-            measured = _losses(network, held_out, recipe)
-        logger.info("%s: step %d, held-out %s", model, step, shown(measured))
-        save_step(
-            network,
-            tokenizer.save_pretrained,
-            folder / revision_of_step(step),
-            step=step,
-            tokens=step * recipe.tokens_per_step,
-            **{name: value.item() for name, value in measured.items()},
-            **provenance,
-        )
+    torch.set_float32_matmul_precision("highest")  # some installations switch TF32 on
+    return {"gpu": torch.cuda.get_device_name()}
 
 
 def _network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:

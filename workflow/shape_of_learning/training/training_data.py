@@ -1,6 +1,6 @@
 """What a model is shown in training, and what it has to predict."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,17 +80,13 @@ class Labels:
         grades = np.array([example.label for example in task.split("train")])
         return cls((), float(grades.mean()), float(grades.std()))
 
-    def targets(self, labels: Sequence[float]) -> torch.Tensor:
-        """Numbers of classes, int64, or standardised grades, float32; of shape (n,)."""
-        if self.classes:
-            return torch.tensor([self.classes.index(int(label)) for label in labels])
-        return torch.tensor([(label - self.mean) / self.deviation for label in labels])
-
-    def loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def loss(self, outputs: torch.Tensor, labels: Sequence[float]) -> torch.Tensor:
         """Cross-entropy, or mean squared error of standardised grades."""
         if self.classes:
-            return torch.nn.functional.cross_entropy(outputs, targets)
-        return torch.nn.functional.mse_loss(outputs.squeeze(-1), targets)
+            numbers = torch.tensor([self.classes.index(int(label)) for label in labels])
+            return torch.nn.functional.cross_entropy(outputs, numbers)
+        grades = torch.tensor([(label - self.mean) / self.deviation for label in labels])
+        return torch.nn.functional.mse_loss(outputs.squeeze(-1), grades)
 
     def predictions(self, outputs: torch.Tensor) -> np.ndarray:
         """Labels that outputs of shape (n, outputs) stand for, of shape (n,)."""
@@ -99,17 +95,9 @@ class Labels:
         return outputs.squeeze(-1).numpy().astype(np.float64) * self.deviation + self.mean
 
 
-@dataclass(frozen=True)
-class EncodedText:
-    """The tokens of one example, special ones included, and the segments of a pair."""
-
-    ids: torch.Tensor
-    segments: torch.Tensor | None
-
-
 def encode(
-    tokenizer: Any, examples: Sequence[Example], *, role: str, longest: int
-) -> list[EncodedText]:
+    tokenizer: Any, examples: Sequence[Example], *, role: str, longest: int, segments: int
+) -> list[dict[str, torch.Tensor]]:
     """Tokenise examples, with special tokens; a pair as the tokenizer joins two texts.
 
     Parameters
@@ -121,6 +109,13 @@ def encode(
         Of the model.
     longest : int
         Tokens of an example at most; what is longer is cut at its end, of a pair the longer text.
+    segments : int
+        How many segments the model tells apart.
+
+    Returns
+    -------
+    list of dict
+        Arguments of the base model, of shape (tokens,).
 
     Raises
     ------
@@ -131,10 +126,10 @@ def encode(
     encoded = tokenizer(
         [example.text for example in examples],
         [example.text_2 for example in examples] if pairs else None,
-        add_special_tokens=True,
         truncation=True,
         max_length=longest,
-        return_token_type_ids=pairs,
+        return_attention_mask=True,
+        return_token_type_ids=pairs and segments > 1,
         verbose=False,
     )
     if pairs and role == "decoder" and not _is_separated(encoded.sequence_ids(0)):
@@ -147,10 +142,9 @@ def encode(
             raise InputError(
                 f"the text {example.text[:60]!r} of the task has no token; take it out"
             )
-    segments = encoded["token_type_ids"] if pairs else [None] * len(examples)
     return [
-        EncodedText(torch.tensor(ids), None if kinds is None else torch.tensor(kinds))
-        for ids, kinds in zip(encoded["input_ids"], segments, strict=True)
+        {name: torch.tensor(values[row]) for name, values in encoded.items()}
+        for row in range(len(examples))
     ]
 
 
@@ -160,26 +154,15 @@ def _is_separated(numbers: Sequence[int | None]) -> bool:
     return None in numbers[first:second]
 
 
-def padded(texts: Sequence[EncodedText], *, padding: int, segments: int) -> dict[str, torch.Tensor]:
-    """Arguments of a base model for texts of different length, filled up at their ends.
-
-    Parameters
-    ----------
-    texts : sequence of EncodedText
-    padding : int
-        The token that fills up; it is masked.
-    segments : int
-        How many the model tells apart: below 2 it is told of none.
-    """
-    ids = [text.ids for text in texts]
-    arguments = {
-        "input_ids": pad_sequence(ids, batch_first=True, padding_value=padding),
-        "attention_mask": pad_sequence([torch.ones_like(each) for each in ids], batch_first=True),
+def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
+    """Join what :func:`encode` gives for several texts, filled up at their ends by a token that is masked."""
+    fill = {"input_ids": padding}
+    return {
+        name: pad_sequence(
+            [text[name] for text in texts], batch_first=True, padding_value=fill.get(name, 0)
+        )
+        for name in texts[0]
     }
-    kinds = [text.segments for text in texts if text.segments is not None]
-    if segments > 1 and kinds:
-        arguments["token_type_ids"] = pad_sequence(kinds, batch_first=True)
-    return arguments
 
 
 def epoch_batches(
