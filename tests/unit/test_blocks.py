@@ -1,4 +1,5 @@
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
         states(forward)
     weights = {key: value.clone() for key, value in forward.head.model.state_dict().items()}
     modules, before = list(forward.model.modules()), logits(forward)
-    with blocks.replaced({1: random_map(1), 3: torch.nn.Identity()}):
+    with suppress(ZeroDivisionError), blocks.replaced({1: random_map(1), 3: torch.nn.Identity()}):
         changed = states(forward)
         assert len(changed) == LAYERS + 1
         for state, width in zip(changed, WIDTHS[name], strict=True):
@@ -99,19 +100,12 @@ def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
         assert not torch.equal(logits(forward), before)
         assert type(blocks._blocks[0]) is not type(modules[0])
         assert isinstance(blocks._blocks[0], type(blocks._blocks[1]))
+        raise ZeroDivisionError  # they come back after an error, too
     assert all(a is b for a, b in zip(forward.model.modules(), modules, strict=True))
     after = forward.head.model.state_dict()
     assert all(torch.equal(after[key], value) for key, value in weights.items())
     assert len(states(forward)) == LAYERS + 1
     assert torch.equal(logits(forward), before)
-
-
-def test_blocks_come_back_after_an_error(blocks_of):
-    forward, blocks = blocks_of("gpt2")
-    modules = list(forward.model.modules())
-    with pytest.raises(ZeroDivisionError), blocks.replaced({2: torch.nn.Identity()}):
-        raise ZeroDivisionError
-    assert all(a is b for a, b in zip(forward.model.modules(), modules, strict=True))
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -150,16 +144,6 @@ def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, chec
     # Of states in float32, 30 of which share a map's coordinate.
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
     assert not torch.allclose(logits(sample.forward), expected, atol=0.1)
-
-
-def test_states_are_those_of_each_window_alone(checkpoints):
-    sample = sample_of(checkpoints("llama"), WIDTHS["llama"])
-    blocks = EditableBlocks(sample.forward, "the model")
-    together = states_of_training_text(blocks, sample.windows, 0, 3)
-    alone = states_of_training_text(blocks, sample.windows, 0, 1)
-    for left, right in zip(together, alone, strict=True):
-        assert len(left) == sample.tokens
-        np.testing.assert_allclose(left, right, atol=1e-4)
 
 
 def test_errors_of_tokens_add_up_to_what_is_not_linear():
@@ -247,9 +231,8 @@ def text(tmp_path_factory):
     return path
 
 
-def editor_of(checkpoint, text, editing=EDITING, protocol=PROTOCOL, shape=SHAPE) -> Editor:
-    device = torch.device("cpu")
-    return Editor(text, protocol, editing, checkpoint, shape, device=device)
+def editor_of(checkpoint, text) -> Editor:
+    return Editor(text, PROTOCOL, EDITING, checkpoint, SHAPE, device=torch.device("cpu"))
 
 
 def without_seconds(edits):
@@ -295,21 +278,6 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
         count += ids.shape[1] - 1
     assert unchanged.predicted_tokens == count
     assert unchanged.loss == pytest.approx(total / count, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"evaluation_windows": 10_000},
-            "held-out end of .*: lower block_editing.evaluation_windows",
-        ),
-        ({"fitting_windows": 10_000}, "lower block_editing.fitting_windows"),
-    ],
-)
-def test_more_windows_than_there_are_are_refused_by_their_key(changes, words, checkpoints, text):
-    with pytest.raises(InputError, match=words):
-        editor_of(checkpoints("gpt_neox"), text, BlockEditing(**(vars(EDITING) | changes)))
 
 
 def test_encoders_and_models_with_too_few_blocks_are_refused():

@@ -162,7 +162,7 @@ def architecture_of(folder: Path) -> str:
     return json.loads((folder / "step0" / "config.json").read_text())["model_type"]
 
 
-def test_each_step_loads_as_any_checkpoint_and_says_how_far_it_is(trained):
+def test_each_step_loads_as_any_checkpoint_and_says_on_how_much_it_was_trained(trained):
     assert {path.name for path in trained.iterdir()} == {f"step{step}" for step in STEPS}
     for step in STEPS:
         found = record(trained / f"step{step}")
@@ -172,18 +172,13 @@ def test_each_step_loads_as_any_checkpoint_and_says_how_far_it_is(trained):
     inputs = tokenizer("The cat saw the river.", return_tensors="pt")
     hidden = model(**inputs, output_hidden_states=True).hidden_states
     assert [state.shape[-1] for state in hidden] == [32, 32, 32]
+    # The characters of the first tokens, so that nobody calls a part of them held out.
+    end, characters = found["training_tokens"], found["training_characters"]
+    assert tokenizer.decode(tokens_of(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
+    assert 0.9 < characters / len(TEXT) < 1
     # An encoder frames a text, a decoder does not.
     tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
     assert (tokens[0] == "[CLS]" and tokens[-1] == "[SEP]") == (architecture_of(trained) == "bert")
-
-
-def test_a_checkpoint_says_how_much_of_the_text_it_was_trained_on(trained):
-    """The characters of the first tokens, so that nobody calls a part of them held out."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step0")
-    said = record(trained / "step24")
-    ids, _ = tokens_of(tokenizer, TEXT)
-    assert tokenizer.decode(ids[: said["training_tokens"]]) == TEXT[: said["training_characters"]]
-    assert 0.9 < said["training_characters"] / len(TEXT) < 1
 
 
 def test_the_held_out_loss_falls_from_that_of_guessing(trained):
@@ -275,15 +270,11 @@ def test_a_full_disk_is_an_error_of_the_system_also_where_weights_are_written(tm
     assert raised.value.filename == str(tmp_path / "step0/model.safetensors")
 
 
-def test_any_text_survives_the_tokenizer():
-    tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
-    text = "Ωmega, 数学 \t and  two spaces\n"
-    assert tokenizer.decode(tokenizer(text).input_ids) == text
-
-
-def test_characters_of_tokens_are_counted_across_the_parts_of_a_long_text(monkeypatch):
+def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):
     monkeypatch.setattr(tokenizers, "CHUNK_CHARACTERS", 1000)
     tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
+    odd = "Ωmega, 数学 \t and  two spaces\n"
+    assert tokenizer.decode(tokenizer(odd).input_ids) == odd
     ids, ends = tokens_of(tokenizer, TEXT)
     for tokens in (1, 500, len(ids) - 1, len(ids)):
         assert tokenizer.decode(ids[:tokens]) == TEXT[: ends[tokens - 1]]

@@ -110,14 +110,3 @@ def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
     entry["training"]["steps"] = "all"
     checkout.write("config/models/own.yaml", {"mine": entry})
     assert checkout.planned("figure_2", *OWN)["dump_embeddings"] == 1
-
-
-def test_a_step_that_is_not_there_is_one_sentence(finished, tmp_path):
-    checkout = Checkout(tmp_path / "copy", Path(sys.executable))
-    shutil.copytree(finished.folder, checkout.folder)
-    checkout.write("steps.yaml", {"training_steps": {"mine": [2, 3]}})
-    arguments = (*OWN[:-2], "steps.yaml", *OWN[-2:])
-    said = checkout.snakemake(*arguments, "--dry-run", succeeds=False)
-    assert "`training.steps` asks for 3, but like" in said
-    assert "there are only the steps 2, 4, 5, 6;" in said
-    assert "Traceback" not in said

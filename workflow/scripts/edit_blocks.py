@@ -6,6 +6,7 @@ Blocks are dropped, replaced by affine maps that are fitted on the training text
 from pathlib import Path
 from typing import Any
 
+import scipy.linalg  # noqa: F401  (only libraries that are loaded are limited to one thread)
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.blocks.editing import BlockEditing
