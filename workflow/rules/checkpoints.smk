@@ -163,7 +163,6 @@ rule finetune_model:
         origin=origin_names,
         role=lambda wildcards: MODELS[wildcards.model].shape.role,
         recipe=finetuning_recipe,
-        saved=finetuning_steps,
     message:
         "Fine-tuning {wildcards.model}"
     script:

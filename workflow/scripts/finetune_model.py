@@ -16,7 +16,7 @@ from shape_of_learning.embeddings.tokenisation import load_tokenizer
 from shape_of_learning.job import job
 from shape_of_learning.tasks.examples import read_task
 from shape_of_learning.training.finetune import Start, finetune
-from shape_of_learning.training.recipe import FinetuningRecipe
+from shape_of_learning.training.recipe import STEPS_PER_EPOCH, FinetuningRecipe, pretraining_steps
 from shape_of_learning.training.train import write_training_table
 
 
@@ -28,7 +28,6 @@ def main(
     role: str,
     task: Path,
     recipe: dict[str, Any],
-    saved: list[int],
     output: tuple[Path, Path],
 ) -> None:
     """Train the model in `checkpoint`; write a folder per saved step, and a table of all."""
@@ -53,7 +52,7 @@ def main(
         ),
         examples,
         FinetuningRecipe(**recipe),
-        saved,
+        pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"]),
         model=model,
         destination=steps,
         provenance={"origin": origin, "task": {"name": task.stem, **described}},
@@ -68,8 +67,5 @@ if __name__ == "__main__":
             checkpoint=Path(snakemake.resources.checkpoint),
             task=Path(snakemake.input.task),
             output=(Path(snakemake.output.steps), Path(snakemake.output.table)),
-            **{
-                key: snakemake.params[key]
-                for key in ("origin", "receipt", "role", "recipe", "saved")
-            },
+            **{key: snakemake.params[key] for key in ("origin", "receipt", "role", "recipe")},
         )

@@ -289,10 +289,6 @@ def finetuning_recipe(wildcards):
     return MODELS[wildcards.model].source.arguments
 
 
-def finetuning_steps(wildcards):
-    return MODELS[wildcards.model].source.saved_steps
-
-
 def model_shape_fields(wildcards):
     return vars(MODELS[wildcards.model].shape)
 
