@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from shape_of_learning.estimators.few_neighbours import FEW_NEIGHBOURS, nearest_few
 
 from clouds import gaussian, hidden_states
-from shape_of_learning.estimators.few_neighbours import FEW_NEIGHBOURS, nearest_few
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -7,7 +7,7 @@ import torch
 from clouds import ball, embedded, gaussian, hidden_states, rotation
 from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
 from shape_of_learning.estimators.arrays import distinct_rows
-from shape_of_learning.estimators.two_nn_authors import two_nn_authors
+from shape_of_learning.estimators.dimension import two_nn_authors
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")

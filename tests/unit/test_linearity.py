@@ -3,6 +3,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from shape_of_learning.estimators.least_squares import Fit
+from shape_of_learning.estimators.moments import Moments, together
 
 from shape_of_learning import (
     block_cosine,
@@ -17,10 +19,12 @@ from shape_of_learning import (
 )
 from shape_of_learning.estimators import linearity as scores
 from shape_of_learning.estimators import pair as pairs
-from shape_of_learning.estimators.block_norms import cosine_without, norm_ratio_without
-from shape_of_learning.estimators.fit_errors import error_summary, fit_errors
-from shape_of_learning.estimators.least_squares import Fit
-from shape_of_learning.estimators.moments import Moments, together
+from shape_of_learning.estimators.linearity import (
+    cosine_without,
+    error_summary,
+    fit_errors,
+    norm_ratio_without,
+)
 from shape_of_learning.estimators.pair import Pair
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -7,6 +7,11 @@ import numpy as np
 import pytest
 import torch
 from IsoScore import IsoScore as package
+from shape_of_learning.estimators.alpha_req import alpha_req
+from shape_of_learning.estimators.directions_for import directions_for
+from shape_of_learning.estimators.effective_rank import of_eigenvalues
+from shape_of_learning.estimators.final_norm import bias_gain_ratio, bias_length, gain_length
+from shape_of_learning.estimators.top_share import top_share
 
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import CLOUDS, exactly_centred
@@ -14,13 +19,7 @@ from shape_of_learning import anisotropy, effective_rank, isoscore, participatio
 from shape_of_learning.estimators import isoscore as isoscores
 from shape_of_learning.estimators import participation_ratio as ratios
 from shape_of_learning.estimators import top_share as shares
-from shape_of_learning.estimators.alpha_req import alpha_req
-from shape_of_learning.estimators.directions_for import directions_for
-from shape_of_learning.estimators.effective_rank import of_eigenvalues
-from shape_of_learning.estimators.final_norm import bias_gain_ratio, bias_length, gain_length
-from shape_of_learning.estimators.participation_ratio import participation_ratio_corrected
-from shape_of_learning.estimators.spectrum import spectrum
-from shape_of_learning.estimators.top_share import top_share
+from shape_of_learning.estimators.spread import participation_ratio_corrected, spectrum
 
 pytestmark = pytest.mark.filterwarnings("error")
 OF_EIGENVALUES = [of_eigenvalues, alpha_req, directions_for]

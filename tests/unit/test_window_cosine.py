@@ -3,15 +3,15 @@ import math
 import numpy as np
 import pytest
 import torch
-
-from clouds import hidden_states
-from shape_of_learning import average_cosine
 from shape_of_learning.estimators.window_cosine import (
     inter_leaving_out,
     inter_window_cosine,
     intra_leaving_out,
     intra_window_cosine,
 )
+
+from clouds import hidden_states
+from shape_of_learning import average_cosine
 
 pytestmark = pytest.mark.filterwarnings("error")
 BOTH = [(intra_window_cosine, intra_leaving_out), (inter_window_cosine, inter_leaving_out)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from shape_of_learning.block_editing.fitting import FittedBlock
-from shape_of_learning.estimators.fit_errors import QUANTILES, error_summary
+from shape_of_learning.estimators.linearity import QUANTILES, error_summary
 
 FIT_ERROR_COLUMNS = (
     *("model", "revision", "layer", "depth", "tokens", "linearity", "share_of_worst_tokens"),

@@ -11,9 +11,7 @@ from shape_of_learning.block_editing.editable_blocks import AffineMap, EditableB
 from shape_of_learning.embeddings.memory import require_memory
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
-from shape_of_learning.estimators.block_norms import block_norm_ratio
-from shape_of_learning.estimators.fit_errors import fit_errors
-from shape_of_learning.estimators.linearity import map_of
+from shape_of_learning.estimators.linearity import block_norm_ratio, fit_errors, map_of
 from shape_of_learning.estimators.pair import Pair
 
 
