@@ -13,5 +13,6 @@
 `arrays`
     What comes in, as float64 matrices; where NumPy and PyTorch differ.
 
-A function whose name ends in ``_without`` finds the value of all vectors, and those without each of some parts.
+A function whose name ends in ``_without`` finds the value of all vectors, and those without each of some
+parts of them.
 """

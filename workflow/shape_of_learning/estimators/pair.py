@@ -100,7 +100,7 @@ class Pair:
 
     @cached_property
     def ratios_and_cosines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each vector the increment's length beside y's, and the cosine of x and y; NaN where undefined."""
+        """Of each vector, length of the increment over that of y, and cosine of x and y; NaN if undefined."""
         ratios, cosines = np.full((2, len(self)), math.nan)
         if self.is_increment:
             for some in blocks(np.arange(len(self))):

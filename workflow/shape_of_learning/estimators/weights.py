@@ -104,7 +104,7 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
 
     Examples
     --------
-    >>> principal_coordinates(np.array([[0.0, 3.0], [1.0, 0.0], [0.0, -1.0]]))
+    >>> principal_coordinates(np.array([[0.0, 3.0], [1.0, 0.0], [0.0, -1.0]])).round(9) + 0.0
     array([[ 3.,  0.],
            [ 0.,  1.],
            [-1.,  0.]])
