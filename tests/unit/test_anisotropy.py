@@ -144,7 +144,7 @@ def test_the_input_is_left_as_it_was():
     ("X", "message"),
     [
         (np.zeros(5), "^X must have two dimensions"),
-        (np.zeros((1, 5)), "^X has 1 row, but variance takes at least 2"),
+        (np.zeros((1, 5)), "^X has 1 row, but at least 2 are needed"),
         ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
     ],
 )

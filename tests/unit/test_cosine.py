@@ -118,7 +118,7 @@ def test_the_number_of_threads_changes_no_bit():
     ("X", "message"),
     [
         (np.zeros(5), "^X must have two dimensions"),
-        (np.ones((1, 5)), "^X has 1 row, but a pair takes at least 2"),
+        (np.ones((1, 5)), "^X has 1 row, but at least 2 are needed"),
         ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
     ],
 )
@@ -214,5 +214,7 @@ def test_windows_of_tensors_give_what_their_values_give():
 @pytest.mark.parametrize("windows", [[0, 1], [0.0, 1.0, 2.0], [[0, 1, 2]], ["a", "b", "c"]])
 def test_windows_are_one_whole_number_for_each_row(windows):
     for function, _ in BOTH:
-        with pytest.raises(ValueError, match=r"^windows must be 3 whole numbers, one for each row"):
+        with pytest.raises(
+            ValueError, match=r"^windows must hold one whole number for each of the 3 rows"
+        ):
             function(np.eye(3), windows)

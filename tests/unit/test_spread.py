@@ -129,7 +129,7 @@ def test_a_measure_of_vectors_is_invariant_takes_tensors_and_refuses_bad_input(f
     assert function(tensor) == function(tensor.double().numpy())
     for bad, message in (
         (np.zeros(5), "^X must have two dimensions"),
-        (np.zeros((1, 5)), "^X has 1 row, but variance takes at least 2"),
+        (np.zeros((1, 5)), "^X has 1 row, but at least 2 are needed"),
         ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
     ):
         with pytest.raises(ValueError, match=message):

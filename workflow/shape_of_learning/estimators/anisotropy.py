@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import (
-    as_matrix,
     as_numpy,
+    as_vectors,
     centred,
     namespace,
     row_blocks,
+    rows_left,
 )
 from shape_of_learning.random_streams import random_stream
 
@@ -113,9 +114,7 @@ def anisotropy_without(
     them at the same time: each pass over the data serves all parts. What it cannot tell soon is computed from
     the rows that are left.
     """
-    whole = as_matrix(X, stay=True)
-    if center and len(whole) < 2:
-        raise ValueError(f"X has {len(whole)} row, but variance takes at least 2")
+    whole = as_vectors(X, least=2 if center else 1)
     rows = centred(whole) if center else whole
     xp = namespace(rows)
     variance = float(xp.einsum("ij,ij->i", rows, rows).sum())
@@ -230,11 +229,9 @@ def _without_parts(
     if not parts:
         return np.empty(0)
     xp = namespace(X)
-    n, d = X.shape
-    left = np.ones((n, len(parts)))
-    for number, part in enumerate(parts):
-        left[part, number] = 0
-    left_there = xp.asarray(left, device=X.device)
+    d = X.shape[1]
+    left_there = rows_left(X, parts)
+    left = as_numpy(left_there)
     counts = left.sum(axis=0)
     means = np.zeros((d, len(parts)))
     if center:

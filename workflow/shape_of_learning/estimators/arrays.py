@@ -8,7 +8,7 @@ import hashlib
 import math
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -126,11 +126,10 @@ def require_plain_values(X: Any, name: str) -> None:
 
 def require_finite(X: Any, name: str, first: int = 0) -> None:
     """Raise if an array, whose rows are counted from `first`, holds NaN, infinity or too large numbers."""
-    low, high = float(X.min()), float(X.max())
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if not is_finite(X):
         row = first + int(np.argmin(as_numpy(namespace(X).isfinite(X).all(axis=1))))
         raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
-    if max(high, -low) > LARGEST:
+    if max(float(X.max()), -float(X.min())) > LARGEST:
         raise ValueError(
             f"{name} holds numbers beyond {LARGEST:g}, whose powers could overflow; scale it down"
         )
@@ -160,6 +159,33 @@ def _as_array(X: Any, name: str) -> np.ndarray:
     if array.dtype.kind in "cOSUMm":
         raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
     return array
+
+
+def as_vectors(X: Any, least: int = 2) -> Any:
+    """Read at least so many rows as :func:`as_matrix`, on a GPU if they are there."""
+    X = as_matrix(X, stay=True)
+    if len(X) < least:
+        raise ValueError(f"X has {len(X)} row, but at least {least} are needed")
+    return X
+
+
+def as_windows(windows: Any, count: int) -> np.ndarray:
+    """Read the number of each row's window; ValueError if there is not one whole number for each."""
+    array = np.asarray(windows.detach().cpu() if hasattr(windows, "detach") else windows)
+    if array.shape != (count,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"windows must hold one whole number for each of the {count} rows, but has the shape "
+            f"{array.shape} and holds {array.dtype}"
+        )
+    return array
+
+
+def rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
+    """Ones for the rows that are left without each part, else zeros, (n, parts), beside X."""
+    left = np.ones((len(X), len(parts)))
+    for number, part in enumerate(parts):
+        left[part, number] = 0
+    return namespace(X).asarray(left, device=X.device)
 
 
 def is_finite(X: Any) -> bool:
@@ -253,14 +279,6 @@ def centred(X: Any) -> Any:
         rest = rest + xp.subtract(X[rows], mean, out=found[rows]).sum(axis=0)
     found -= rest / len(X)
     return found
-
-
-def centred_rows(X: Any) -> Any:
-    """Read at least two rows as :func:`as_matrix`, on a GPU if they are there, and centre them."""
-    X = as_matrix(X, stay=True)
-    if len(X) < 2:
-        raise ValueError(f"X has {len(X)} row, but variance takes at least 2")
-    return centred(X)
 
 
 def is_constant(low: Any, high: Any) -> bool:

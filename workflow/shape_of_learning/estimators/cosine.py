@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators.arrays import (
     as_matrix,
     as_numpy,
+    as_vectors,
+    as_windows,
     centred,
     is_constant,
     namespace,
     row_blocks,
+    rows_left,
 )
 
 # Rows are taken in so many bytes at a time, so that what is made of them takes little memory.
@@ -66,14 +69,7 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
-    return _average_cosine(_as_pairs(X), center)
-
-
-def _as_pairs(X: ArrayLike) -> Any:
-    X = as_matrix(X, stay=True)
-    if len(X) < 2:
-        raise ValueError(f"X has {len(X)} row, but a pair takes at least 2")
-    return X
+    return _average_cosine(as_vectors(X), center)
 
 
 def _average_cosine(X: Any, center: bool) -> float:
@@ -115,25 +111,17 @@ def average_cosine_without(
     :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
     another one the sums of directions. Where that would cost digits, parts are left out one after the other.
     """
-    X = _as_pairs(X)
+    X = as_vectors(X)
     value = _average_cosine(X, center)
     without = np.full(len(parts), math.nan)
     if parts:
         rows = centred(X) if center else X
-        without = _without_parts(rows, _rows_left(rows, parts), center)
+        without = _without_parts(rows, rows_left(rows, parts), center)
     for number in np.flatnonzero(np.isnan(without)).tolist():
         left = np.delete(np.arange(len(X)), parts[number])
         if len(left) > 1:
             without[number] = _average_cosine(X[left], center)
     return value, without
-
-
-def _rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
-    """Ones for the rows that are left without each part, else zeros, (n, parts)."""
-    left = np.ones((len(X), len(parts)))
-    for number, part in enumerate(parts):
-        left[part, number] = 0
-    return namespace(X).asarray(left, device=X.device)
 
 
 def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
@@ -296,12 +284,7 @@ def inter_window_cosine_without(
 def _of_windows(X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]) -> np.ndarray:
     """Cosines within windows and between them, of all rows and without each part, (2, 1 + parts)."""
     X = as_matrix(X, stay=True)
-    windows = np.asarray(windows)
-    if windows.shape != (len(X),) or windows.dtype.kind not in "iu":
-        raise ValueError(
-            f"windows must be {len(X)} whole numbers, one for each row of X, but are {windows.dtype} of "
-            f"shape {windows.shape}"
-        )
+    windows = as_windows(windows, len(X))
     part = np.full(len(X), -1)
     for number, rows in enumerate(parts):
         part[rows] = number

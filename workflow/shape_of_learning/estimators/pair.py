@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import as_matrix, require_finite, require_plain_values
+from shape_of_learning.estimators.arrays import (
+    as_matrix,
+    as_windows,
+    require_finite,
+    require_plain_values,
+)
 from shape_of_learning.estimators.linear_fits import (
     UNDEFINED,
     Fit,
@@ -64,7 +69,7 @@ class Pair:
         every = np.arange(len(self.x))
         self.folds = [every]
         if windows is not None:
-            names = _checked_windows(windows, len(self.x))
+            names = as_windows(windows, len(self.x))
             fold_of = np.unique(names, return_inverse=True)[1] % FOLDS
             self.folds = [every[fold_of == fold] for fold in range(FOLDS)]
         self._fits: tuple[tuple[bytes, ...], _FitsWithoutParts] | None = None
@@ -159,9 +164,11 @@ class _FitsWithoutParts:
     def in_sample(self) -> list[Squares]:
         """Sums of squares of the fit on all rows, and without each part."""
         found = [self.fit.squares]
-        whole = together(self.folds) if self.count else None
+        if not self.count:
+            return found
+        whole = together(self.folds)
         for part in range(self.count):
-            left = whole.without(together(self.cell(fold, part) for fold in range(len(self.folds))))
+            left = whole.without(together(self.cell(i, part) for i in range(len(self.folds))))
             found.append(Fit(left).squares if left.n else UNDEFINED)
         return found
 
@@ -206,18 +213,6 @@ def _readable(X: Any, name: str) -> Any:
 
 def _doubles(rows: Any) -> np.ndarray:
     """Copy rows, which indexing has copied already if they are of float64."""
-    return (
-        rows.astype(np.float64, copy=False)
-        if isinstance(rows, np.ndarray)
-        else rows.cpu().double().numpy()
-    )
-
-
-def _checked_windows(windows: Any, count: int) -> np.ndarray:
-    array = np.asarray(windows.detach().cpu() if hasattr(windows, "detach") else windows)
-    if array.shape != (count,) or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"windows must hold one whole number for each of the {count} rows, but has the shape "
-            f"{array.shape} and holds {array.dtype}"
-        )
-    return array
+    if isinstance(rows, np.ndarray):
+        return rows.astype(np.float64, copy=False)
+    return rows.cpu().double().numpy()

@@ -10,7 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_count, as_numpy, centred_rows, namespace
+from shape_of_learning.estimators.arrays import (
+    as_count,
+    as_numpy,
+    as_vectors,
+    centred,
+    namespace,
+)
 
 
 def spectrum(X: ArrayLike) -> np.ndarray:
@@ -40,7 +46,7 @@ def spectrum(X: ArrayLike) -> np.ndarray:
     >>> spectrum([[2, 0], [-2, 0], [0, 1], [0, -1]])
     array([2.66666667, 0.66666667])
     """
-    X = centred_rows(X)
+    X = centred(as_vectors(X))
     gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
     ascending = as_numpy(namespace(X).linalg.eigvalsh(gram))
     return np.maximum(ascending[::-1], 0) / (len(X) - 1)
@@ -56,7 +62,7 @@ class _Moments(NamedTuple):
 
 
 def _moments(X: ArrayLike) -> _Moments:
-    X = centred_rows(X)
+    X = centred(as_vectors(X))
     xp = namespace(X)
     norms = as_numpy(xp.einsum("ij,ij->i", X, X))
     gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
