@@ -128,10 +128,10 @@ class Moments:
 
 
 def together(sets: Iterable[Moments]) -> Moments:
-    """Moments of the vectors of all sets, of which there is one at least."""
-    first, *others = sets
-    total = first.copy()
-    for other in others:
+    """Moments of the vectors of all sets, of which there is one at least; they come one at a time."""
+    sets = iter(sets)
+    total = next(sets).copy()
+    for other in sets:
         total.join(other)
     return total
 
