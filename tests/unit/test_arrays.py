@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import shape_of_learning as sol
 from clouds import gaussian
 from shape_of_learning.estimators.arrays import as_matrix, distinct_rows
 
@@ -68,16 +69,57 @@ def test_bad_input_is_refused_by_name_and_reason(bad, reason):
 
 
 @pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: np.ma.masked_equal(np.eye(4), 0.0), "masked array"),
+        (lambda: torch.eye(4).to_sparse(), "sparse tensor"),
+        (lambda: torch.ones((4, 4), device="meta"), "tensor on the device meta"),
+        (lambda: torch.quantize_per_tensor(torch.eye(4), 0.1, 0, torch.qint8), "quantised tensor"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+def test_arrays_without_plain_values_are_refused_by_every_measure(make, kind):
+    bad = make()
+    measures = (
+        lambda X: as_matrix(X),
+        lambda X: sol.anisotropy(X),
+        lambda X: sol.average_cosine(X),
+        lambda X: sol.nearest_distances(X, 2),
+        lambda X: sol.isoscore(X),
+        lambda X: sol.log_partition_isotropy(X),
+        lambda X: sol.linearity(X, np.eye(4)),
+        lambda X: sol.block_cosine(X, np.eye(4)),
+    )
+    for measure in measures:
+        with pytest.raises(ValueError, match=f"^X is a {kind}, without plain values"):
+            measure(bad)
+    with pytest.raises(ValueError, match=f"^distances is a {kind}, without plain values"):
+        sol.mle(bad, 2)
+
+
+def test_numbers_whose_powers_could_overflow_are_refused_and_all_of_float32_is_not():
+    largest = np.finfo(np.float32).max * np.array([[1, 0.5], [-1, 0.25], [0.3, 1], [0.1, -1]], "f4")
+    values = sol.anisotropy(largest), sol.participation_ratio(largest), sol.isoscore(largest)
+    expected = largest.astype(float) / float(largest.max())
+    assert values == pytest.approx(
+        (sol.anisotropy(expected), sol.participation_ratio(expected), sol.isoscore(expected))
+    )
+    with pytest.raises(ValueError, match=r"^X holds numbers beyond 1e\+60, whose powers"):
+        sol.anisotropy(np.eye(3) * 1e61)
+
+
+@pytest.mark.parametrize(
     "module",
     [
         "anisotropy",
         "arrays",
-        "average_cosine",
-        "block_norms",
-        "fit_errors",
+        "cosine",
+        "dimension",
         "linearity",
         "neighbours",
-        "two_nn",
+        "partition_isotropy",
+        "spread",
+        "weights",
     ],
 )
 def test_examples_in_docstrings_hold(module):

@@ -8,8 +8,8 @@ import pytest
 from clouds import gaussian, hidden_states
 from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
-from shape_of_learning.estimators.anisotropy import leaving_out as anisotropies
-from shape_of_learning.estimators.average_cosine import leaving_out as cosines
+from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
+from shape_of_learning.estimators.cosine import average_cosine_without as cosines
 from shape_of_learning.metrics.batches import Batch, contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.layer import measure_layer
 from shape_of_learning.metrics.left_out import measure_batch

@@ -11,9 +11,9 @@ from clouds import hidden_states
 from pretended_cuda import pretended_cuda
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
+from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_distances
-from shape_of_learning.estimators.spectrum import spectrum
-from shape_of_learning.estimators.two_nn_authors import mean_distance_to_mean
+from shape_of_learning.estimators.spread import spectrum
 from shape_of_learning.metrics.batch_files import write_batches
 from shape_of_learning.metrics.batches import (
     Batch,

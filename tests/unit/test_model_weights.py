@@ -13,7 +13,7 @@ from dumps import dump, sample_of
 from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.weight_files import opened_weights, weights_file
 from shape_of_learning.errors import InputError
-from shape_of_learning.estimators.principal_coordinates import principal_coordinates
+from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics import weights_table
 from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.metrics.weights_table import weight_points, weight_values
@@ -158,9 +158,7 @@ def cloud(n=500, d=12, offset=0.0):
 @pytest.mark.parametrize("center", [False, True])
 def test_coordinates_are_those_of_a_singular_value_decomposition(center, monkeypatch):
     X = cloud()
-    monkeypatch.setattr(
-        "shape_of_learning.estimators.principal_coordinates.BLOCK_BYTES", 8 * 12 * 7
-    )
+    monkeypatch.setattr("shape_of_learning.estimators.weights.BLOCK_BYTES", 8 * 12 * 7)
     found = principal_coordinates(X, center)
     U, s, _ = np.linalg.svd(X - X.mean(axis=0) * center, full_matrices=False)
     np.testing.assert_allclose(abs(found), abs(U[:, :2] * s[:2]), atol=1e-9)

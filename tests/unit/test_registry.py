@@ -31,7 +31,6 @@ LABELS = {
     "participation_ratio": "Participation ratio",
     "participation_ratio_corrected": "Participation ratio, corrected",
     "isoscore": "IsoScore",
-    "top_1_share": "Variance share of the top 1",
     "top_10_share": "Variance share of the top 10",
     "effective_rank": "Effective rank (exponent 2)",
     "rankme": "RankMe (exponent 1)",

@@ -3,7 +3,7 @@ import pytest
 
 from clouds import hidden_states
 from shape_of_learning import anisotropy
-from shape_of_learning.estimators.spectrum import spectrum
+from shape_of_learning.estimators.spread import spectrum
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])

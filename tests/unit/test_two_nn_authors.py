@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from clouds import ball, embedded, hidden_states
 from shape_of_learning import nearest_distances, two_nn
-from shape_of_learning.estimators.two_nn_authors import mean_distance_to_mean, two_nn_authors
+from shape_of_learning.estimators.dimension import mean_distance_to_mean, two_nn_authors
 from shape_of_learning.random_streams import random_stream
 
 # They compute F and its logarithm in float32.

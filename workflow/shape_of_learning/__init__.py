@@ -19,36 +19,27 @@ from importlib import import_module
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "anisotropy": "estimators.anisotropy",
-    "average_cosine": "estimators.average_cosine",
-    "distinct_rows": "estimators.arrays",
-    "effective_rank": "estimators.effective_rank",
-    "gride": "estimators.gride",
-    "isoscore": "estimators.isoscore",
-    "log_partition_isotropy": "estimators.log_partition_isotropy",
-    "mada": "estimators.mada",
-    "mle": "estimators.mle",
-    "mom": "estimators.mom",
-    "nearest_distances": "estimators.neighbours",
-    "nearest_neighbours": "estimators.neighbours",
-    "participation_ratio": "estimators.participation_ratio",
-    "two_nn": "estimators.two_nn",
-    "block_cosine": "estimators.block_norms",
-    "block_norm_ratio": "estimators.block_norms",
-    **dict.fromkeys(
-        (
-            "linear_map",
-            "linearity",
-            "linearity_adjusted",
-            "linearity_held_out",
-            "linearity_increment",
-            "linearity_increment_adjusted",
-            "linearity_increment_held_out",
-        ),
-        "estimators.linearity",
+_MODULES = {
+    "anisotropy": ("anisotropy",),
+    "arrays": ("distinct_rows",),
+    "cosine": ("average_cosine",),
+    "dimension": ("gride", "mada", "mle", "mom", "two_nn"),
+    "linearity": (
+        "block_cosine",
+        "block_norm_ratio",
+        "linear_map",
+        "linearity",
+        "linearity_adjusted",
+        "linearity_held_out",
+        "linearity_increment",
+        "linearity_increment_adjusted",
+        "linearity_increment_held_out",
     ),
+    "neighbours": ("nearest_distances", "nearest_neighbours"),
+    "partition_isotropy": ("log_partition_isotropy",),
+    "spread": ("effective_rank", "isoscore", "participation_ratio"),
 }
+_HOME = {name: f"estimators.{module}" for module, names in _MODULES.items() for name in names}
 __all__ = list(_HOME)
 
 

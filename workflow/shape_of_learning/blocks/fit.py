@@ -12,9 +12,13 @@ from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
 from shape_of_learning.embeddings.memory import require_memory
 from shape_of_learning.embeddings.tokenisation import TokenisedWindow
 from shape_of_learning.errors import InputError
-from shape_of_learning.estimators.block_norms import block_norm_ratio
-from shape_of_learning.estimators.fit_errors import QUANTILES, error_summary, fit_errors
-from shape_of_learning.estimators.linearity import map_of
+from shape_of_learning.estimators.linearity import (
+    QUANTILES,
+    block_norm_ratio,
+    error_summary,
+    fit_errors,
+    map_of,
+)
 from shape_of_learning.estimators.pair import Pair
 
 FIT_ERROR_COLUMNS = (

@@ -1,4 +1,7 @@
-"""Anisotropy: the share of the largest singular value in the variance of a cloud of vectors."""
+"""Anisotropy: the share of the largest singular value in the variance of a cloud of vectors.
+
+Of all vectors by Lanczos iteration, and without each of some parts of them by one for all parts at once.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shape_of_learning.estimators.arrays import (
-    as_matrix,
     as_numpy,
+    as_vectors,
     centred,
     namespace,
     row_blocks,
-    squarable,
+    rows_left,
 )
-from shape_of_learning.estimators.leading_without_parts import without_parts
 from shape_of_learning.random_streams import random_stream
 
 # Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
@@ -29,6 +31,17 @@ ROWS_PER_BLOCK = 128
 LANCZOS_VECTORS = 10
 # Its restarts, about five products each, before a spectrum without gap is left to the Gram matrix.
 LANCZOS_RESTARTS = 30
+# Of all parts at once: rows per step of X^T (X W) have so many bytes, and are in the cache when they are
+# read the second time.
+PARTS_BLOCK_BYTES, PARTS_LEAST_ROWS = 400_000, 16
+# Passes over the data before a spectrum without gap is left to the rows of each part by themselves.
+PARTS_PASSES = 60
+# Lanczos iteration never leaves an eigenvector, as which it may start; a little of all others helps.
+FREEDOM = 1e-3
+# Errors that are allowed, beside the standard deviation of the shares, and beside the shares.
+OF_DEVIATION, OF_SHARE = 1e-6, 1e-12
+# Of the variance. What is less than that without a part has been lost to rounding.
+LEAST_VARIANCE = 1e-6
 
 
 def anisotropy(X: ArrayLike, center: bool = True) -> float:
@@ -74,10 +87,10 @@ def anisotropy(X: ArrayLike, center: bool = True) -> float:
     >>> anisotropy([[2, 0], [-2, 0], [0, 1], [0, -1]])
     0.8
     """
-    return leaving_out(X, [], center)[0]
+    return anisotropy_without(X, [], center)[0]
 
 
-def leaving_out(
+def anisotropy_without(
     X: ArrayLike, parts: Sequence[np.ndarray], center: bool = True
 ) -> tuple[float, np.ndarray]:
     """:func:`anisotropy` of all rows, and of those that are left without each of some parts.
@@ -101,15 +114,13 @@ def leaving_out(
     them at the same time: each pass over the data serves all parts. What it cannot tell soon is computed from
     the rows that are left.
     """
-    whole = as_matrix(X, stay=True)
-    if center and len(whole) < 2:
-        raise ValueError(f"X has {len(whole)} row, but variance takes at least 2")
-    rows = centred(whole) if center else squarable(whole)
+    whole = as_vectors(X, least=2 if center else 1)
+    rows = centred(whole) if center else whole
     xp = namespace(rows)
     variance = float(xp.einsum("ij,ij->i", rows, rows).sum())
     if variance == 0:
         # The rows of a part may be all that differ in the last bits, or not at all.
-        return math.nan, np.array([_alone(whole, part, center) for part in parts])
+        return math.nan, np.array([_of_the_rest(whole, part, center) for part in parts])
 
     def product(v: np.ndarray) -> np.ndarray:
         v = xp.asarray(v, device=rows.device)
@@ -117,29 +128,29 @@ def leaving_out(
         blocks = (rows[some] for some in row_blocks(rows, ROWS_PER_BLOCK))
         return as_numpy(sum((block @ v) @ block for block in blocks) / variance)
 
-    leading = leading_by_lanczos(product, rows.shape[1]) if min(rows.shape) > GRAM_SIDE else None
+    leading = _by_lanczos(product, rows.shape[1]) if min(rows.shape) > GRAM_SIDE else None
     if leading is None:
         tall = rows.shape[0] >= rows.shape[1]
         gram = rows.T @ rows if tall else rows @ rows.T
         # In Fortran's order, which spares a copy.
-        largest, direction = leading_of_gram(as_numpy(gram).T)
+        largest, direction = _of_gram(as_numpy(gram).T)
         if not tall:
             direction = as_numpy(xp.asarray(direction, device=rows.device) @ rows)
         leading = largest / variance, direction
     value = min(leading[0], 1.0)
-    without = without_parts(rows, parts, leading[1], variance, center)
+    without = _without_parts(rows, parts, leading[1], variance, center)
     for number in np.flatnonzero(np.isnan(without)).tolist():
-        without[number] = _alone(whole, parts[number], center)
+        without[number] = _of_the_rest(whole, parts[number], center)
     return value, without
 
 
-def _alone(X: Any, part: np.ndarray, center: bool) -> float:
+def _of_the_rest(X: Any, part: np.ndarray, center: bool) -> float:
     """Anisotropy of the rows that are left without a part; NaN if they are too few."""
     left = np.delete(np.arange(len(X)), part)
-    return leaving_out(X[left], [], center)[0] if len(left) > center else math.nan
+    return anisotropy_without(X[left], [], center)[0] if len(left) > center else math.nan
 
 
-def leading_of_gram(gram: np.ndarray) -> tuple[float, np.ndarray]:
+def _of_gram(gram: np.ndarray) -> tuple[float, np.ndarray]:
     """Leading eigenvalue and eigenvector of a symmetric matrix, given by its upper triangle.
 
     It is overwritten.
@@ -157,7 +168,7 @@ def leading_of_gram(gram: np.ndarray) -> tuple[float, np.ndarray]:
     return float(top[0]), directions[:, 0]
 
 
-def leading_by_lanczos(
+def _by_lanczos(
     product: Callable[[np.ndarray], np.ndarray], width: int
 ) -> tuple[float, np.ndarray] | None:
     """Leading eigenvalue and eigenvector of a symmetric matrix, given by its product with a vector.
@@ -183,3 +194,108 @@ def leading_by_lanczos(
     except ArpackError:
         return None
     return float(top[0]), directions[:, 0]
+
+
+def _without_parts(
+    X: Any, parts: Sequence[np.ndarray], direction: np.ndarray, variance: float, center: bool
+) -> np.ndarray:
+    r"""Find :math:`\lambda_1 / \sum_i \lambda_i` of the rows that are left without each part.
+
+    Parameters
+    ----------
+    X : ndarray or torch.Tensor of float64, shape (n, d)
+        Rows, centred if `center`, in a range that can be squared.
+    parts : sequence of ndarray of int
+        Numbers of the rows that are left out each time. No row is in two of them.
+    direction : ndarray of float64, shape (d,)
+        The leading direction of all rows.
+    variance : float
+        Sum of all squares.
+    center : bool
+        Whether the rows that are left are centred anew.
+
+    Returns
+    -------
+    ndarray of float64, shape (parts,)
+        NaN where iteration does not converge soon, or next to nothing is left.
+
+    Notes
+    -----
+    Lanczos iteration for all parts side by side, each from `direction`, with full orthogonalisation (Golub
+    and Van Loan, Matrix Computations, 2013, section 10.3). It ends when
+    :math:`r^2 / (\theta_1 - \theta_2)`, with the residual r and the two largest Ritz values, which bounds the
+    error (Parlett, The Symmetric Eigenvalue Problem, 1998, section 11.7), is small.
+    """
+    if not parts:
+        return np.empty(0)
+    xp = namespace(X)
+    d = X.shape[1]
+    left_there = rows_left(X, parts)
+    left = as_numpy(left_there)
+    counts = left.sum(axis=0)
+    means = np.zeros((d, len(parts)))
+    if center:
+        means = as_numpy(left_there.T @ X).T / np.maximum(counts, 1)
+    squares = as_numpy(xp.einsum("ij,ij->i", X, X))
+    variances = squares @ left - counts * np.square(means).sum(axis=0)
+
+    def products(vectors: np.ndarray) -> np.ndarray:
+        """Covariance without each part, times its own vector, (d, parts)."""
+        there = xp.asarray(vectors, device=X.device)
+        total = 0.0
+        for rows in row_blocks(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
+            total = total + X[rows].T @ ((X[rows] @ there) * left_there[rows])
+        return as_numpy(total) - counts * means * (means * vectors).sum(axis=0)
+
+    usable = variances > LEAST_VARIANCE * variance
+    shares = np.full(len(parts), np.nan)
+    if usable.any():
+        found = _lanczos_of_parts(products, direction, variances, usable)
+        shares[usable] = found[usable]
+    return np.minimum(shares, 1.0)
+
+
+def _lanczos_of_parts(
+    products: Any, direction: np.ndarray, variances: np.ndarray, usable: np.ndarray
+) -> np.ndarray:
+    d, count = len(direction), len(variances)
+    random = random_stream(0, "start without parts").standard_normal((d, 1))
+    start = direction[:, None] / np.linalg.norm(direction) + FREEDOM * random / np.linalg.norm(
+        random
+    )
+    vectors = np.repeat(start / np.linalg.norm(start), count, axis=1)
+    scales = np.where(usable, variances, 1)
+    basis = np.empty((min(PARTS_PASSES, d), d, count))
+    diagonal, beside = np.zeros((len(basis), count)), np.zeros((len(basis), count))
+    for step in range(len(basis)):
+        basis[step] = vectors
+        image = products(vectors) / scales
+        diagonal[step] = (image * vectors).sum(axis=0)
+        for _ in range(2):
+            known = basis[: step + 1]
+            image -= np.einsum("sdg,sg->dg", known, np.einsum("sdg,dg->sg", known, image))
+        beside[step] = np.linalg.norm(image, axis=0)
+        ended = beside[step] <= 1e-14
+        beside[step, ended] = 0
+        vectors = np.where(ended, 0, image / np.where(ended, 1, beside[step]))
+        shares, errors = _ritz(diagonal[: step + 1], beside[: step + 1])
+        allowed = OF_DEVIATION * shares[usable].std() + OF_SHARE * shares
+        if step > 1 and (errors <= allowed)[usable].all():
+            return shares
+    whole = len(basis) == d
+    return np.where(whole | (errors <= allowed), shares, np.nan)
+
+
+def _ritz(diagonal: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Largest Ritz values of tridiagonal matrices, (steps, count), and bounds on their errors."""
+    steps = len(diagonal)
+    matrices = np.zeros((diagonal.shape[1], steps, steps))
+    index = np.arange(steps)
+    matrices[:, index, index] = diagonal.T
+    matrices[:, index[1:], index[:-1]] = beside[:-1].T
+    values, vectors = np.linalg.eigh(matrices)  # reads the lower triangle
+    residuals = beside[-1] * np.abs(vectors[:, -1, -1])
+    gaps = values[:, -1] - values[:, -2] if steps > 1 else np.zeros(len(values))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.where(residuals == 0, 0, np.minimum(residuals, residuals**2 / gaps))
+    return values[:, -1], errors

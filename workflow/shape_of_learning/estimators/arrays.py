@@ -8,19 +8,19 @@ import hashlib
 import math
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Magnitudes between 2^-400 and 2^400, which include all of float32, are squared and added as they are.
-COMFORTABLE_EXPONENT = 400
-# Rows that are looked at several times are taken so many bytes at a time.
+# Fourth powers of such numbers, and sums of these, are in the range of float64; float32 ends at 3.4e38.
+LARGEST = 1e60
+# Rows that are looked at several times are taken so many bytes at a time: half of a core's own cache.
 CACHE_BYTES = 2**20
-# Types of tensors whose squares, sums of them included, cannot leave the range of float64.
-SMALL_TYPES = ("torch.float32", "torch.bfloat16", "torch.float16")
+# Types of tensors that stay on a GPU. Float64 is slow on most GPUs, and hidden states are never of it.
+TYPES_ON_GPU = ("torch.float32", "torch.bfloat16", "torch.float16")
 
 
 class NotFiniteError(ValueError):
@@ -30,7 +30,7 @@ class NotFiniteError(ValueError):
 def is_on_gpu(X: Any) -> bool:
     """Whether `X` is a tensor on a GPU, of a type that is measured there."""
     device = getattr(X, "device", None)
-    return getattr(device, "type", "cpu") == "cuda" and str(X.dtype) in SMALL_TYPES
+    return getattr(device, "type", "cpu") == "cuda" and str(X.dtype) in TYPES_ON_GPU
 
 
 def namespace(X: Any) -> ModuleType:
@@ -54,9 +54,9 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
     name : str
         How the caller's argument is called, for the messages.
     finite : bool
-        Whether to refuse NaN and infinity.
+        Whether to refuse NaN, infinity and numbers beyond 1e60.
     stay : bool
-        Whether a tensor on a GPU stays there, if it is of one of the :data:`SMALL_TYPES`.
+        Whether a tensor on a GPU stays there, if it is of one of the :data:`TYPES_ON_GPU`.
 
     Returns
     -------
@@ -66,9 +66,11 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
     Raises
     ------
     ValueError
-        If `X` is not numeric, not two-dimensional or empty; if it holds NaN or infinity,
+        If `X` is not numeric, has no plain values (masked, sparse, quantised, or without memory), is not
+        two-dimensional or empty, or if it holds numbers beyond 1e60; if NaN or infinity,
         :class:`NotFiniteError`.
     """
+    require_plain_values(X, name)
     array = X.detach().double() if stay and is_on_gpu(X) else _as_array(X, name)
     _require_matrix(array, name)
     if isinstance(array, np.ndarray):
@@ -77,7 +79,7 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
     if finite:
-        _require_finite(array, name)
+        require_finite(array, name)
     return array
 
 
@@ -97,18 +99,40 @@ def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
     ------
     ndarray or torch.Tensor of float64, shape (at most `rows`, d)
     """
+    require_plain_values(X, name)
     _require_matrix(X, name)
     for start in range(0, len(X), rows):
         block = as_matrix(X[start : start + rows], name, finite=False, stay=True)
-        _require_finite(block, name, start)
+        require_finite(block, name, start)
         yield block
 
 
-def _require_finite(array: Any, name: str, first: int = 0) -> None:
-    """Raise NotFiniteError if rows, which are counted from `first`, hold NaN or infinity."""
-    if not is_finite(array):
-        row = first + int(np.argmin(as_numpy(namespace(array).isfinite(array).all(axis=1))))
+def require_plain_values(X: Any, name: str) -> None:
+    """Raise ValueError if an array has masked entries, or a tensor is sparse, quantised or on `meta`."""
+    if isinstance(X, np.ma.MaskedArray):
+        kind = "a masked array"
+    elif not hasattr(X, "detach"):
+        return
+    elif str(X.layout) != "torch.strided":
+        kind = "a sparse tensor"
+    elif X.is_quantized:
+        kind = "a quantised tensor"
+    elif X.is_meta:
+        kind = "a tensor on the device meta"
+    else:
+        return
+    raise ValueError(f"{name} is {kind}, without plain values; make it a dense array of numbers")
+
+
+def require_finite(X: Any, name: str, first: int = 0) -> None:
+    """Raise if an array, whose rows are counted from `first`, holds NaN, infinity or too large numbers."""
+    if not is_finite(X):
+        row = first + int(np.argmin(as_numpy(namespace(X).isfinite(X).all(axis=1))))
         raise NotFiniteError(f"{name} holds NaN or infinity, first in row {row}")
+    if max(float(X.max()), -float(X.min())) > LARGEST:
+        raise ValueError(
+            f"{name} holds numbers beyond {LARGEST:g}, whose powers could overflow; scale it down"
+        )
 
 
 def _require_matrix(X: Any, name: str) -> None:
@@ -121,19 +145,56 @@ def _require_matrix(X: Any, name: str) -> None:
         raise ValueError(f"{name} is empty: its shape is {tuple(X.shape)}")
 
 
+def _as_array(X: Any, name: str) -> np.ndarray:
+    # A tensor is known by what it can do, so that torch need not be imported to recognise one.
+    if hasattr(X, "detach") and hasattr(X, "cpu"):
+        tensor = X.detach().cpu()
+        if tensor.is_complex():
+            raise ValueError(f"{name} must hold real numbers, not {tensor.dtype}")
+        return tensor.double().numpy()  # NumPy knows no bfloat16
+    try:
+        array = np.asarray(X)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must have two dimensions (n, d): {error}") from error
+    if array.dtype.kind in "cOSUMm":
+        raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
+    return array
+
+
+def as_vectors(X: Any, least: int = 2) -> Any:
+    """Read at least so many rows as :func:`as_matrix`, on a GPU if they are there."""
+    X = as_matrix(X, stay=True)
+    if len(X) < least:
+        raise ValueError(f"X has {len(X)} row, but at least {least} are needed")
+    return X
+
+
+def as_windows(windows: Any, count: int) -> np.ndarray:
+    """Read the number of each row's window; ValueError if there is not one whole number for each."""
+    array = np.asarray(windows.detach().cpu() if hasattr(windows, "detach") else windows)
+    if array.shape != (count,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"windows must hold one whole number for each of the {count} rows, but has the shape "
+            f"{array.shape} and holds {array.dtype}"
+        )
+    return array
+
+
+def rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
+    """Ones for the rows that are left without each part, else zeros, (n, parts), beside X."""
+    left = np.ones((len(X), len(parts)))
+    for number, part in enumerate(parts):
+        left[part, number] = 0
+    return namespace(X).asarray(left, device=X.device)
+
+
 def is_finite(X: Any) -> bool:
     """Whether an array or a tensor of real numbers holds neither NaN nor infinity."""
     return all(math.isfinite(float(extreme)) for extreme in (X.min(), X.max()))
 
 
 def as_count(value: Any, name: str, least: int) -> int:
-    """Read a whole number that must be at least `least`.
-
-    Raises
-    ------
-    ValueError
-        If it is no whole number or too small.
-    """
+    """Read a whole number; ValueError if it is none, or below `least`."""
     try:
         count = operator.index(value)
     except TypeError as error:
@@ -166,12 +227,7 @@ def distinct_rows(X: ArrayLike) -> np.ndarray:
     >>> distinct_rows([[1.0, 0.0], [2.0, 0.0], [1.0, -0.0]])
     array([0, 1])
     """
-    return first_appearances(as_matrix(X, stay=True))
-
-
-def first_appearances(X: Any) -> np.ndarray:
-    """Find distinct rows, as :func:`distinct_rows`, of what :func:`as_matrix` has read."""
-    first = first_equals(X)
+    first = first_equals(as_matrix(X, stay=True))
     return np.flatnonzero(first == np.arange(len(first)))
 
 
@@ -183,31 +239,15 @@ def first_equals(X: Any) -> np.ndarray:
     seen: dict[bytes, int] = {}
     shared = np.flatnonzero(sizes[group] > 1)
     for some in row_blocks(shared, CACHE_BYTES // (8 * X.shape[1])):
-        for row, digest in zip(
-            shared[some].tolist(), _digests(as_numpy(X[shared[some]])), strict=True
-        ):
-            first[row] = seen.setdefault(digest, row)
+        # Adding zero turns -0.0 into 0.0. Digests of rows take less memory than the rows.
+        values = np.ascontiguousarray(as_numpy(X[shared[some]]) + 0.0)
+        for row, numbers in zip(shared[some].tolist(), values, strict=True):
+            first[row] = seen.setdefault(hashlib.sha256(numbers).digest(), row)
     return first
 
 
-def _digests(X: np.ndarray) -> Iterator[bytes]:
-    """SHA-256 of each row; of rows that are equal, the same."""
-    # Adding zero turns -0.0 into 0.0 and leaves the dtype.
-    for row in np.ascontiguousarray(X + X.dtype.type(0)):
-        yield hashlib.sha256(row).digest()
-
-
-def squarable(X: Any) -> Any:
-    """Divide by a power of two where squares, or sums of them, would leave the range of float64.
-
-    The largest magnitude is then in [1/2, 1). All but extreme matrices are returned as they are: never write
-    into the result.
-    """
-    return _scaled(X, max(X.max(), -X.min()))
-
-
 def centred(X: Any) -> Any:
-    """Subtract the mean row; of extreme matrices, :func:`squarable`.
+    """Subtract the mean row.
 
     Parameters
     ----------
@@ -226,17 +266,19 @@ def centred(X: Any) -> Any:
     signal only. A constant column becomes exactly zero.
     """
     xp = namespace(X)
-    low, high, mean = _extremes_and_mean(X)
-    scaled = _scaled(X, xp.maximum(high, -low).max())
-    if scaled is not X:
-        return centred(scaled)
+    low, high, total = X[0], X[0], 0.0
+    for rows in _blocks_in_cache(X):  # which come from memory once
+        block = X[rows]
+        low = xp.minimum(low, xp.amin(block, axis=0))
+        high = xp.maximum(high, xp.amax(block, axis=0))
+        total = total + block.sum(axis=0)
     if is_constant(low, high):
         return xp.zeros_like(X)
-    X, rest = xp.empty_like(X), 0.0
+    mean, found, rest = total / len(X), xp.empty_like(X), 0.0
     for rows in _blocks_in_cache(X):
-        rest = rest + xp.subtract(scaled[rows], mean, out=X[rows]).sum(axis=0)
-    X -= rest / len(X)
-    return _scaled(X, (high - low).max())  # what is left may be small beside the offset
+        rest = rest + xp.subtract(X[rows], mean, out=found[rows]).sum(axis=0)
+    found -= rest / len(X)
+    return found
 
 
 def is_constant(low: Any, high: Any) -> bool:
@@ -252,41 +294,5 @@ def row_blocks(X: Any, rows: int) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _scaled(X: Any, largest: float) -> Any:
-    """Divide by the power of two next to the largest magnitude, or about as much, if that is extreme."""
-    _, exponent = math.frexp(largest)
-    # Tensors that stay on a GPU are of types that are never so extreme.
-    return X if abs(exponent) <= COMFORTABLE_EXPONENT else np.ldexp(X, -exponent)
-
-
-def _extremes_and_mean(X: Any) -> tuple[Any, Any, Any]:
-    """Least, greatest and mean value of each column; the rows come from memory once."""
-    xp, low, high, total = namespace(X), X[0], X[0], 0.0
-    # The sums of extreme matrices may overflow; their extremes are enough.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for rows in _blocks_in_cache(X):
-            block = X[rows]
-            low = xp.minimum(low, xp.amin(block, axis=0))
-            high = xp.maximum(high, xp.amax(block, axis=0))
-            total = total + block.sum(axis=0)
-        return low, high, total / len(X)
-
-
 def _blocks_in_cache(X: Any) -> Iterator[slice]:
     return row_blocks(X, CACHE_BYTES // (8 * X.shape[1]))
-
-
-def _as_array(X: ArrayLike, name: str) -> np.ndarray:
-    # A tensor is known by what it can do, so that torch need not be imported to recognise one.
-    if hasattr(X, "detach") and hasattr(X, "cpu"):
-        tensor = X.detach().cpu()
-        if tensor.is_complex():
-            raise ValueError(f"{name} must hold real numbers, not {tensor.dtype}")
-        return tensor.double().numpy()  # NumPy knows no bfloat16
-    try:
-        array = np.asarray(X)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{name} must have two dimensions (n, d): {error}") from error
-    if array.dtype.kind in "cOSUMm":
-        raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
-    return array

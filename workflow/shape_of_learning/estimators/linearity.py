@@ -1,9 +1,15 @@
-r"""Linearity of a block: how well its output is an affine map of its input.
+r"""Measures of a block, of the hidden states before it (X) and after it (Y), both (n, d).
 
 .. math:: \text{linearity}(X, Y) = 1 - \min_A \frac{\|\tilde X A - \tilde Y\|_F^2}{\|\tilde Y\|_F^2}
 
 with the centred matrices, which is the share of the variance of Y that least squares explains. The same for
-X -> Y - X is that of the increment, what the block adds to its input.
+X -> Y - X is that of the increment, what the block adds to its input. Beside it, how long the increment is,
+and which tokens the linear fit misses.
+
+Functions of X and Y raise ValueError if one is not two-dimensional, if their lengths differ, or if one
+holds NaN or infinity. Functions whose name ends in ``_without`` take a :class:`Pair`, which shares what one
+measure of a block has found with the others, and parts of its rows: they return the value, and the
+values without each part, shape (parts,).
 
 References
 ----------
@@ -12,20 +18,18 @@ Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, section 3 (the
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.fits_without_parts import (
-    held_out,
-    held_out_without,
-    squares_without,
-)
-from shape_of_learning.estimators.least_squares import Squares
-from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.estimators.linear_fits import Squares
+from shape_of_learning.estimators.pair import Pair, Parts, blocks
+
+QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
+WORST = 0.01
 
 
 class LinearMap(NamedTuple):
@@ -58,11 +62,6 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
         In [0, 1]. Of noise, about r/(n-1) with the rank r of X. NaN if n - 1 <= r, as any Y is then an
         affine map of X, or if Y does not vary.
 
-    Raises
-    ------
-    ValueError
-        If X or Y is not two-dimensional, if their lengths differ, or if one holds NaN or infinity.
-
     Notes
     -----
     From second moments, in one pass over blocks of rows. Coordinates of X are scaled to unit variance, and
@@ -78,22 +77,22 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     >>> round(linearity(X, [[1.0], [3.0], [5.0], [7.0]]), 12)
     1.0
     """
-    return _score(Pair(X, Y))
+    return linearity_without(Pair(X, Y), [])[0]
 
 
 def linearity_increment(X: ArrayLike, Y: ArrayLike) -> float:
     """:func:`linearity` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return _score(Pair(X, Y), increment=True)
+    return linearity_increment_without(Pair(X, Y), [])[0]
 
 
 def linearity_adjusted(X: ArrayLike, Y: ArrayLike) -> float:
     r""":func:`linearity`, less what any noise scores: :math:`1 - (1 - s) (n - 1) / (n - 1 - r)`."""
-    return _score(Pair(X, Y), adjusted=True)
+    return linearity_adjusted_without(Pair(X, Y), [])[0]
 
 
 def linearity_increment_adjusted(X: ArrayLike, Y: ArrayLike) -> float:
     """:func:`linearity_increment`, adjusted as :func:`linearity_adjusted`."""
-    return _score(Pair(X, Y), increment=True, adjusted=True)
+    return linearity_increment_adjusted_without(Pair(X, Y), [])[0]
 
 
 def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
@@ -102,7 +101,7 @@ def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     Parameters
     ----------
     X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
-        As in :func:`linearity`, errors likewise.
+        As in :func:`linearity`.
     windows : array_like of int, shape (n,)
         The window of text of each vector. In the order of their numbers, every second one is of the
         second fold.
@@ -119,12 +118,43 @@ def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     ValueError
         Also if `windows` does not hold one whole number for each row.
     """
-    return _held_out_score(Pair(X, Y, _given(windows)))
+    return linearity_held_out_without(_with_windows(X, Y, windows), [])[0]
 
 
 def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     """:func:`linearity_held_out` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return _held_out_score(Pair(X, Y, _given(windows)), increment=True)
+    return linearity_increment_held_out_without(_with_windows(X, Y, windows), [])[0]
+
+
+def _with_windows(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> Pair:
+    if windows is None:
+        raise ValueError("windows must hold one whole number for each row, not None")
+    return Pair(X, Y, windows)
+
+
+def _scores(
+    pair: Pair, parts: Parts, *, increment: bool, adjusted: bool = False, held_out: bool = False
+) -> tuple[float, np.ndarray]:
+    fits = pair.fits_without(parts)
+    squares = fits.held_out if held_out else fits.in_sample
+    value, *without = (_share(pair, each, increment, adjusted) for each in squares)
+    return value, np.array(without)
+
+
+def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool) -> float:
+    freedom = squares.n - 1 - squares.rank
+    if freedom <= 0 or (increment and not pair.is_increment):
+        return math.nan
+    unexplained = max(squares.residual, 0.0) / (squares.tt if increment else squares.yy)
+    return 1 - unexplained * ((squares.n - 1) / freedom if adjusted else 1)
+
+
+linearity_without = partial(_scores, increment=False)
+linearity_increment_without = partial(_scores, increment=True)
+linearity_adjusted_without = partial(_scores, increment=False, adjusted=True)
+linearity_increment_adjusted_without = partial(_scores, increment=True, adjusted=True)
+linearity_held_out_without = partial(_scores, increment=False, held_out=True)
+linearity_increment_held_out_without = partial(_scores, increment=True, held_out=True)
 
 
 def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
@@ -133,7 +163,7 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
     Parameters
     ----------
     X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
-        As in :func:`linearity`, errors likewise.
+        As in :func:`linearity`.
 
     Returns
     -------
@@ -145,71 +175,141 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
 
 def map_of(pair: Pair) -> LinearMap:
     """:func:`linear_map` of a pair whose moments may be known already."""
-    fit = pair.fit
+    fit = pair.fits_without([]).fit
     weight = fit.coefficients()
-    bias = (fit.mean_t - fit.mean_x @ weight) / pair.factor
+    bias = fit.mean_t - fit.mean_x @ weight
     if pair.is_increment:
         weight[np.diag_indices(len(weight))] += 1
     return LinearMap(weight, bias, fit.axes.rank)
 
 
-def _given(windows: Any) -> Any:
-    if windows is None:
-        raise ValueError("windows must hold one whole number for each row, not None")
-    return windows
+def block_norm_ratio(X: ArrayLike, Y: ArrayLike) -> float:
+    r"""Median of :math:`\|y - x\| / \|y\|` over the vectors.
+
+    Parameters
+    ----------
+    X, Y : array_like or torch.Tensor, shape (n, d)
+        Vectors before and after a block, of any real dtype; computed in float64.
+
+    Returns
+    -------
+    float
+        At least 0. Vectors y of norm zero are left out; NaN if no other is left, or if the widths of X
+        and Y differ.
+
+    References
+    ----------
+    Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, figure 3 (the ratio of a block's output
+    to the stream after it).
+
+    Examples
+    --------
+    >>> block_norm_ratio([[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [0.0, 4.0]])
+    0.5
+    """
+    return block_norm_ratio_without(Pair(X, Y), [])[0]
 
 
-def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool = False) -> float:
-    if increment and not pair.is_increment:
-        return math.nan
-    freedom = squares.n - 1 - squares.rank
-    if freedom <= 0:
-        return math.nan
-    unexplained = max(squares.residual, 0.0) / (squares.tt if increment else squares.yy)
-    return 1 - unexplained * ((squares.n - 1) / freedom if adjusted else 1)
+def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
+    r"""Mean of the cosine of the angle between x and y.
+
+    Parameters
+    ----------
+    X, Y
+        As in :func:`block_norm_ratio`.
+
+    Returns
+    -------
+    float
+        In [-1, 1]. Pairs with a vector of norm zero are left out; NaN if no other is left, or if the widths
+        of X and Y differ.
+
+    Examples
+    --------
+    >>> block_cosine([[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [1.0, 0.0]])
+    0.5
+    """
+    return block_cosine_without(Pair(X, Y), [])[0]
 
 
-def _score(pair: Pair, increment: bool = False, adjusted: bool = False) -> float:
-    return _share(pair, pair.fit.squares, increment, adjusted)
+def block_norm_ratio_without(pair: Pair, parts: Parts) -> tuple[float, np.ndarray]:
+    """:func:`block_norm_ratio` of a pair, and without each part of its rows, shape (parts,)."""
+    return _without(pair.ratios_and_cosines[0], np.median, parts)
 
 
-def _can_hold_out(pair: Pair) -> bool:
-    """Whether there are two folds, of two vectors each or more."""
-    return len(pair.folds) == 2 and min(map(len, pair.folds)) >= 2
+def block_cosine_without(pair: Pair, parts: Parts) -> tuple[float, np.ndarray]:
+    """:func:`block_cosine` of a pair, and without each part of its rows, shape (parts,)."""
+    return _without(pair.ratios_and_cosines[1], np.mean, parts)
 
 
-def _held_out_score(pair: Pair, increment: bool = False) -> float:
-    if not _can_hold_out(pair):
-        return math.nan
-    squares = pair.shared("held out, all rows", [], lambda: held_out(pair.fold_fits))
-    return _share(pair, squares, increment)
-
-
-Without = Callable[[Pair, Sequence[np.ndarray]], tuple[float, np.ndarray]]
-
-
-def _leaving_out(
-    pair: Pair, parts: Sequence[np.ndarray], *, increment: bool, adjusted: bool = False
+def _without(
+    values: np.ndarray, average: Callable[[np.ndarray], Any], parts: Parts
 ) -> tuple[float, np.ndarray]:
-    left = pair.shared("in sample", parts, lambda: squares_without(pair, parts)) if parts else []
-    value = _score(pair, increment, adjusted)
-    return value, np.array([_share(pair, each, increment, adjusted) for each in left])
+    def of(some: np.ndarray) -> float:
+        some = some[~np.isnan(some)]
+        return float(average(some)) if len(some) else math.nan
+
+    return of(values), np.array([of(np.delete(values, part)) for part in parts])
 
 
-def _leaving_out_held_out(
-    pair: Pair, parts: Sequence[np.ndarray], *, increment: bool
-) -> tuple[float, np.ndarray]:
-    if not _can_hold_out(pair):
-        return math.nan, np.full(len(parts), math.nan)
-    left = pair.shared("held out", parts, lambda: held_out_without(pair, parts)) if parts else []
-    value = _held_out_score(pair, increment)
-    return value, np.array([_share(pair, each, increment) for each in left])
+def fit_errors(pair: Pair) -> np.ndarray:
+    r"""Length of each token's residual of the linear fit between normalised vectors.
+
+    .. math:: e_i = \frac{\|y_i - \hat y_i\|}{\|Y - \bar y\|_F}
+
+    with the least-squares prediction. Their squares sum to one less the linearity.
+
+    Parameters
+    ----------
+    pair : Pair
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        NaN throughout if there are no more vectors than the rank of x and one, or y does not vary.
+
+    References
+    ----------
+    Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, appendix A, figure 9.
+    """
+    fit = pair.fits_without([]).fit
+    errors = np.full(len(pair), math.nan)
+    if fit.is_defined:
+        coefficients = fit.coefficients()
+        for some in blocks(np.arange(len(pair))):
+            x, residuals = pair.rows(some)
+            residuals -= fit.mean_t + (x - fit.mean_x) @ coefficients
+            errors[some] = np.sqrt(np.einsum("ij,ij->i", residuals, residuals) / fit.squares.yy)
+    return errors
 
 
-# Each of a pair and parts of its rows: the value, and those without each part, shape (parts,).
-linearity_without: Without = partial(_leaving_out, increment=False)
-linearity_increment_without: Without = partial(_leaving_out, increment=True)
-linearity_adjusted_without: Without = partial(_leaving_out, increment=False, adjusted=True)
-linearity_increment_adjusted_without: Without = partial(_leaving_out, increment=True, adjusted=True)
-linearity_held_out_without: Without = partial(_leaving_out_held_out, increment=False)
-linearity_increment_held_out_without: Without = partial(_leaving_out_held_out, increment=True)
+class ErrorSummary(NamedTuple):
+    """How the errors of a block are spread over tokens.
+
+    Attributes
+    ----------
+    quantiles : ndarray of float64, shape (8,)
+        At the :data:`QUANTILES`.
+    worst_share : float
+        Of the total squared error, the share of the worst 1 % of tokens, one at least.
+    """
+
+    quantiles: np.ndarray
+    worst_share: float
+
+
+def error_summary(errors: np.ndarray) -> ErrorSummary:
+    """Summarise the errors of :func:`fit_errors`, shape (n,).
+
+    Examples
+    --------
+    >>> float(error_summary(np.array([0.1] * 99 + [1.0])).worst_share.__round__(4))
+    0.5025
+    """
+    if np.isnan(errors).any():
+        return ErrorSummary(np.full(len(QUANTILES), math.nan), math.nan)
+    squares = np.sort(np.square(errors))
+    worst = squares[-max(1, round(WORST * len(squares))) :].sum()
+    total = squares.sum()
+    share = float(worst / total) if total else math.nan
+    return ErrorSummary(np.quantile(errors, QUANTILES), share)

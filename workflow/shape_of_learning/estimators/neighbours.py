@@ -3,7 +3,6 @@
 A matrix product gives all squared distances fast, as |x|^2 + |y|^2 - 2 x.y, but wrong by an amount
 that grows with the norms of x and y; differences give each distance right, but slowly. A bound on what
 rounding can have done to the product tells the few pairs, too close for their norms, that need differences.
-Where only a few neighbours are asked for, a coarser product is enough to tell who can be among them.
 """
 
 from collections.abc import Iterator
@@ -12,24 +11,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_count, as_matrix, first_equals
-from shape_of_learning.estimators.few_neighbours import nearest_few
-from shape_of_learning.estimators.neighbours_on_gpu import search_on_gpu
-from shape_of_learning.estimators.squared_distances import median_point, too_close
+from shape_of_learning.estimators.arrays import (
+    as_count,
+    as_matrix,
+    as_numpy,
+    first_equals,
+    namespace,
+)
 
+# How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
+# of the 1e-9 that is promised some for differences and square roots.
+ACCURACY = 1.9e-9
 # All products at once, which spares half of the operations since they are symmetric, up to this many
 # bytes, 5792 vectors; they are then looked at in parts that fit in the cache. Beyond, a block at a time.
 ALL_BYTES, CACHE_BYTES, BLOCK_BYTES = 2**28, 2**20, 2**24
+# On a GPU, in larger blocks: small products leave most of it idle.
+GPU_BLOCK_BYTES = 2**29
 # Groups of columns for each neighbour: then few of the nearest share a group.
 GROUPS_PER_NEIGHBOUR = 4
-# Rows that differences are computed with at a time, so that they are gathered into the cache.
-GATHERED_ROWS = 256
-# Beyond, the difference of two numbers could overflow.
-LARGEST = 2.0**1000
-# Vectors are not scaled if the median of their squared norms is below this and above its inverse.
-COMFORTABLE = 2.0**200
-# Beyond, where the median is at that scale, a norm is not squared.
-OUTLYING = 2.0**300
+# Differences are taken of so many bytes of rows at a time, so that they are gathered into the cache.
+GATHERED_BYTES, GATHERED_BYTES_ON_GPU = 2**20, 2**29
+# Rows whose median stands for that of all: enough not to meet massive ones in the middle.
+MEDIAN_ROWS = 256
+# Multiples of it, modulo one, are as far from each other as can be, and have no period.
+GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
 class Neighbours(NamedTuple):
@@ -73,15 +78,14 @@ def nearest_distances(X: ArrayLike, k: int) -> np.ndarray:
     ------
     ValueError
         If `X` is not two-dimensional, has fewer than k + 1 rows, holds NaN, infinity or numbers
-        beyond 2^1000 (1e301), or if `k` is no whole number above zero.
+        beyond 1e60, or if `k` is no whole number above zero.
 
     Notes
     -----
-    Exact to 1e-9 relative, whatever offset, scale or outlying coordinates the vectors have
-    (:func:`.squared_distances.too_close` has the proof, and for five neighbours or fewer, which are found
-    twice as fast, :func:`.few_neighbours.nearest_few`), down to 1e-307, below which numbers themselves are
-    coarser. Within that, the last bits are those of the BLAS library that multiplies. Time O(n^2 d);
-    memory O(n (d + k)) and n^2 numbers, but no more than 256 MiB of these.
+    Exact to 1e-9 relative, whatever offset, scale or outlying coordinates vectors of float32 have
+    (:func:`_too_close` has the proof); squares of differences below 1e-150 underflow. Within that, the last
+    bits are those of the BLAS library that multiplies. Time O(n^2 d); memory O(n (d + k)) and n^2
+    numbers, but no more than 256 MiB of these.
 
     Examples
     --------
@@ -110,13 +114,10 @@ def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
            [2, 0],
            [0, 1]])
     """
-    X, given = as_matrix(X, finite=False, stay=True), X
+    X = as_matrix(X, stay=True)
     k = as_count(k, "k", 1)
     if len(X) < k + 1:
         raise ValueError(f"X has {len(X)} rows, but k={k} neighbours take at least {k + 1}")
-    if not max(float(X.max()), -float(X.min())) <= LARGEST:
-        as_matrix(given)  # which tells NaN and infinity apart
-        raise ValueError("X holds numbers beyond 2^1000, whose differences could overflow")
     first = first_equals(X)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     m = len(distinct)
@@ -125,91 +126,114 @@ def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
     distances, indices = np.full((m, k), np.nan), np.zeros((m, k), np.int64)
     existing = min(k, m - 1)
     if existing:
-        distances[:, :existing], indices[:, :existing] = _nearest(X, existing)
+        distances[:, :existing], indices[:, :existing] = _search(X, existing)
     return Neighbours(distances, indices, np.searchsorted(distinct, first))
 
 
-def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    if not isinstance(X, np.ndarray):
-        return search_on_gpu(X, k)
-    X = np.ascontiguousarray(X)
-    few = nearest_few(X, k)
-    return _search(X, k) if few is None else few
-
-
-def _search(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _search(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and indices, (m, k), of the k nearest others of distinct vectors, (m, d)."""
+    xp = namespace(X)
     m, d = X.shape
-    vectors, halves, exponent = _shifted_and_scaled(X)
-    # Vectors too far out for their squares are nobody's neighbour at first, and have none.
-    outlying = ~(halves < OUTLYING**2 / 2)
-    vectors[outlying], halves[outlying] = 0, np.inf
-    limits = too_close(halves, d)
+    vectors = X - xp.asarray(median_point(X), device=X.device)
+    halves = xp.einsum("ij,ij->i", vectors, vectors) / 2
+    limits = _too_close(halves, d)
     distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
-    room = np.empty((GATHERED_ROWS, d))
     for rows, products in _products(vectors):
         # |y|^2 / 2 - x.y: half the squared distance, short of |x|^2 / 2, which is the same along a row
-        np.subtract(halves, products, out=products)
-        np.fill_diagonal(products[:, rows], np.inf)
-        by_differences = {}
-        for i in np.flatnonzero(products.min(axis=1) <= limits[rows]):
-            row = rows.start + i
-            close = np.flatnonzero(products[i] <= limits[row])
-            by_differences[row] = _by_differences(X, row, close, room), close
-            products[i, close] = np.inf
-        smallest, indices[rows] = _smallest(products, k)
-        distances[rows] = np.ldexp(np.sqrt(2 * (smallest + halves[rows, None])), exponent)
-        for row, (close_by, close) in by_differences.items():
-            values = np.concatenate([distances[row], close_by])
-            others = np.concatenate([indices[row], close])
-            order = np.argsort(values, kind="stable")[:k]
-            distances[row], indices[row] = values[order], others[order]
-    incomplete = distances[:, -1] == np.inf
-    if outlying.any():
-        # A vector far out is nearer than the k-th only to one that is half as far out, or has it as far away.
-        half = OUTLYING / 2
-        incomplete |= (halves > half**2 / 2) | (np.ldexp(distances[:, -1], -exponent) > half)
-    everyone = np.arange(m)
-    for row in np.flatnonzero(incomplete).tolist():
-        others = np.delete(everyone, row)
-        values = _by_differences(X, row, others, room)
-        order = np.argsort(values, kind="stable")[:k]
-        distances[row], indices[row] = values[order], others[order]
+        xp.subtract(halves, products, out=products)
+        own = np.arange(rows.start, rows.stop)
+        products[own - rows.start, own] = np.inf
+        one, other = _close_pairs(products, limits[rows])
+        products[one, other] = np.inf
+        smallest, columns = _smallest(products, k)
+        distances[rows] = as_numpy(xp.sqrt(2 * (smallest + halves[rows, None])))
+        indices[rows] = as_numpy(columns)
+        if len(one):
+            one += rows.start
+            _put_in(distances, indices, one, other, _by_differences(X, one, other))
     return distances, indices
 
 
-def _shifted_and_scaled(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Bring most of the vectors near the origin, and to a scale at which they can be squared.
+def median_point(X: Any) -> np.ndarray:
+    """Return a point near most of the vectors, from which their norms are small; shape (d,).
 
-    Returns the vectors less :func:`median_point`, divided by two to the power that is returned last, and
-    half of their squared norms.
+    The median, unlike the mean, stays with most rows when a few have a massive coordinate. Any point
+    near them serves as well: that of some of the rows, and of an even number the lower middle.
+    These rows have no period, which windows of text may have.
     """
-    vectors, exponent = X - median_point(X), 0
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        halves = np.einsum("ij,ij->i", vectors, vectors) / 2
-        if not 1 / COMFORTABLE < np.median(halves) < COMFORTABLE:
-            extents = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
-            exponent = int(np.frexp(np.median(extents[extents > 0]))[1])
-            np.ldexp(vectors, -exponent, out=vectors)
-            halves = np.einsum("ij,ij->i", vectors, vectors) / 2
-    return vectors, halves, exponent
+    count = min(len(X), MEDIAN_ROWS)
+    some = as_numpy(X[(np.arange(count) * GOLDEN_RATIO % 1 * len(X)).astype(int)])
+    middle = (len(some) - 1) // 2
+    return np.partition(some, middle, axis=0)[middle]
 
 
-def _products(vectors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+def _too_close(halves: Any, d: int) -> Any:
+    r"""Tell up to which value products in float64 are too coarse, so that differences are needed.
+
+    Parameters
+    ----------
+    halves : ndarray or torch.Tensor of float64, shape (m,)
+        :math:`|x|^2 / 2` of each vector x.
+    d : int
+        Coordinates.
+
+    Returns
+    -------
+    ndarray or torch.Tensor of float64, shape (m,)
+        For each x a value of :math:`|y|^2 / 2 - x \cdot y`. Any y beyond has a squared distance by
+        products that is right to `ACCURACY`, relative to itself.
+
+    Notes
+    -----
+    With unit roundoff u, a squared distance s by products is wrong by no more than
+
+    .. math:: e = \gamma (|x| + |y|)^2, \qquad \gamma = \frac{(d + 16) u}{1 - (d + 16) u},
+
+    d u for a sum of d products in any order (Higham, Accuracy and Stability of Numerical
+    Algorithms, 2002, section 3.1), and at most 16 u for shift, norms and the last sums. If
+    :math:`|y| > 2 |x|`, then :math:`s \ge (|y| / 2)^2` and :math:`e \le 9 \gamma s`. Else
+    :math:`e \le 9 \gamma |x|^2`. So with :math:`\varepsilon = 9 \gamma`, which is below `ACCURACY` up to a
+    million coordinates, :math:`s \ge \varepsilon |x|^2 / \mathrm{ACCURACY}` is enough. The j-th
+    smallest of numbers that are each right to a relative error is the true j-th smallest to the same
+    error, so that nothing need be known about which vector it belongs to.
+    """
+    steps = (d + 16) * float(np.finfo(np.float64).eps) / 2
+    error = 9 * steps / (1 - steps)
+    return 1.01 * error * halves / ACCURACY - halves
+
+
+def _products(vectors: Any) -> Iterator[tuple[slice, Any]]:
     """Inner products of some rows with all, to be overwritten at will: (rows, products (b, m))."""
     m = len(vectors)
-    everything = vectors @ vectors.T if m * m * 8 <= ALL_BYTES else None
-    size = max(1, (BLOCK_BYTES if everything is None else CACHE_BYTES) // (8 * m))
+    if not isinstance(vectors, np.ndarray):
+        everything, block_bytes = None, GPU_BLOCK_BYTES
+    elif m * m * 8 <= ALL_BYTES:
+        everything, block_bytes = vectors @ vectors.T, CACHE_BYTES
+    else:
+        everything, block_bytes = None, BLOCK_BYTES
+    size = max(1, block_bytes // (8 * m))
     for start in range(0, m, size):
         rows = slice(start, min(start + size, m))
         yield rows, vectors[rows] @ vectors.T if everything is None else everything[rows]
 
 
-def _smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _close_pairs(products: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the products up to the limit of their row, row by row."""
+    # Most rows have none, which their minimum tells sooner than a comparison of all.
+    least = namespace(products).amin(products, axis=1)
+    rows = np.flatnonzero(as_numpy(least <= limits))
+    one, other = np.nonzero(as_numpy(products[rows] <= limits[rows][:, None]))
+    return rows[one], other
+
+
+def _smallest(values: Any, k: int) -> tuple[Any, Any]:
     """The k smallest of each row of `values`, shape (b, m), ascending, and their columns.
 
     Columns are put into groups. As many entries as there are groups are no larger than the largest of their
     minima; so the k-th smallest minimum bounds the k-th smallest entry, and lets few others pass.
     """
+    if not isinstance(values, np.ndarray):
+        return values.topk(k, dim=1, largest=False)
     m = values.shape[1]
     group = max(1, m // (GROUPS_PER_NEIGHBOUR * k))
     minima = values[:, : m // group * group].reshape(len(values), group, -1).min(axis=1)
@@ -224,22 +248,31 @@ def _smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return smallest, columns
 
 
-def _by_differences(
-    X: np.ndarray, row: int, candidates: np.ndarray, room: np.ndarray
-) -> np.ndarray:
-    """Distances from one row to its `candidates`; `room` is where they are gathered."""
-    squares = np.empty(len(candidates))
-    for start in range(0, len(candidates), len(room)):
-        part = slice(start, start + len(room))
-        others = room[: len(candidates[part])]
-        np.take(X, candidates[part], axis=0, out=others, mode="clip")
-        others -= X[row]  # not cdist, which takes longer to import than a small layer to search
-        np.einsum("ij,ij->i", others, others, out=squares[part])
-    distances = np.sqrt(squares)
-    if not (squares.min() > 2.0**-900 and squares.max() < 2.0**900):
-        # Squares left the range of float64: differences are divided by their largest entry first.
-        for i, other in enumerate(candidates):
-            difference = X[other] - X[row]
-            largest = np.abs(difference).max()
-            distances[i] = largest * np.sqrt(np.square(difference / largest).sum())
-    return distances
+def _by_differences(X: Any, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Distances of pairs of rows."""
+    squares = np.empty(len(one))
+    gathered = GATHERED_BYTES if isinstance(X, np.ndarray) else GATHERED_BYTES_ON_GPU
+    size = max(1, gathered // (8 * X.shape[1]))
+    for start in range(0, len(one), size):
+        part = slice(start, start + size)
+        difference = X[one[part]] - X[other[part]]
+        # Not cdist, which takes longer to import than a small layer to search.
+        squares[part] = as_numpy(namespace(X).einsum("ij,ij->i", difference, difference))
+    return np.sqrt(squares)
+
+
+def _put_in(
+    distances: np.ndarray,
+    indices: np.ndarray,
+    one: np.ndarray,
+    other: np.ndarray,
+    found: np.ndarray,
+) -> None:
+    """Put the distances that were `found` of some pairs, which come row by row, among the nearest."""
+    k = distances.shape[1]
+    rows, starts = np.unique(one, return_index=True)
+    of_rows = (np.split(each, starts[1:]) for each in (found, other))
+    for row, values, others in zip(rows, *of_rows, strict=True):
+        values, others = np.append(distances[row], values), np.append(indices[row], others)
+        order = np.argsort(values, kind="stable")[:k]
+        distances[row], indices[row] = values[order], others[order]

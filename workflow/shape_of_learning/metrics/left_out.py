@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.estimators.neighbour_radii import CheckedDistances
 from shape_of_learning.metrics.batches import Batch, Labelled, Spectra
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
@@ -58,10 +57,10 @@ def _of_neighbours(
 ) -> tuple[float, list[float], list[float]]:
     function, k, collapse = measure.load(), measure.neighbours, measure.collapse
     nearest = lists.nearest(k, collapse)
-    value = function(nearest)  # which checks the distances
+    value = function(nearest)
 
     def without(distances: np.ndarray) -> float:
-        return function(distances.view(CheckedDistances)) if len(distances) else math.nan
+        return function(distances) if len(distances) else math.nan
 
     left = [group_of != group for group in groups]
     rows = [without(lists.nearest_as_found(some, nearest, collapse)) for some in left]

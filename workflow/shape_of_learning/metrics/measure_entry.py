@@ -88,7 +88,7 @@ class Measure:
     collapse : bool
         Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
-        :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
+        :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     interval : bool
         Whether the 95 % intervals of single layers are known to cover (docs/statistics.md); if not, tables
         and figures have them of averages over layers only.

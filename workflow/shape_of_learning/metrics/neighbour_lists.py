@@ -24,7 +24,7 @@ class NeighbourLists(NamedTuple):
     distinct_of : ndarray of int, shape (n,)
         Which distinct vector each of the n is.
     unit : ndarray of float64, shape ()
-        Of distances with copies: :func:`~shape_of_learning.estimators.two_nn_authors.mean_distance_to_mean`.
+        Of distances with copies: :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     """
 
     distances: np.ndarray

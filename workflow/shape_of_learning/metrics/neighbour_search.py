@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shape_of_learning.estimators.arrays import is_finite
+from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_neighbours
-from shape_of_learning.estimators.two_nn_authors import mean_distance_to_mean
 from shape_of_learning.metrics.batches import Batch, shuffled_batches
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.neighbour_margin import searched_neighbours

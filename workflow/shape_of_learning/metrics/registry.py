@@ -23,7 +23,8 @@ _COMBINE = ("mean", "median", "harmonic")
 
 
 def _isotropy(function: str, center: bool, label: str, axis: str, description: str) -> Measure:
-    where = f"shape_of_learning.estimators.{function}:{function}"
+    module = function.removeprefix("average_")
+    where = f"shape_of_learning.estimators.{module}:{function}"
     return Measure(
         where,
         "vectors",
@@ -31,12 +32,12 @@ def _isotropy(function: str, center: bool, label: str, axis: str, description: s
         axis,
         fixed={"center": center},
         description=description,
-        leaving_out="leaving_out",
+        leaving_out=f"{function}_without",
     )
 
 
 def _dimension(function: str, label: str, **others: Any) -> Measure:
-    where = f"shape_of_learning.estimators.{function}:{function}"
+    where = f"shape_of_learning.estimators.dimension:{function}"
     axis = "Intrinsic dimension"
     return Measure(where, "neighbours", label, axis, depends_on_n=True, **others)
 
@@ -55,7 +56,7 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
 
 
 def _of_final_norm(function: str, label: str, axis: str) -> Measure:
-    where = f"shape_of_learning.estimators.final_norm:{function}"
+    where = f"shape_of_learning.estimators.weights:{function}"
     return Measure(where, "weights", label, axis, matrix="final_norm")
 
 
@@ -73,33 +74,30 @@ def _linearity(name: str, label: str, description: str, *, depends_on_n: bool = 
 
 
 def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
-    module, _, name = function.partition(":")
-    where = f"shape_of_learning.estimators.{module}:{name or module}"
-    return Measure(where, of, label, axis, **others)
+    return Measure(f"shape_of_learning.estimators.{function}", of, label, axis, **others)
 
 
 def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
     fixed = {"center": False, "signs": "one", **variant}
     words = f"{label[0].lower()}{label[1:]} {description}"
     return _spread(
-        "log_partition_isotropy",
+        "partition_isotropy:log_partition_isotropy",
         label,
         "ln I",
         fixed=fixed,
         description=words,
-        leaving_out="leaving_out",
         interval=False,  # a few long vectors decide, and other windows have others
     )
 
 
 def _window_cosine(pairs: str, label: str) -> Measure:
     return _spread(
-        f"window_cosine:{pairs}_window_cosine",
+        f"cosine:{pairs}_window_cosine",
         label,
         "Average cosine",
         of="labelled",
         groups="windows",
-        leaving_out=f"{pairs}_leaving_out",
+        leaving_out=f"{pairs}_window_cosine_without",
     )
 
 
@@ -182,19 +180,19 @@ MEASURES: dict[str, Measure] = {
         "linearity_increment_held_out", "Linearity of the increment, held out", ""
     ),
     "block_norm_ratio": Measure(
-        "shape_of_learning.estimators.block_norms:block_norm_ratio",
+        "shape_of_learning.estimators.linearity:block_norm_ratio",
         "pair",
         "Norm ratio of a block",
         "Norm of the increment / norm of the output",
         description="the norm ratio is the median over tokens",
-        leaving_out="norm_ratio_without",
+        leaving_out="block_norm_ratio_without",
     ),
     "block_cosine": Measure(
-        "shape_of_learning.estimators.block_norms:block_cosine",
+        "shape_of_learning.estimators.linearity:block_cosine",
         "pair",
         "Cosine of a block's input and output",
         "Cosine",
-        leaving_out="cosine_without",
+        leaving_out="block_cosine_without",
     ),
     **{
         f"{name}_without_first_token": Measure(
@@ -226,39 +224,28 @@ MEASURES: dict[str, Measure] = {
     "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
     "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
     "participation_ratio": _spread(
-        "participation_ratio",
+        "spread:participation_ratio",
         "Participation ratio",
         "Directions",
-        leaving_out="leaving_out",
         # Of n vectors from a Gaussian, its inverse is 1/n too large.
         depends_on_n=True,
     ),
     "participation_ratio_corrected": _spread(
-        "participation_ratio:participation_ratio_corrected",
+        "spread:participation_ratio_corrected",
         "Participation ratio, corrected",
         "Directions",
-        leaving_out="corrected_leaving_out",
         description="the corrected participation ratio is one of unbiased estimators for few vectors",
     ),
-    "isoscore": _spread(
-        "isoscore", "IsoScore", "IsoScore", leaving_out="leaving_out", depends_on_n=True
-    ),
-    "top_1_share": _spread(
-        "anisotropy",
-        "Variance share of the top 1",
-        "Share of variance",
-        fixed={"center": True},
-        leaving_out="leaving_out",
-        description="the share of the top 1 is anisotropy",
-    ),
+    "isoscore": _spread("spread:isoscore", "IsoScore", "IsoScore", depends_on_n=True),
     "top_10_share": _spread(
-        "top_share",
+        "spread:top_share",
         "Variance share of the top 10",
         "Share of variance",
+        of="spectrum",
         fixed={"directions": 10},
     ),
     "effective_rank": _spread(
-        "effective_rank:of_eigenvalues",
+        "spread:effective_rank_of_spectrum",
         "Effective rank (exponent 2)",
         "Directions",
         of="spectrum",
@@ -267,7 +254,7 @@ MEASURES: dict[str, Measure] = {
         description="effective rank is the exponential of the entropy of the shares of variance",
     ),
     "rankme": _spread(
-        "effective_rank:of_eigenvalues",
+        "spread:effective_rank_of_spectrum",
         "RankMe (exponent 1)",
         "Directions",
         of="spectrum",
@@ -276,7 +263,7 @@ MEASURES: dict[str, Measure] = {
         description="RankMe is the exponential of the entropy of the shares of singular values",
     ),
     "alpha_req": _spread(
-        "alpha_req",
+        "spread:alpha_req",
         "Alpha-ReQ",
         "Decay of eigenvalues",
         of="spectrum",
@@ -286,7 +273,7 @@ MEASURES: dict[str, Measure] = {
         description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
     ),
     "directions_for_90": _spread(
-        "directions_for",
+        "spread:directions_for",
         "Directions for 90 %",
         "Directions",
         of="spectrum",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.estimators.spectrum import spectrum
+from shape_of_learning.estimators.spread import spectrum
 from shape_of_learning.metrics.batches import Batch, Spectra, vector_batches
 from shape_of_learning.metrics.resampling import GROUPS
 

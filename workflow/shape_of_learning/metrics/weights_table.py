@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.estimators.arrays import NotFiniteError
-from shape_of_learning.estimators.principal_coordinates import principal_coordinates
+from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.metrics.table_columns import FINAL_NORM
 from shape_of_learning.random_streams import random_stream

@@ -13,12 +13,11 @@ from shape_of_learning.estimators.adjustments import (
     zero_vectors,
 )
 from shape_of_learning.estimators.arrays import distinct_rows, is_finite
-from shape_of_learning.estimators.average_cosine import average_cosine
+from shape_of_learning.estimators.cosine import average_cosine
 from shape_of_learning.estimators.frequency_bands import frequency_bands
-from shape_of_learning.estimators.log_partition_isotropy import log_partition_isotropy
-from shape_of_learning.estimators.participation_ratio import participation_ratio
+from shape_of_learning.estimators.partition_isotropy import log_partition_isotropy
 from shape_of_learning.estimators.share_between import share_between
-from shape_of_learning.estimators.spectrum import spectrum
+from shape_of_learning.estimators.spread import participation_ratio, spectrum
 from shape_of_learning.random_streams import stream_seed
 from shape_of_learning.tasks.examples import METRICS
 from shape_of_learning.tasks.pooling import features, mean_pooled

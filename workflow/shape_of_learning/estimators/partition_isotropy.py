@@ -1,6 +1,6 @@
 """Logarithm of the isotropy of the partition function: how alike all directions are to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from shape_of_learning.estimators.arrays import as_matrix, as_numpy, matrix_bloc
 # Rows are taken in so many bytes at a time: 1024 rows of 4096 numbers.
 BLOCK_BYTES = 1 << 25
 SIGNS = ("one", "both")
-WIDEST_LEFT_OUT = 1024
 # A projection of the mean that is so small beside the root mean square one has no sign but that of rounding.
 NO_PROJECTION = 1e-9
 
@@ -45,8 +44,7 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, is empty, holds NaN or infinity, or numbers whose squares are beyond
-        float64; if `signs` is neither of the two.
+        If `X` is not two-dimensional, is empty, or holds NaN or infinity; if `signs` is neither of the two.
 
     Notes
     -----
@@ -82,35 +80,6 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     return float(forward.min() - forward.max())
 
 
-def leaving_out(
-    X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False, signs: str = "one"
-) -> tuple[float, np.ndarray]:
-    """:func:`log_partition_isotropy`, and its values without each of some rows.
-
-    Parameters
-    ----------
-    X, center, signs
-        As there.
-    parts : sequence of ndarray of int64
-        Numbers of the rows that are left out in turn.
-
-    Returns
-    -------
-    float
-    ndarray of float64, shape (parts,)
-        NaN where vectors are wider than 1024: without each part all eigenvectors are other ones, which would
-        take hours for the layers of one checkpoint.
-    """
-    X = as_matrix(X)
-    without = np.full(len(parts), np.nan)
-    if X.shape[1] <= WIDEST_LEFT_OUT:
-        for number, part in enumerate(parts):
-            kept = np.delete(np.arange(len(X)), part)
-            if len(kept):
-                without[number] = log_partition_isotropy(X[kept], center, signs)
-    return log_partition_isotropy(X, center, signs), without
-
-
 class _Blocks:
     """A matrix that is read in blocks of rows as often as one likes, less a vector if there is one."""
 
@@ -130,16 +99,12 @@ def _mean(X: Any) -> Any:
 def _eigenvectors(blocks: _Blocks) -> tuple[np.ndarray, Any]:
     """Eigenvalues, (d,), and eigenvectors, (d, d), of the sum of squares and products."""
     gram: Any = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks:
-            product = block.T @ block
-            product += gram
-            gram = product
-    xp = namespace(gram)
-    if not bool(xp.isfinite(gram).all()):
-        raise ValueError("X holds numbers whose squares are beyond float64; scale it down")
+    for block in blocks:
+        product = block.T @ block
+        product += gram
+        gram = product
     if not isinstance(gram, np.ndarray):
-        eigenvalues, directions = xp.linalg.eigh(gram)
+        eigenvalues, directions = namespace(gram).linalg.eigh(gram)
         return as_numpy(eigenvalues), directions
     from scipy.linalg import eigh
 

@@ -1,4 +1,7 @@
-"""Average cosine similarity between vectors: how much they point one way."""
+"""Average cosine similarity between vectors: of all pairs, and of those within and between windows of text.
+
+All are exact in O(n d), by sums of unit vectors: no pair is sampled.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,18 +13,17 @@ from numpy.typing import ArrayLike
 from shape_of_learning.estimators.arrays import (
     as_matrix,
     as_numpy,
+    as_vectors,
+    as_windows,
     centred,
     is_constant,
     namespace,
     row_blocks,
-    squarable,
+    rows_left,
 )
 
 # Rows are taken in so many bytes at a time, so that what is made of them takes little memory.
 BLOCK_BYTES = 1 << 24
-# Squared norms between these are taken as they are: no square of a coordinate that counts beside the
-# largest underflows, and none overflows.
-LEAST_SQUARE, LARGEST_SQUARE = 1e-250, 1e300
 # A squared norm that is less than this share of what it is the difference of has lost six of sixteen digits.
 LOST_DIGITS = 1e-6
 
@@ -67,20 +69,12 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
-    return _average_cosine(_as_pairs(X), center)
-
-
-def _as_pairs(X: ArrayLike) -> Any:
-    X = as_matrix(X, stay=True)
-    if len(X) < 2:
-        raise ValueError(f"X has {len(X)} row, but a pair takes at least 2")
-    return X
+    return _average_cosine(as_vectors(X), center)
 
 
 def _average_cosine(X: Any, center: bool) -> float:
     if not center:
         return _from_directions(X[rows] for rows in _blocks(X))
-    X = squarable(X)
     xp = namespace(X)
     low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
     if is_constant(low, high):
@@ -93,7 +87,7 @@ def _average_cosine(X: Any, center: bool) -> float:
     return _from_directions((X[rows] - first - rest for rows in _blocks(X)), noise)
 
 
-def leaving_out(
+def average_cosine_without(
     X: ArrayLike, parts: Sequence[np.ndarray], center: bool = False
 ) -> tuple[float, np.ndarray]:
     r""":func:`average_cosine` of all rows, and of those that are left without each of some parts.
@@ -117,12 +111,12 @@ def leaving_out(
     :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
     another one the sums of directions. Where that would cost digits, parts are left out one after the other.
     """
-    X = _as_pairs(X)
+    X = as_vectors(X)
     value = _average_cosine(X, center)
     without = np.full(len(parts), math.nan)
     if parts:
-        rows = centred(X) if center else squarable(X)
-        without = _without_parts(rows, _rows_left(rows, parts), center)
+        rows = centred(X) if center else X
+        without = _without_parts(rows, rows_left(rows, parts), center)
     for number in np.flatnonzero(np.isnan(without)).tolist():
         left = np.delete(np.arange(len(X)), parts[number])
         if len(left) > 1:
@@ -130,16 +124,8 @@ def leaving_out(
     return value, without
 
 
-def _rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
-    """Ones for the rows that are left without each part, else zeros, (n, parts)."""
-    left = np.ones((len(X), len(parts)))
-    for number, part in enumerate(parts):
-        left[part, number] = 0
-    return namespace(X).asarray(left, device=X.device)
-
-
 def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
-    """Mean cosine without each part; NaN where a row is too near a mean, or cannot be squared."""
+    """Mean cosine without each part; NaN where a row is too near a mean."""
     xp = namespace(X)
     counts = left.sum(axis=0)
     norms = squares = xp.einsum("ij,ij->i", X, X)[:, None]
@@ -149,8 +135,7 @@ def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
         means = (left.T @ X).T / counts
         square_means = (means * means).sum(axis=0)
         norms = squares - 2 * (means.T @ X.T).T + square_means
-    least = LOST_DIGITS * (squares + square_means) + LOST_DIGITS**3 * squares.max() + LEAST_SQUARE
-    is_safe = (norms > least) & (norms < LARGEST_SQUARE)
+    is_safe = norms > LOST_DIGITS * (squares + square_means) + LOST_DIGITS**3 * squares.max()
     usable = as_numpy((is_safe | (left == 0)).all(axis=0) & (counts > 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         inverse = left / xp.sqrt(xp.where(is_safe, norms, 1.0))
@@ -167,37 +152,22 @@ def _from_directions(blocks: Iterable[Any], noise: float = 0.0) -> float:
     directed = 0
     for rows in blocks:
         xp = namespace(rows)
-        with np.errstate(over="ignore"):
-            squares = xp.einsum("ij,ij->i", rows, rows)
-        usual = (squares > LEAST_SQUARE) & (squares < LARGEST_SQUARE)
-        norms = xp.sqrt(squares)
-        kept = usual & (norms > noise)
+        norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
+        kept = norms > noise
         norms[~kept] = math.inf
         # Not a matrix product, whose last bits depend on the number of threads.
         total = total + xp.einsum("i,ij->j", 1 / norms, rows)
         directed += int(kept.sum())
-        if not usual.all():
-            units = _extreme_directions(rows[~usual], noise)
-            total = total + units.sum(axis=0)
-            directed += len(units)
     if directed < 2:
         return math.nan
     return min((float((total**2).sum()) - directed) / (directed * (directed - 1)), 1.0)
 
 
-def _extreme_directions(rows: Any, noise: float) -> Any:
-    """Directions of rows that are too large or too small to be squared, shape (at most n, d)."""
-    xp = namespace(rows)
-    largest = xp.amax(abs(rows), axis=1)
-    rows, largest = rows[largest > 0], largest[largest > 0]
-    rows = rows / largest[:, None]
-    norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
-    kept = norms > noise / largest
-    return rows[kept] / norms[kept, None]
-
-
 def _mean_beside(origin: Any, X: Any) -> Any:
-    """Mean row less `origin`, as if summed in twice the precision."""
+    """Mean row less `origin`, as if summed in twice the precision.
+
+    A centred cosine is a difference of two large sums: the rounding of a plain mean would show in it.
+    """
     total, lost = 0.0, 0.0
     for rows in _blocks(X):
         part = _column_sums(X[rows] - origin)
@@ -217,3 +187,143 @@ def _column_sums(X: Any) -> Any:
 
 def _blocks(X: Any) -> Iterable[slice]:
     return row_blocks(X, BLOCK_BYTES // (8 * X.shape[1]))
+
+
+def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
+    r"""Mean cosine of the angle between two vectors of the same window, over all such pairs.
+
+    .. math:: \frac{\sum_w (\|s_w\|^2 - n_w)}{\sum_w n_w (n_w - 1)}, \qquad
+              s_w = \sum_{i \in w} x_i / \|x_i\|
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        Vectors of any real dtype; computed in float64, those on a GPU there if they are float32, bfloat16
+        or float16.
+    windows : array_like of int, shape (n,)
+        The window of each.
+
+    Returns
+    -------
+    float
+        In [-1, 1]. Rows of norm zero have no direction and are left out; NaN if no window is left with two.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not two-dimensional, is empty, or holds NaN or infinity; if `windows` is not one whole
+        number for each row.
+
+    Notes
+    -----
+    Exact in O(n d): no pair is sampled.
+
+    References
+    ----------
+    Machina and Mercer, Anisotropy is not inherent to transformers, NAACL 2024 (intra- and inter-similarity;
+    the definition is ours).
+
+    Examples
+    --------
+    >>> intra_window_cosine([[1, 0], [2, 0], [0, 1], [0, -1]], [0, 0, 1, 1])
+    0.0
+    """
+    return intra_window_cosine_without(X, windows, [])[0]
+
+
+def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
+    r"""Mean cosine of the angle between two vectors of different windows, over all such pairs.
+
+    .. math:: \frac{\|\sum_w s_w\|^2 - \sum_w \|s_w\|^2}{n^2 - \sum_w n_w^2}
+
+    Parameters, errors, notes and references as of :func:`intra_window_cosine`.
+
+    Returns
+    -------
+    float
+        In [-1, 1]. NaN if the rows that have a direction are all of one window.
+
+    Examples
+    --------
+    >>> inter_window_cosine([[1, 0], [2, 0], [0, 1], [0, -1]], [0, 0, 1, 1])
+    0.0
+    """
+    return inter_window_cosine_without(X, windows, [])[0]
+
+
+def intra_window_cosine_without(
+    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]
+) -> tuple[float, np.ndarray]:
+    """:func:`intra_window_cosine` of all rows, and of those that are left without each of some parts.
+
+    Parameters
+    ----------
+    X, windows
+        As in :func:`intra_window_cosine`, errors likewise.
+    parts : sequence of ndarray of int
+        Numbers of the rows that are left out each time. No row is in two of them.
+
+    Returns
+    -------
+    value : float
+    without : ndarray of float64, shape (parts,)
+        NaN where undefined.
+    """
+    value, *without = _of_windows(X, windows, parts)[0]
+    return float(value), np.array(without)
+
+
+def inter_window_cosine_without(
+    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]
+) -> tuple[float, np.ndarray]:
+    """:func:`inter_window_cosine` likewise; parameters and results as there."""
+    value, *without = _of_windows(X, windows, parts)[1]
+    return float(value), np.array(without)
+
+
+def _of_windows(X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Cosines within windows and between them, of all rows and without each part, (2, 1 + parts)."""
+    X = as_matrix(X, stay=True)
+    windows = as_windows(windows, len(X))
+    part = np.full(len(X), -1)
+    for number, rows in enumerate(parts):
+        part[rows] = number
+    # Cells of rows that share window and part.
+    order = np.lexsort((part, windows))
+    edges = np.flatnonzero(np.diff(windows[order]) | np.diff(part[order])) + 1
+    cells = np.split(order, edges)
+    sums, counts = map(np.array, zip(*(_unit_sum(X[rows]) for rows in cells), strict=True))
+    firsts = [rows[0] for rows in cells]
+    window_of, part_of = windows[firsts], part[firsts]
+    kept = [np.full(len(cells), True), *(part_of != number for number in range(len(parts)))]
+    found = [_within_and_between(sums[some], counts[some], window_of[some]) for some in kept]
+    return np.minimum(np.transpose(found), 1.0)
+
+
+def _within_and_between(
+    sums: np.ndarray, counts: np.ndarray, windows: np.ndarray
+) -> tuple[float, float]:
+    """Mean cosines from the sum of unit vectors of each cell, their number, and its window."""
+    names, index = np.unique(windows, return_inverse=True)
+    of_window = np.zeros((len(names), sums.shape[1]))
+    np.add.at(of_window, index, sums)
+    n = np.bincount(index, counts, len(names))
+    squares, square_of_all = float((of_window**2).sum()), float((of_window.sum(axis=0) ** 2).sum())
+    within = float((n * (n - 1)).sum())
+    between = float(n.sum()) ** 2 - float((n**2).sum())
+    return (
+        (squares - float(n.sum())) / within if within else math.nan,
+        (square_of_all - squares) / between if between else math.nan,
+    )
+
+
+def _unit_sum(rows: Any) -> tuple[np.ndarray, int]:
+    """Sum of the unit vectors of rows, (d,), and of how many: those of norm zero have none."""
+    xp = namespace(rows)
+    largest = xp.amax(abs(rows), axis=1)
+    kept = largest > 0
+    # Divided before they are squared, which then neither overflows nor underflows.
+    rows = rows[kept] / largest[kept][:, None]
+    norms = xp.sqrt(xp.einsum("ij,ij->i", rows, rows))
+    # Not a matrix product, whose last bits depend on the number of threads.
+    return as_numpy(xp.einsum("i,ij->j", 1 / norms, rows)), int(kept.sum())

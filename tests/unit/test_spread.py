@@ -11,19 +11,18 @@ from IsoScore import IsoScore as package
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import CLOUDS, exactly_centred
 from shape_of_learning import anisotropy, effective_rank, isoscore, participation_ratio
-from shape_of_learning.estimators import isoscore as isoscores
-from shape_of_learning.estimators import participation_ratio as ratios
-from shape_of_learning.estimators import top_share as shares
-from shape_of_learning.estimators.alpha_req import alpha_req
-from shape_of_learning.estimators.directions_for import directions_for
-from shape_of_learning.estimators.effective_rank import of_eigenvalues
-from shape_of_learning.estimators.final_norm import bias_gain_ratio, bias_length, gain_length
-from shape_of_learning.estimators.participation_ratio import participation_ratio_corrected
-from shape_of_learning.estimators.spectrum import spectrum
-from shape_of_learning.estimators.top_share import top_share
+from shape_of_learning.estimators.spread import (
+    alpha_req,
+    directions_for,
+    effective_rank_of_spectrum,
+    participation_ratio_corrected,
+    spectrum,
+    top_share,
+)
+from shape_of_learning.estimators.weights import bias_gain_ratio, bias_length, gain_length
 
 pytestmark = pytest.mark.filterwarnings("error")
-OF_EIGENVALUES = [of_eigenvalues, alpha_req, directions_for]
+OF_EIGENVALUES = [effective_rank_of_spectrum, alpha_req, directions_for, top_share]
 
 
 def eigenvalues(X):
@@ -42,68 +41,12 @@ def test_measures_of_vectors_are_those_of_the_singular_values(name):
         assert isoscore(X) == pytest.approx((ratio - 1) / (np.shape(X)[1] - 1), abs=1e-9)
     for k in (1, 3, 10):
         expected = values[:k].sum() / values.sum()
-        assert top_share(X, k) == pytest.approx(expected, rel=1e-9)
-
-
-SPECTRA = {
-    "decaying": np.arange(1, 301) ** -0.5,
-    "flat": np.ones(300),
-    "25 alike": np.where(np.arange(300) < 25, 3, 1),
-    "11 alike": np.where(np.arange(300) < 11, 3, 1),
-    "slow": np.linspace(2, 1, 300),
-    "of rank 20": np.where(np.arange(300) < 20, 2, 0),
-}
-
-
-@pytest.mark.parametrize("k", [1, 10])
-@pytest.mark.parametrize("scales", SPECTRA)
-def test_shares_by_iteration_and_by_the_gram_matrix_are_those_of_the_singular_values(scales, k):
-    X = gaussian(700, 300) * SPECTRA[scales] + 5
-    values = eigenvalues(X)
-    assert min(X.shape) > shares.GRAM_SIDE
-    assert top_share(X, k) == pytest.approx(values[:k].sum() / values.sum(), rel=1e-9)
-
-
-def test_no_more_than_the_spectrum_separates_iteration_from_an_exact_answer():
-    X = gaussian(700, 300)
-    gram = X.T @ X
-    exact = np.linalg.eigvalsh(gram * 1.0)[-10:].sum()
-    found = shares._by_iteration(lambda V: gram @ V, 300, 10)
-    assert found is None or found == pytest.approx(exact, rel=1e-9)
-    steep = (X * SPECTRA["decaying"] ** 3).T @ (X * SPECTRA["decaying"] ** 3)
-    found = shares._by_iteration(lambda V: steep @ V, 300, 10)
-    assert found == pytest.approx(np.linalg.eigvalsh(steep)[-10:].sum(), rel=1e-9)
+        assert top_share(spectrum(X), k) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_share_of_the_first_direction_is_anisotropy():
     X = hidden_states()
-    assert top_share(X, 1) == pytest.approx(anisotropy(X), rel=1e-11)
-
-
-@pytest.mark.parametrize("shape", [(500, 40), (200, 150), (60, 200)])
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [(ratios, "leaving_out"), (ratios, "corrected_leaving_out"), (isoscores, "leaving_out")],
-)
-def test_values_without_parts_are_those_of_the_rows_that_are_left(module, name, shape):
-    """Even where a part holds all but a millionth of the variance."""
-    X = gaussian(*shape) * np.linspace(1, 4, shape[1]) + 3
-    X[5] *= 1e4
-    parts = [np.arange(start, shape[0] - 9, 8) for start in range(8)]
-    function = {
-        "leaving_out": participation_ratio if module is ratios else isoscore,
-        "corrected_leaving_out": participation_ratio_corrected,
-    }[name]
-    value, without = getattr(module, name)(X, parts)
-    expected = [function(np.delete(X, part, axis=0)) for part in parts]
-    assert value == function(X)
-    np.testing.assert_allclose(without, expected, rtol=1e-6)
-    assert abs(without[5] / np.median(without) - 1) > 1e-3
-
-
-def test_without_all_rows_but_one_there_is_no_variance():
-    X = hidden_states(20)
-    assert np.isnan(ratios.leaving_out(X, [np.arange(19), np.arange(20)])[1]).all()
+    assert top_share(spectrum(X), 1) == pytest.approx(anisotropy(X), rel=1e-11)
 
 
 def isoscore_by_its_definition(X):
@@ -168,14 +111,14 @@ def test_few_vectors_have_no_corrected_ratio():
     assert math.isnan(participation_ratio_corrected(np.ones((9, 5))))
 
 
-@pytest.mark.parametrize("function", [participation_ratio, isoscore, effective_rank, top_share])
+@pytest.mark.parametrize("function", [participation_ratio, isoscore, effective_rank])
 def test_vectors_without_variance_are_undefined(function):
     assert math.isnan(function(np.full((40, 30), 0.1)))
 
 
 @pytest.mark.parametrize(
     "function",
-    [participation_ratio, participation_ratio_corrected, isoscore, effective_rank, top_share],
+    [participation_ratio, participation_ratio_corrected, isoscore, effective_rank],
 )
 def test_a_measure_of_vectors_is_invariant_takes_tensors_and_refuses_bad_input(function):
     X = hidden_states()
@@ -186,7 +129,7 @@ def test_a_measure_of_vectors_is_invariant_takes_tensors_and_refuses_bad_input(f
     assert function(tensor) == function(tensor.double().numpy())
     for bad, message in (
         (np.zeros(5), "^X must have two dimensions"),
-        (np.zeros((1, 5)), "^X has 1 row, but variance takes at least 2"),
+        (np.zeros((1, 5)), "^X has 1 row, but at least 2 are needed"),
         ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -200,7 +143,7 @@ def test_effective_rank_is_the_exponential_of_an_entropy(exponent):
     p /= p.sum()
     expected = math.exp(-(p * np.log(p)).sum())
     assert effective_rank(X, exponent) == pytest.approx(expected, rel=1e-9)
-    assert of_eigenvalues(spectrum(X), exponent) == effective_rank(X, exponent)
+    assert effective_rank_of_spectrum(spectrum(X), exponent) == effective_rank(X, exponent)
 
 
 def test_directions_without_variance_add_nothing():
@@ -213,7 +156,7 @@ def test_directions_without_variance_add_nothing():
 
 def test_equal_eigenvalues_count_fully():
     for exponent in (1, 2):
-        assert of_eigenvalues(np.ones(17), exponent) == pytest.approx(17)
+        assert effective_rank_of_spectrum(np.ones(17), exponent) == pytest.approx(17)
     assert directions_for(np.ones(10)) == 9
     assert directions_for(np.ones(7), 1.0) == 7
     assert alpha_req(np.ones(60)) == pytest.approx(0, abs=1e-12)
@@ -237,7 +180,7 @@ def test_alpha_req_weighs_ranks_by_their_inverse():
 
 
 @pytest.mark.parametrize("function", OF_EIGENVALUES)
-def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what_is_no_spectrum(
+def test_a_measure_effective_rank_of_spectrum_is_undefined_without_variance_and_refuses_what_is_no_spectrum(
     function,
 ):
     assert math.isnan(function(np.zeros(60)))

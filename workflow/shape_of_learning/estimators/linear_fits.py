@@ -1,0 +1,311 @@
+"""Least squares of vectors after a block on those before it, from sums over the vectors.
+
+:class:`Moments` are these sums, which can be joined and taken apart; :class:`Fit` follows from them.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+# Beside the largest magnitudes of a coordinate: what is no larger is rounding.
+ROUNDING = 64 * np.finfo(float).eps
+# Directions below this share of the largest singular value, of coordinates that have unit variance, are
+# rounding of float32: a LayerNorm leaves one of 3e-8.
+CUT = 1e-6
+# A condition number is estimated to a factor of a few.
+SAFETY = 10
+
+
+@dataclass
+class Moments:
+    r"""Numbers, means and centred second moments of inputs x and targets t.
+
+    The target is the increment y - x, or y itself where the widths of x and y differ. Residuals of least
+    squares are the same for both, and with increments what is large in x and y alike is not subtracted late.
+
+    Attributes
+    ----------
+    n : int
+        Vectors.
+    mean_x, mean_t : ndarray of float64, shape (d,), (q,)
+        Their means.
+    tt, yy : float
+        Traces of :math:`S_{tt}` and :math:`S_{yy}`.
+    floor : ndarray of float64, shape (d,)
+        Sum of squares of a coordinate of x that is nothing but rounding.
+    floor_y : float
+        That of all coordinates of y.
+    increment : bool
+        Whether the target is the increment.
+    xx : ndarray of float64, shape (d, d)
+        :math:`S_{xx} = \sum (x - \bar x)(x - \bar x)^T`, upper triangle, in Fortran's order.
+    xt : ndarray of float64, shape (d, q)
+        :math:`S_{xt}`, in Fortran's order.
+    """
+
+    n: int
+    mean_x: np.ndarray
+    mean_t: np.ndarray
+    tt: float
+    yy: float
+    floor: np.ndarray
+    floor_y: float
+    increment: bool
+    xx: np.ndarray
+    xt: np.ndarray
+
+    @classmethod
+    def none(cls, d: int, q: int, increment: bool) -> "Moments":
+        """Of no vectors."""
+        xx, xt = (np.zeros(shape, order="F") for shape in ((d, d), (d, q)))
+        return cls(0, np.zeros(d), np.zeros(q), 0.0, 0.0, np.zeros(d), 0.0, increment, xx, xt)
+
+    def add(self, x: np.ndarray, t: np.ndarray) -> None:
+        r"""Add vectors and targets, float64, shapes (b, d) and (b, q).
+
+        Notes
+        -----
+        They are centred by their own mean. What their mean differs from the mean so far is one more row,
+        :math:`\sqrt{n b / (n + b)} (\bar x_b - \bar x)` (Chan, Golub and LeVeque, The American Statistician
+        37, 1983), so that an offset costs no digits, whatever the size and the order of the blocks.
+        """
+        from scipy.linalg import blas
+
+        b, n = len(x), self.n
+        magnitude, step_x, x = _centred(x, self.mean_x, n)
+        magnitude_t, step_t, t = _centred(t, self.mean_t, n)
+        self.floor = self.floor + b * (ROUNDING * magnitude) ** 2
+        of_y = magnitude_t + (magnitude if self.increment else 0)
+        self.floor_y += b * ROUNDING**2 * float(of_y @ of_y)
+        self.n = n + b
+        self.mean_x = self.mean_x + step_x * (b / self.n)
+        self.mean_t = self.mean_t + step_t * (b / self.n)
+        self.xx = blas.dsyrk(1.0, x.T, beta=1.0, c=self.xx, overwrite_c=True)
+        self.xt = blas.dgemm(1.0, x.T, t.T, beta=1.0, c=self.xt, trans_b=True, overwrite_c=True)
+        self.tt += _squared(t)
+        self.yy += _squared(np.add(t, x, out=t)) if self.increment else _squared(t)
+
+    def copy(self) -> "Moments":
+        """Make one of which the matrices may be overwritten."""
+        return replace(self, xx=self.xx.copy(order="F"), xt=self.xt.copy(order="F"))
+
+    def join(self, other: "Moments") -> None:
+        """Add the vectors of other moments."""
+        if other.n:
+            self._combine(other, 1.0, self.n + other.n)
+            self.floor = self.floor + other.floor
+            self.floor_y += other.floor_y
+
+    def without(self, part: "Moments") -> "Moments":
+        """Those of the vectors that are left without some of them."""
+        left = self.copy()
+        if part.n:
+            left._combine(part, -1.0, self.n - part.n)
+            # What is left of large squares may be rounding.
+            left.floor_y += ROUNDING * self.yy
+            left.floor = left.floor + ROUNDING * self.xx.diagonal()
+        return left
+
+    def _combine(self, other: "Moments", sign: float, total: int) -> None:
+        """Add or subtract sums, and what the distance of the two means makes of them."""
+        from scipy.linalg import blas
+
+        by_x, by_t = other.mean_x - self.mean_x, other.mean_t - self.mean_t
+        by_y = by_x + by_t if self.increment else by_t
+        weight = sign * self.n * other.n / max(total, 1)
+        self.tt += sign * other.tt + weight * float(by_t @ by_t)
+        self.yy += sign * other.yy + weight * float(by_y @ by_y)
+        self.xx += sign * other.xx
+        self.xt += sign * other.xt
+        self.xx = blas.dsyr(weight, by_x, a=self.xx, overwrite_a=True)
+        self.xt = blas.dger(weight, by_x, by_t, a=self.xt, overwrite_a=True)
+        self.mean_x = self.mean_x + by_x * (sign * other.n / max(total, 1))
+        self.mean_t = self.mean_t + by_t * (sign * other.n / max(total, 1))
+        self.n = total
+
+
+def together(sets: Iterable[Moments]) -> Moments:
+    """Moments of the vectors of all sets, of which there is one at least; they come one at a time."""
+    sets = iter(sets)
+    total = next(sets).copy()
+    for other in sets:
+        total.join(other)
+    return total
+
+
+def _centred(x: np.ndarray, mean: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Look at a block beside the mean of n rows before it.
+
+    Returns the largest magnitudes, how far its mean is from that, and the rows about their mean with one more
+    for this distance.
+    """
+    low, high = x.min(axis=0), x.max(axis=0)
+    own = np.where(low == high, low, x.mean(axis=0))  # what is constant becomes zero
+    step = own - mean
+    rows = np.empty((len(x) + (n > 0), x.shape[1]))
+    np.subtract(x, own, out=rows[: len(x)])
+    if n:
+        rows[-1] = (n * len(x) / (n + len(x))) ** 0.5 * step
+    return np.maximum(high, -low), step, rows
+
+
+class Squares(NamedTuple):
+    """What scores are made of: vectors, rank, and sums of squares about the mean.
+
+    They are of residuals, of targets and of vectors after the block. NaN where undefined.
+    """
+
+    n: int
+    rank: int
+    residual: float
+    tt: float
+    yy: float
+
+
+UNDEFINED = Squares(0, 0, math.nan, math.nan, math.nan)
+
+
+class Fit:
+    r"""Least squares with an intercept, of targets t on x.
+
+    Parameters
+    ----------
+    moments : Moments
+        They are used up.
+
+    Attributes
+    ----------
+    white : ndarray of float64, shape (k, q)
+        Coefficients in white coordinates; their squares sum to the explained ones.
+    squares : Squares
+        The residual's are not clipped: rounding may leave them below zero.
+    """
+
+    def __init__(self, moments: Moments):
+        self.n, self.mean_x, self.mean_t = moments.n, moments.mean_x, moments.mean_t
+        self.axes = _Whitening(moments.xx, moments.floor)
+        self.white = self.axes.whiten(moments.xt)
+        residual = moments.tt - _squared(self.white)
+        # Sums that are nothing but rounding are none.
+        tt, yy = (x if x > moments.floor_y else math.nan for x in (moments.tt, moments.yy))
+        self.squares = Squares(self.n, self.axes.rank, residual, tt, yy)
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there are more vectors than what is fitted to each coordinate."""
+        return self.n - 1 > self.axes.rank
+
+    def coefficients(self) -> np.ndarray:
+        """Of x, shape (d, q)."""
+        return self.axes.coefficients(self.white)
+
+    def residual_on(self, other: "Fit") -> float:
+        """Sum of squared residuals that this fit's map leaves on the vectors of another fit."""
+        # The other's own residuals are the least; what this map predicts otherwise comes on top.
+        coefficients = self.coefficients()
+        at_mean = self.mean_t - other.mean_t + (other.mean_x - self.mean_x) @ coefficients
+        apart = np.vstack([other.axes.predicted(coefficients), np.sqrt(other.n) * at_mean])
+        apart[:-1] -= other.white
+        return other.squares.residual + _squared(apart)
+
+
+def held_out(first: Fit, second: Fit) -> Squares:
+    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each."""
+    if not (first.is_defined and second.is_defined):
+        return UNDEFINED
+    residual = first.residual_on(second) + second.residual_on(first)
+    one, other = first.squares, second.squares
+    return Squares(one.n + other.n, 0, residual, one.tt + other.tt, one.yy + other.yy)
+
+
+class _Whitening:
+    r"""Coordinates in which the second moments of x are the identity: :math:`W^T S_{xx} W = I`.
+
+    Parameters
+    ----------
+    xx : ndarray of float64, shape (d, d)
+        :math:`S_{xx}`, upper triangle, in Fortran's order. It is overwritten.
+    floor : ndarray of float64, shape (d,)
+        Sum of squares of a coordinate that is nothing but rounding.
+
+    Attributes
+    ----------
+    rank : int
+        Number r of directions whose singular value is at least 1e-6 of the largest, after coordinates
+        are scaled to unit variance; those that are constant have none.
+
+    Notes
+    -----
+    By Cholesky's decomposition where a bound on the condition number says that all directions are kept, which
+    is about ten times as fast; else by eigenvectors.
+    """
+
+    def __init__(self, xx: np.ndarray, floor: np.ndarray):
+        from scipy.linalg import eigh, lapack
+
+        squares = np.maximum(xx.diagonal(), 0)
+        varies = squares > floor
+        self.scale = np.where(varies, np.sqrt(squares), 0.0)
+        self.inverse = np.divide(1.0, self.scale, out=np.zeros_like(squares), where=varies)
+        xx *= self.inverse
+        xx *= self.inverse[:, None]
+        np.fill_diagonal(xx, 1.0)
+        _mirror(xx)  # the lower triangle keeps what the upper one loses
+        norm = lapack.dlange("1", xx)
+        self.upper, fails = lapack.dpotrf(xx, clean=False, overwrite_a=True)
+        self.values = self.vectors = None
+        self.rank = int(varies.sum())
+        if not fails and lapack.dpocon(self.upper, norm, uplo="U")[0] > SAFETY * CUT**2:
+            return
+        np.fill_diagonal(self.upper, 1.0)
+        values, vectors = eigh(self.upper, overwrite_a=True, check_finite=False, driver="evd")
+        kept = values > CUT**2 * values[-1]
+        self.values, self.vectors = np.sqrt(values[kept])[:, None], vectors[:, kept]
+        self.rank -= int((~kept).sum())  # what is constant stands for directions of its own, kept
+
+    def whiten(self, products: np.ndarray) -> np.ndarray:
+        """:math:`W^T M`, shape (k, q), of M with shape (d, q); k >= r."""
+        from scipy.linalg import blas
+
+        scaled = self.inverse[:, None] * products
+        if self.vectors is None:
+            return blas.dtrsm(1.0, self.upper, scaled, trans_a=True, overwrite_b=True)
+        return (self.vectors.T @ scaled) / self.values
+
+    def coefficients(self, white: np.ndarray) -> np.ndarray:
+        """:math:`W C`, shape (d, q): coefficients for x of those for white coordinates, (k, q)."""
+        from scipy.linalg import blas
+
+        if self.vectors is None:
+            found = blas.dtrsm(1.0, self.upper, white)
+        else:
+            found = self.vectors @ (white / self.values)
+        found *= self.inverse[:, None]
+        return found
+
+    def predicted(self, coefficients: np.ndarray) -> np.ndarray:
+        r""":math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
+        from scipy.linalg import blas
+
+        scaled = self.scale[:, None] * coefficients
+        if self.vectors is None:
+            return blas.dtrmm(1.0, self.upper, scaled, overwrite_b=True)
+        return (self.vectors.T @ scaled) * self.values
+
+
+def _squared(matrix: np.ndarray) -> float:
+    """Sum of squares."""
+    flat = matrix.ravel(order="K")
+    return float(flat @ flat)
+
+
+def _mirror(upper: np.ndarray, rows: int = 256) -> None:
+    """Write the upper triangle of a matrix into its lower one."""
+    for start in range(0, len(upper), rows):
+        some, stop = slice(start, start + rows), start + rows
+        block = upper[some, some]
+        upper[some, some] = np.triu(block) + np.triu(block, 1).T
+        upper[stop:, some] = upper[some, stop:].T

@@ -1,0 +1,333 @@
+"""How variance is spread over directions: measures of vectors, and of the eigenvalues of their covariance.
+
+Measures of vectors raise ValueError if `X` is not two-dimensional, has fewer than two rows, or holds NaN or
+infinity; they are NaN if there is no variance. Those of eigenvalues take what :func:`spectrum` returns.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shape_of_learning.estimators.arrays import (
+    as_count,
+    as_numpy,
+    as_vectors,
+    centred,
+    namespace,
+)
+
+
+def spectrum(X: ArrayLike) -> np.ndarray:
+    r"""Eigenvalues of the covariance.
+
+    .. math:: \lambda_i = \sigma_i^2 / (n - 1)
+
+    with the singular values :math:`\sigma_1 \ge \sigma_2 \ge \dots` of the centred matrix.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        At least two vectors of any real dtype; computed in float64, on a GPU where they are there.
+
+    Returns
+    -------
+    ndarray of float64, shape (min(n, d),)
+        Descending, none below zero; all others are zero. To rounding: about 1e-16 of the largest.
+
+    Notes
+    -----
+    They are those of the smaller Gram matrix, which takes n d min(n, d) operations, and as many cubed
+    as its side.
+
+    Examples
+    --------
+    >>> spectrum([[2, 0], [-2, 0], [0, 1], [0, -1]])
+    array([2.66666667, 0.66666667])
+    """
+    X = centred(as_vectors(X))
+    gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
+    ascending = as_numpy(namespace(X).linalg.eigvalsh(gram))
+    return np.maximum(ascending[::-1], 0) / (len(X) - 1)
+
+
+class _Moments(NamedTuple):
+    """Of n rows less their mean: sums of squared norms, of their squares, of the scatter matrix's squares."""
+
+    n: int
+    squares: float
+    fourth: float
+    scatter: float
+
+
+def _moments(X: ArrayLike) -> _Moments:
+    X = centred(as_vectors(X))
+    xp = namespace(X)
+    norms = as_numpy(xp.einsum("ij,ij->i", X, X))
+    gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
+    scatter = float(xp.einsum("ij,ij->", gram, gram))
+    return _Moments(len(X), float(norms.sum()), float((norms**2).sum()), scatter)
+
+
+def participation_ratio(X: ArrayLike) -> float:
+    r"""Square of the sum of the covariance's eigenvalues over the sum of their squares.
+
+    .. math:: \mathrm{PR} = \frac{(\sum_i \lambda_i)^2}{\sum_i \lambda_i^2}
+              = \frac{(\operatorname{tr} S)^2}{\operatorname{tr} S^2}
+
+    with the covariance S of the rows. No eigenvalue is needed.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        As in :func:`spectrum`.
+
+    Returns
+    -------
+    float
+        In [1, min(n - 1, d)]. Of n vectors it is too small: of n from a Gaussian, 1/PR is about 1/n too
+        large. :func:`participation_ratio_corrected` is not.
+
+    References
+    ----------
+    Gao et al., A theory of multineuronal dimensionality, dynamics and measurement, bioRxiv 214262 (2017).
+
+    Examples
+    --------
+    >>> participation_ratio([[2, 0], [-2, 0], [0, 1], [0, -1]])
+    1.4705882352941178
+    """
+    found = _moments(X)
+    return found.squares**2 / found.scatter if found.squares > 0 else math.nan
+
+
+def participation_ratio_corrected(X: ArrayLike) -> float:
+    r"""Participation ratio without the bias of few vectors: a ratio of two unbiased estimators.
+
+    .. math:: \frac{2 \operatorname{tr} S^2 + (n^2 - 3n + 1) (\operatorname{tr} S)^2 - n Q}
+                   {(n-1)(n-2) \operatorname{tr} S^2 + (\operatorname{tr} S)^2 - n Q}, \qquad
+              Q = \frac{1}{n-1} \sum_i \|x_i - \bar x\|^4,
+
+    with the covariance S of the n rows, :math:`(n-1) S = \sum_i (x_i - \bar x)(x_i - \bar x)^T`.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        As in :func:`spectrum`.
+
+    Returns
+    -------
+    float
+        Not bounded by n. NaN of fewer than four vectors, or if the estimate of the denominator is not above
+        zero, as may happen where n is far below the participation ratio.
+
+    Notes
+    -----
+    Numerator and denominator, times (n-1) / (n (n-2) (n-3)), are the means over all quadruples of different
+    rows of
+
+    .. math:: \tfrac14 \|x_i - x_j\|^2 \|x_k - x_l\|^2 \quad\text{and}\quad
+              \tfrac14 \left[ (x_i - x_j) \cdot (x_k - x_l) \right]^2,
+
+    in which no vector meets itself: one huge vector alone, which lowers the participation ratio to 1, counts
+    for little. For independent rows of any distribution with fourth moments and the covariance
+    :math:`\Sigma`, their expectations are :math:`(\operatorname{tr} \Sigma)^2` and
+    :math:`\operatorname{tr} \Sigma^2`. The ratio of the two still has a bias, of the order of its variance.
+
+    References
+    ----------
+    Chun, Canatar, Chung and Lee, Estimating dimensionality of neural representations from finite samples,
+    arXiv 2509.26560 (2025): its estimator for a sample of rows, since all coordinates are here. Himeno and
+    Yamada, Estimations for some functions of covariance matrix in high dimension under non-normality, Journal
+    of Multivariate Analysis 130 (2014): the two closed forms.
+
+    Examples
+    --------
+    >>> round(participation_ratio_corrected([[2, 0], [-2, 0], [0, 1], [0, -1]]), 4)
+    2.28
+    """
+    found = _moments(X)
+    n, trace = found.n, found.squares**2
+    if n < 4:
+        return math.nan
+    fourth = n * (n - 1) * found.fourth
+    above = 2 * found.scatter + (n * n - 3 * n + 1) * trace - fourth
+    below = (n - 1) * (n - 2) * found.scatter + trace - fourth
+    # What is no more than the rounding of the terms that it is the difference of is none.
+    return above / below if below > 1e-13 * fourth else math.nan
+
+
+def isoscore(X: ArrayLike) -> float:
+    r"""Participation ratio, brought from [1, d] to [0, 1].
+
+    .. math:: \mathrm{IsoScore} = \frac{\mathrm{PR} - 1}{d - 1}
+
+    with :func:`participation_ratio`. 1 where all directions have the same variance, 0 where one has all.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        As in :func:`spectrum`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; with n vectors at most (n - 2) / (d - 1). NaN also if d is 1.
+
+    Notes
+    -----
+    The published definition goes by way of an isotropy defect,
+    :math:`\delta = \|\sqrt d \, \lambda / \|\lambda\| - 1\| / \sqrt{2 (d - \sqrt d)}`, and
+    :math:`[(d - \delta^2 (d - \sqrt d))^2 - d] / (d (d - 1))`, in which all but the above cancels.
+
+    References
+    ----------
+    Rudman et al., IsoScore: measuring the uniformity of embedding space utilization, Findings of ACL 2022,
+    section 4.
+
+    Examples
+    --------
+    >>> isoscore([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    1.0
+    """
+    ratio, d = participation_ratio(X), np.shape(X)[1]
+    return (ratio - 1) / (d - 1) if d > 1 else math.nan
+
+
+def effective_rank(X: ArrayLike, exponent: float = 2) -> float:
+    r"""Number of directions that equally large singular values would need for the same entropy.
+
+    .. math:: \exp \Big( -\sum_i p_i \ln p_i \Big), \qquad p_i = \frac{\sigma_i^q}{\sum_j \sigma_j^q}
+
+    with the singular values :math:`\sigma_i` of the centred matrix and the exponent q.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, shape (n, d)
+        As in :func:`spectrum`.
+    exponent : float
+        2 for shares of variance, 1 for those of singular values, as in RankMe; ValueError if not above zero.
+        Values of different exponents are never to be compared.
+
+    Returns
+    -------
+    float
+        In [1, min(n - 1, d)].
+
+    References
+    ----------
+    Roy and Vetterli, The effective rank, EUSIPCO 2007, definition 1 (q = 1). Garrido et al., RankMe, ICML
+    2023, equation 1 (q = 1; not centred, and 1e-7 added to each share).
+
+    Examples
+    --------
+    >>> round(effective_rank([[1, 0], [-1, 0], [0, 1], [0, -1]]), 9)
+    2.0
+    """
+    return effective_rank_of_spectrum(spectrum(X), exponent)
+
+
+def effective_rank_of_spectrum(eigenvalues: ArrayLike, exponent: float = 2) -> float:
+    """:func:`effective_rank` of the eigenvalues of a covariance, shape (r,), descending."""
+    if not exponent > 0:
+        raise ValueError(f"exponent must be above zero, not {exponent}")
+    values = _as_eigenvalues(eigenvalues)
+    values = values[values > 0]
+    if not len(values):
+        return math.nan
+    powers = (values / values[0]) ** (exponent / 2)
+    shares = powers / powers.sum()
+    shares = shares[shares > 0]
+    return math.exp(-float((shares * np.log(shares)).sum()))
+
+
+def top_share(eigenvalues: ArrayLike, directions: int = 10) -> float:
+    r"""Share of the k leading principal directions in the variance.
+
+    .. math:: \sum_{i \le k} \lambda_i \Big/ \sum_i \lambda_i
+
+    NaN if there is no variance; ValueError if `directions`, k, is no whole number above zero.
+
+    Examples
+    --------
+    >>> top_share([4, 3, 2, 1], 2)
+    0.7
+    """
+    k = as_count(directions, "directions", 1)
+    values = _as_eigenvalues(eigenvalues)
+    return float(values[:k].sum() / values.sum()) if values[0] > 0 else math.nan
+
+
+def directions_for(eigenvalues: ArrayLike, share: float = 0.9) -> float:
+    r"""Smallest k whose leading directions hold a share s, above 0 and at most 1, of the variance.
+
+    .. math:: \min \Big\{k : \sum_{i \le k} \lambda_i \ge s \sum_i \lambda_i \Big\}
+
+    NaN if there is no variance.
+
+    Examples
+    --------
+    >>> directions_for([4, 3, 2, 1], 0.7)
+    2.0
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be above 0 and at most 1, not {share}")
+    values = _as_eigenvalues(eigenvalues)
+    total = values.sum()
+    if total == 0:
+        return math.nan
+    # Sums that differ by rounding only are the same.
+    reached = np.cumsum(values) >= share * total * (1 - len(values) * np.finfo(float).eps)
+    return float(1 + np.argmax(reached))
+
+
+def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 40) -> float:
+    r"""Exponent of a power law through a range of the eigenvalues.
+
+    :math:`\lambda_i \propto i^{-\alpha}` for i from `first` to `last`: the least squares line of
+    :math:`\ln \lambda_i` on :math:`\ln i`, each with the weight 1/i, so that all octaves count alike.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (r,)
+        Of a covariance, descending.
+    first, last : int
+        Ranks, counted from 1, both included; ValueError if `first` is below 1 or `last` not above it.
+        Values of different ranges are never to be compared.
+
+    Returns
+    -------
+    float
+        Minus the slope: 0 of a flat spectrum. NaN if there are fewer than `last` eigenvalues above zero.
+
+    References
+    ----------
+    Agrawal et al., alpha-ReQ: assessing representation quality in self-supervised learning by measuring
+    eigenspectrum decay, NeurIPS 2022. Stringer et al., High-dimensional geometry of population responses in
+    visual cortex, Nature 571 (2019), methods (ranks 11 to 500; the weights).
+
+    Examples
+    --------
+    >>> round(alpha_req(1 / np.arange(1, 100) ** 1.5), 9)
+    1.5
+    """
+    first = as_count(first, "first", 1)
+    last = as_count(last, "last", first + 1)
+    values = _as_eigenvalues(eigenvalues)
+    if len(values) < last or values[last - 1] == 0:
+        return math.nan
+    ranks = np.arange(first, last + 1, dtype=np.float64)
+    x, y, weights = np.log(ranks), np.log(values[first - 1 : last]), 1 / ranks
+    x = x - np.average(x, weights=weights)
+    return -float((weights * x * y).sum() / (weights * x**2).sum())
+
+
+def _as_eigenvalues(eigenvalues: ArrayLike) -> np.ndarray:
+    """Read the eigenvalues of a covariance; zero where they are nothing but the rounding of the largest."""
+    found = np.asarray(eigenvalues, dtype=np.float64)
+    if found.ndim != 1 or not len(found):
+        raise ValueError(f"eigenvalues must have one dimension, but their shape is {found.shape}")
+    if not (np.isfinite(found).all() and (np.diff(found) <= 0).all() and found[-1] >= 0):
+        raise ValueError("eigenvalues must be finite numbers from zero on, in descending order")
+    return np.where(found > len(found) * np.finfo(float).eps * found[0], found, 0.0)
