@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shape_of_learning.checkpoints.model_entry import Shape
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.merging import with_defaults

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shape_of_learning.checkpoints.model_entry import Shape
-from shape_of_learning.checkpoints.tensor_evidence import Evidence, judged_by_weights
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.checkpoints.verdicts import Evidence, judged_by_measurements
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.model_list import Model, read_entries, read_models
@@ -189,7 +189,7 @@ def test_training_ends_with_the_last_step_on_the_disk_and_not_with_the_last_that
             name: Evidence({"w": ("F32", "4x4", "2" if name == "step3" else name[4:])})
             for name in found.judged
         }
-        judged = judged_by_weights(list(found.judged.values()), digests)
+        judged = judged_by_measurements(list(found.judged.values()), digests)
         return {each.step: each.verdict for each in judged}
 
     untold = "same weights in steps 2 and 3; nothing tells whose they are"

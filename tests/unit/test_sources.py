@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shape_of_learning.checkpoints.model_entry import Shape
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.model_list import Model, origins_of, read_entries, read_models

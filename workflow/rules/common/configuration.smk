@@ -11,7 +11,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.gates import Gates, check_endpoint, has_hub_token
+from shape_of_learning.plan import gates
 from shape_of_learning.plan.merging import check_configuration_file, results_folder, with_defaults
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.reported_run import reported_configuration
@@ -40,14 +40,13 @@ def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-GATES = Gates(say)
 CLOSED_MODELS = "SHAPE_OF_LEARNING_CLOSED_MODELS"
 
 
 def is_closed(model):
     """Whether the Hub refuses a gated model; asked once, and by no job, which must plan what the run plans."""
     closed = os.environ.get(CLOSED_MODELS, "").split() if not is_main_process() else None
-    return GATES.is_closed(model) if closed is None else model.name in closed
+    return gates.is_closed(model) if closed is None else model.name in closed
 
 
 # Entries of the working directory go before those that the workflow brings.
@@ -55,7 +54,7 @@ MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
 # Snakemake has read them, and kept the last of keys that are there twice.
 for file in configuration_files():
     at_the_door(check_configuration_file, file)
-at_the_door(check_endpoint)
+at_the_door(gates.check_endpoint)
 if makes_report():
     config.update(at_the_door(reported_configuration, config))
 PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
@@ -64,7 +63,7 @@ CONFIGURATION = at_the_door(
     at_the_door(with_defaults, config, WORKFLOW.parent / "config/config.yaml"),
     *MODEL_FOLDERS,
     papers=PAPERS,
-    has_hub_token=has_hub_token(),
+    has_hub_token=gates.has_hub_token(),
     is_closed=is_closed,
 )
 # Those that are measured, and before them those from which they are trained further.

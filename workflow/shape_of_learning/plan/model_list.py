@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.integrity import KnownBad
-from shape_of_learning.checkpoints.model_entry import Shape, completed
+from shape_of_learning.checkpoints.shapes import Shape, completed
+from shape_of_learning.checkpoints.verdicts import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps
 from shape_of_learning.plan.schema import unknown_name, validate

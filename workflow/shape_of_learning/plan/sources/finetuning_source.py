@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.checkpoints.model_entry import completed
+from shape_of_learning.checkpoints.shapes import completed
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.schema import unknown_name
 from shape_of_learning.plan.sources.source import Lookup

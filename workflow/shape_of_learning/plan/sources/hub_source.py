@@ -6,8 +6,8 @@ from itertools import combinations
 from pathlib import PurePosixPath
 from typing import Any
 
-from shape_of_learning.checkpoints.checkpoint_record import RECORD
-from shape_of_learning.checkpoints.integrity import KnownBad
+from shape_of_learning.checkpoints.record import RECORD
+from shape_of_learning.checkpoints.verdicts import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps, folder_name
 from shape_of_learning.plan.revision_template import PLACEHOLDERS, RevisionTemplate
@@ -31,18 +31,15 @@ class HubSource(Source):
         _check_known_bad(self.known_bad, where)
 
     def inputs(self, revision: str, places: Places) -> list[str]:
-        """The download, or where it is kept the receipt that stands for it."""
-        kept = [f"<results>/checkpoints/{self.model}/{revision}.json"]
-        return kept if places.are_kept else [f"{places.downloads}/{self.model}/{revision}"]
+        """The download."""
+        return [f"{places.downloads}/{self.model}/{revision}"]
 
     def folder(self, revision: str, places: Places) -> str:
         """Where downloads are."""
         return places.own_path(f"{places.downloads}/{self.model}/{revision}")
 
     def receipt(self, revision: str, places: Places) -> str:
-        """The record that came with the files, or its copy where they are kept."""
-        if places.are_kept:
-            return places.own_path(f"<results>/checkpoints/{self.model}/{revision}.json")
+        """The record that came with the files."""
         return f"{self.folder(revision, places)}/{RECORD}"
 
     def weights(self, revision: str, pins: Callable[[], list[str]]) -> list[str]:

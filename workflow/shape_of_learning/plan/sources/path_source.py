@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION, checkpoint_files
-from shape_of_learning.checkpoints.model_entry import (
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
     Shape,
+    checkpoint_files,
     completed,
     read_configuration_file,
     shape_of,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from shape_of_learning.checkpoints.integrity import KnownBad
-from shape_of_learning.checkpoints.model_entry import Shape
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.checkpoints.verdicts import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.checkpoint_list import Checkpoint, OfferedSteps
 from shape_of_learning.plan.step_rules import StepRule
