@@ -137,7 +137,8 @@ def test_a_lock_gives_the_same_bytes_when_the_branch_has_moved(checkout, hub):
     loss = "results/losses/mine/step0.csv"
     run(checkout, hub.endpoint, loss)
     before = (checkout.folder / loss).read_bytes()
-    hub.repository.commit("step0", hub.sources / "step8", large=(BIN,))
+    other = save_model(hub.sources / "other", seed=99, form="bin", hidden_size=32)
+    hub.repository.commit("step0", other, large=(BIN,))
     (checkout.folder / loss).unlink()
     run(checkout, hub.endpoint, loss)
     assert (checkout.folder / loss).read_bytes() == before
