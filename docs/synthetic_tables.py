@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
-from shape_of_learning.claims.choices import specifications
-from shape_of_learning.claims.claim_choices import ClaimChoices
+from shape_of_learning.claims.choices import ClaimChoices, specifications
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,
@@ -190,9 +189,7 @@ def _training(model: Model, _: object) -> Iterator[tuple]:
     yield tuple((empty | facts).values())
 
 
-def _weights(
-    model: Model, measures: Sequence[Measure], last: bool = False
-) -> Iterator[tuple]:
+def _weights(model: Model, measures: Sequence[Measure], last: bool = False) -> Iterator[tuple]:
     for step, tokens in steps_of(model)[-1 if last else 0 :]:
         late = np.log1p(step) / np.log1p(steps_of(model)[-1][0])
         for matrix in (

@@ -1,6 +1,5 @@
 """Claims are data that a paper's file holds, and what is wrong with them is said while planning."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +54,7 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     }
     for claim in paper.claims.values():
         assert set(claim.estimators) <= set(run.measures)
-        of_states = [e for e in claim.estimators if run.measures[e].of != "weights"]
+        of_states = [e for e in claim.estimators if run.measures[e].family != "weights"]
         named = [] if isinstance(claim.models, str) else claim.models
         whole = [m for m in named if all((m, e) in measured for e in of_states)]
         assert len(whole) >= (claim.needs or len(named)), claim.name
@@ -117,27 +116,6 @@ def test_estimators_and_models_that_there_are_not_are_refused(change, sentence):
     with pytest.raises(InputError, match=r"claims\.yaml, key") as refused:
         check_claims(claims, Path("claims.yaml"), MEASURES, ["gpt2"])
     assert sentence in str(refused.value)
-
-
-def test_a_file_of_statistics_of_ones_own_is_found(tmp_path):
-    package = tmp_path / "shape_of_learning"
-    shutil.copytree(REPOSITORY / "workflow/shape_of_learning", package)
-    shutil.copytree(REPOSITORY / "workflow/schemas", tmp_path / "schemas")
-    own = "def my_own(reading, estimators):\n    return {}\n"
-    (package / "claims/own_statistics.py").write_text(own)
-    (tmp_path / "claims.yaml").write_text(yaml.safe_dump({"c": CLAIM | {"statistic": "my_own"}}))
-    program = (
-        "from pathlib import Path\n"
-        "from shape_of_learning.claims.judging import find_statistic\n"
-        "from shape_of_learning.plan.claim_list import read_claims\n"
-        "claim = read_claims(Path('claims.yaml'))['c']\n"
-        "print(find_statistic(claim.statistic).__module__)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert run.stdout == "shape_of_learning.claims.own_statistics\n", run.stderr
 
 
 def test_reading_claims_for_a_plan_imports_no_numerical_library():

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import STATISTICS, Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.functions import Signature, check_function, public_functions
 from shape_of_learning.plan.schema import shown, unknown_name, validate
@@ -12,8 +12,6 @@ from shape_of_learning.plan.science import PACKAGE
 from shape_of_learning.storage.yaml_file import read_yaml
 
 CLAIMS = "claims.yaml"
-STATISTICS = sorted((PACKAGE / "claims").glob("*statistics.py"))
-TRAINING = PACKAGE / "claims/training_statistics.py"
 # Annotations of arguments of statistics, and what YAML may have there.
 KINDS = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
 WORDS = {
@@ -36,18 +34,15 @@ def read_claims(file: Path) -> dict[str, Claim]:
         return {}
     content = read_yaml(file)
     validate(content, "claims", str(file))
-    functions: dict[str, Signature] = {}
-    for module in STATISTICS:
-        functions |= public_functions(module)
-    training = public_functions(TRAINING)
-    return {name: _claim(name, entry, functions, training, file) for name, entry in content.items()}
+    modules = {m: public_functions(PACKAGE / f"claims/{m}.py") for m in set(STATISTICS.values())}
+    functions = {name: modules[module][name] for name, module in STATISTICS.items()}
+    return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
 
 
 def _claim(
     name: str,
     entry: Mapping[str, Any],
     functions: Mapping[str, Signature],
-    of_training: Collection[str],
     file: Path,
 ) -> Claim:
     where = f"{file}, key `{name}.statistic`"
@@ -59,7 +54,8 @@ def _claim(
         key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
         raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
     _check_values(name, entry, functions[statistic].kinds, file)
-    if statistic in of_training and entry.get("checkpoints") != "training":
+    is_of_training = STATISTICS[statistic] == "training_statistics"
+    if is_of_training and entry.get("checkpoints") != "training":
         raise InputError(
             f"{file}, key `{name}`: `{statistic}` is of a training; add `checkpoints: training`"
         )
