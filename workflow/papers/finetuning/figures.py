@@ -11,14 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from shape_of_learning.figures.axes import open_frame, set_whole_ticks
+from shape_of_learning.figures.by_layer import LAYER, draw_steps, name_steps
 from shape_of_learning.figures.captions import caption, enumerated, number_range, undefined
-from shape_of_learning.figures.footnotes import add_footnote
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.line_labels import panel_title
-from shape_of_learning.figures.lines import draw_line
+from shape_of_learning.figures.labels import add_footnote, panel_title
+from shape_of_learning.figures.marks import draw_line
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_whole_ticks
-from shape_of_learning.figures.step_lines import draw_steps, name_steps
 from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
@@ -37,7 +36,6 @@ ONLY = {
     "before": LineStyle("0.6", (0, (1, 1)), "D"),
     "after": LineStyle(COLOURS[1], (0, (1, 1)), "^"),
 }
-LAYER = "Layer (0 is the embedding output)"
 MEASURES = {"log_partition_isotropy": "Partition isotropy ln I", "average_cosine": "Mean cosine"}
 SHARES = ("top_1_share", "top_10_share")
 STRUCTURE = {
@@ -66,7 +64,7 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
         for axes, (estimator, label) in zip(grid[:, column], MEASURES.items(), strict=True):
             own = table[(table["family"] == family) & (table["estimator"] == estimator)]
             named |= draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
-            set_whole_ticks(axes)
+            set_whole_ticks(axes.xaxis)
             if not column:
                 axes.set_ylabel(label)
             open_frame(axes)
@@ -92,12 +90,9 @@ def spectra(inputs: FigureInputs) -> Drawing:
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
     families = list(dict.fromkeys(table["family"]))
     figure, grid = _panels(len(families), 3)
-    notes = []
-    if capped:
-        notes.append(
-            "Where all eigenvalues that are kept are elongated, there may be more of them."
-        )
-    add_footnote(figure, notes)
+    note = "Where all eigenvalues that are kept are elongated, there may be more of them."
+    note = note if capped else ""
+    add_footnote(figure, note)
     for row, family in enumerate(families):
         own = table[table["family"] == family]
         _lines(grid[row, 0], own[own["estimator"] == "eigenvalue"], "place")
@@ -109,12 +104,12 @@ def spectra(inputs: FigureInputs) -> Drawing:
         grid[row, 2].set(xlabel="Layer", ylabel="Share of variance", ylim=(0, 1))
         grid[row, 0].set_title(panel_title(family, figure, 3))
         for axes in grid[row, 1:]:
-            set_whole_ticks(axes)
+            set_whole_ticks(axes.xaxis)
         grid[row, 1].set_ylim(bottom=0)
-        grid[row, 1].yaxis.get_major_locator().set_params(integer=True)
+        set_whole_ticks(grid[row, 1].yaxis)
     ten_largest = {f"in ten directions, {when}": line for when, line in ten.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | ten_largest)
-    return _drawing(figure, inputs, layers, table, *notes)
+    return _drawing(figure, inputs, layers, table, note)
 
 
 def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
@@ -170,7 +165,7 @@ def local_structure(inputs: FigureInputs) -> Drawing:
             lines = _lines(axes, own[own["quantity"] == quantity], "layer")
             axes.set(xlabel="Layer", ylabel=label)
             axes.set_ylim(bottom=0)
-            set_whole_ticks(axes)
+            set_whole_ticks(axes.xaxis)
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()})
     return _drawing(figure, inputs, rows, table)
 
@@ -330,7 +325,7 @@ def _drawing(
         inputs.caption,
         f"Texts of {samples}, {tokens}.",
         of_seeds if most > 1 else "One seed.",
-        *undefined(table),
+        undefined(table),
         *more,
     )
     return Drawing(figure, table, words)

@@ -10,29 +10,37 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.averages import with_labels
-from shape_of_learning.figures.captions import caption, lines_and_bands
-from shape_of_learning.figures.drawn_rows import with_verdicts
-from shape_of_learning.figures.footnotes import add_footnote
+from shape_of_learning.figures.axes import (
+    PROGRESS,
+    on_progress,
+    open_frame,
+    progress_column,
+    set_progress_axis,
+)
+from shape_of_learning.figures.captions import caption, lines_and_bands, omissions
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.line_labels import (
+from shape_of_learning.figures.labels import (
     LabelledLine,
+    add_footnote,
     height_for_labels,
     label_line_ends,
     make_room_for,
 )
-from shape_of_learning.figures.lines import draw_curve, draw_line
-from shape_of_learning.figures.omissions import omissions
+from shape_of_learning.figures.marks import draw_curve, draw_line
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.profiles import profiles
-from shape_of_learning.figures.progress import LABELS, on_progress, progress_column
-from shape_of_learning.figures.scales import open_frame, set_progress_axis
 from shape_of_learning.figures.style import (
     COLOURS,
     INK,
     LOW_PANEL_HEIGHT,
     TEXT_WIDTH,
     line_styles,
+)
+from shape_of_learning.figures.tables import (
+    CHECKPOINT,
+    by_layer,
+    shown_checkpoints,
+    with_labels,
+    with_verdicts,
 )
 
 # Ends of a model -> the names that its matrix can have in tables: one that is tied is at both.
@@ -54,7 +62,7 @@ VALUE_COLUMNS = ["matrix", "estimator", "n", "d", "value"]
 
 def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure of both embedding matrices per panel, one row of points for each model."""
-    table = with_labels(_of_figure(inputs, "last_weights"), inputs.models)
+    table = _of_figure(inputs, "last_weights")
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
@@ -77,17 +85,17 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     handles = panels[0].get_legend_handles_labels()
     # The frame parts its markers from the points.
     figure.legend(*handles, loc="outside upper right", ncols=len(present), frameon=True)
-    words = caption(inputs.caption, *_without_values(table))
+    words = caption(inputs.caption, _without_values(table))
     return Drawing(figure, _printed(table.drop(columns="hollow")), words)
 
 
 def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
-    table = _by_step(inputs)
+    table = _of_figure(inputs, "weights")
     counted = progress_column(table, progress)
     height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, len(inputs.measures) * height))
-    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    add_footnote(figure, *omissions(inputs, sources=False))
     grid = figure.subplots(len(inputs.measures), len(ENDS), sharex=True, sharey="row")
     labelled = []
     for measure, row in zip(inputs.measures, grid, strict=True):
@@ -98,9 +106,9 @@ def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
             open_frame(axes)
         row[0].set_ylabel(measure.axis)
     for axes in grid[-1]:
-        axes.set_xlabel(LABELS[counted])
+        axes.set_xlabel(PROGRESS[counted])
     for axes in grid.flat:
-        set_progress_axis(axes, [int(value) for value in table[counted]])
+        set_progress_axis(axes, table[counted])
         axes.set_ylim(top=max(0, axes.get_ylim()[1]))
     for axes, lines in labelled:
         if axes is grid[0, 1]:
@@ -110,17 +118,17 @@ def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
 
 def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
-    table = _by_step(inputs)
+    table = _of_figure(inputs, "weights")
     counted = progress_column(table, progress)
     height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
-    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    add_footnote(figure, *omissions(inputs, sources=False))
     panels = figure.subplots(1, len(inputs.measures), squeeze=False)[0]
     for axes, measure in zip(panels, inputs.measures, strict=True):
         own = table[table["estimator"] == measure.name]
         lines = _draw_models(axes, own, inputs, counted, "no bias")
-        set_progress_axis(axes, [int(value) for value in table[counted]])
-        axes.set(title=measure.label, xlabel=LABELS[counted], ylabel=measure.axis)
+        set_progress_axis(axes, table[counted])
+        axes.set(title=measure.label, xlabel=PROGRESS[counted], ylabel=measure.axis)
         axes.set_ylim(bottom=0)
         open_frame(axes)
     label_line_ends(panels[-1], lines)
@@ -129,8 +137,8 @@ def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     """Figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
-    table = _by_step(inputs)
-    losses = inputs.verdicts.rows.set_index(["model", "revision"])["loss"]
+    table = _of_figure(inputs, "weights")
+    losses = inputs.tables["verdicts"].set_index(["model", "revision"])["loss"]
     loss = losses.loc[pd.MultiIndex.from_frame(table[["model", "revision"]])].to_numpy()
     table = table.assign(loss=np.where(np.isfinite(loss), loss, np.nan))
     table["correlation"] = np.nan
@@ -138,7 +146,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
         table.loc[own.index, "correlation"] = _correlation(own)
     height = height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
-    add_footnote(figure, omissions(inputs.verdicts, inputs.models, sources=False))
+    add_footnote(figure, *omissions(inputs, sources=False))
     panels = figure.subplots(1, len(ENDS), sharey=True, squeeze=False)[0]
     labelled: dict[Axes, list[LabelledLine]] = {}
     for (end, names), axes in zip(ENDS.items(), panels, strict=True):
@@ -159,7 +167,7 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
         inputs.caption,
         "r: Pearson's correlation over the checkpoints. Both quantities drift as training goes on, so it is "
         "large even where neither depends on the other.",
-        *omissions(inputs.verdicts, inputs.models),
+        *omissions(inputs),
     )
     return Drawing(figure, _printed(table.drop(columns="hollow")), words)
 
@@ -173,7 +181,7 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     before : mapping of str to str
         Names of the measures that are drawn -> those of the same with the last layer before the final norm.
     """
-    table = profiles(inputs)
+    table = by_layer(inputs)
     shown = [measure for measure in inputs.measures if measure.name in before]
     styles = line_styles(inputs.models)
     height = height_for_labels(len(inputs.models)) + FRAME
@@ -219,7 +227,6 @@ def planes(inputs: FigureInputs) -> Drawing:
             f"no matrix of {inputs.models[0].label} has numbers to draw; leave it out of key "
             "`figures.inherent_figure_5`"
         )
-    table = with_labels(table, inputs.models)
     steps = list(dict.fromkeys(table["step"]))
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     columns = [(matrix, centered) for matrix in present for centered in CENTERED]
@@ -237,14 +244,14 @@ def planes(inputs: FigureInputs) -> Drawing:
         inputs.caption,
         f"Dots: {most:,} entries of the vocabulary; cross: the origin; ring: the mean of dots. Each panel "
         "has axes of its own, with one scale for both.",
-        *omissions(inputs.verdicts, inputs.models),
+        *omissions(inputs),
     )
     names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
     return Drawing(figure, table[names], words)
 
 
 def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.DataFrame:
-    """The rows of a table that a figure draws, with the columns ``verdict`` and ``hollow``.
+    """The rows of a table that a figure draws, with labels and the columns ``verdict`` and ``hollow``.
 
     Raises
     ------
@@ -252,27 +259,15 @@ def _of_figure(inputs: FigureInputs, kind: str, *, values: bool = True) -> pd.Da
         If there is none, or the verdicts show none.
     """
     rows = inputs.tables[kind]
-    rows = rows[rows["model"].isin([model.name for model in inputs.models])]
     if values:
         rows = rows[rows["estimator"].isin([measure.name for measure in inputs.measures])]
         if rows.empty:
             names = ", ".join(model.label for model in inputs.models)
             raise InputError(f"nothing was measured of the matrices of {names}; leave them out")
-    rows = with_verdicts(rows, inputs.verdicts)
     if inputs.verdicts is None:
-        return rows
-    judged = inputs.verdicts.rows.set_index(["model", "revision"])["shown"]
-    shown = judged.loc[pd.MultiIndex.from_frame(rows[["model", "revision"]])].to_numpy()
-    if len(rows) and (shown == "no").all():
-        raise InputError(
-            f"{inputs.verdicts.source} leaves out every checkpoint of "
-            f"{', '.join(dict.fromkeys(rows['model']))}: there is nothing to draw"
-        )
-    return rows[shown != "no"]
-
-
-def _by_step(inputs: FigureInputs) -> pd.DataFrame:
-    return with_labels(_of_figure(inputs, "weights"), inputs.models)
+        return with_labels(rows.assign(verdict="", hollow=False), inputs)
+    rows = rows.merge(shown_checkpoints(inputs), on=CHECKPOINT)
+    return with_labels(with_verdicts(rows, inputs), inputs)
 
 
 def _by_step_drawing(
@@ -280,8 +275,8 @@ def _by_step_drawing(
 ) -> Drawing:
     words = caption(
         inputs.caption,
-        *omissions(inputs.verdicts, inputs.models),
-        *_without_values(table),
+        *omissions(inputs),
+        _without_values(table),
         on_progress(table, counted),
     )
     return Drawing(figure, _printed(table.drop(columns="hollow")), words)
@@ -338,10 +333,10 @@ def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
     open_frame(axes)
 
 
-def _without_values(table: pd.DataFrame) -> list[str]:
+def _without_values(table: pd.DataFrame) -> str:
     """One sentence on the models that have no value where others do."""
     lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
-    return [f"Undefined: {', '.join(lacking)}."] if len(lacking) else []
+    return f"Undefined: {', '.join(lacking)}." if len(lacking) else ""
 
 
 def _correlation(rows: pd.DataFrame) -> float:

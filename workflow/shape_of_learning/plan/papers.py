@@ -15,11 +15,23 @@ from shape_of_learning.plan.published import read_published
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
-KIND = "function of figures.py"
+SHARED = Path(__file__).resolve().parents[1] / "figures"  # functions that several papers draw with
 ALL = ("all",)  # estimators
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
 CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that draws a figure or writes a table: ``module:name`` is what a job imports."""
+
+    module: str
+    name: str
+    file: Path
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
 
 
 @dataclass(frozen=True)
@@ -30,8 +42,9 @@ class FigureSpecification:
     ----------
     folder : Path
         Of its paper.
-    draw : str
-        Function of the paper's ``figures.py``.
+    draw : Function
+        In paper.yaml ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of
+        its folder or of :mod:`shape_of_learning.figures`.
     estimators : tuple of str
         What is drawn; none: just the loss; :data:`ALL`: what is of layers in ``measurement.estimators``.
     any_measures : bool
@@ -60,7 +73,7 @@ class FigureSpecification:
     """
 
     folder: Path
-    draw: str
+    draw: Function
     estimators: tuple[str, ...]
     most_models: int | None
     needs_training_steps: bool
@@ -76,13 +89,12 @@ class FigureSpecification:
 
 @dataclass(frozen=True)
 class TableSpecification:
-    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``.
+    """A table of the models whose entry has `table_1`; `write` is a function as `draw` is.
 
     One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
     """
 
-    folder: Path
-    write: str
+    write: Function
     caption: str
     reads: tuple[str, ...] = ()
     draws: str | None = None
@@ -141,13 +153,15 @@ def _read_paper(file: Path) -> Paper:
         )
     content = read_yaml(file)
     validate(content, "paper", str(file))
-    functions = public_functions(file.with_name("figures.py"))
     figures, tables = {}, {}
     for name, entry in content["figures"].items():
         where = f"{file}, key `figures.{name}`"
+        published = _published(file, entry)
+        given = [*entry.get("options", {}), *entry.get("settings", ())]
+        given += ["published"] if published else []
         figure = FigureSpecification(
             folder=file.parent,
-            draw=entry["draw"],
+            draw=_function(entry["draw"], given, file, where),
             estimators=ALL if entry["estimators"] == "all" else tuple(entry["estimators"]),
             most_models=entry.get("most_models"),
             needs_training_steps=entry["checkpoints"] == "training",
@@ -158,19 +172,14 @@ def _read_paper(file: Path) -> Paper:
             role=entry.get("role"),
             draws=entry.get("draws"),
             any_measures=entry.get("any_measures", False),
-            published=_published(file, entry),
+            published=published,
         )
-        published = ["published"] if figure.published else []
-        given = (*figure.options, *figure.settings, *published)
-        check_function(figure.draw, given, functions, where, KIND)
         _check_caption(figure.caption, where)
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
         where = f"{file}, key `tables.{name}`"
-        check_function(entry["write"], (), functions, where, KIND)
         tables[content["prefix"] + name] = TableSpecification(
-            file.parent,
-            entry["write"],
+            _function(entry["write"], (), file, where),
             entry["caption"],
             tuple(entry.get("reads", ())),
             entry.get("draws"),
@@ -178,6 +187,17 @@ def _read_paper(file: Path) -> Paper:
     claims = read_claims(file.with_name(CLAIMS))
     heading = (content["title"], content["citation"], content["prefix"])
     return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
+
+
+def _function(name: str, given: Sequence[str], file: Path, where: str) -> Function:
+    """Find a function that a paper names, and check that it takes the arguments that it is given."""
+    module, _, name = name.rpartition(".")
+    own = file.with_name(f"{module or 'figures'}.py")
+    found = Function(f"papers.{own.parent.name}.{own.stem}", name, own)
+    if module and not own.exists():
+        found = Function(f"shape_of_learning.figures.{module}", name, SHARED / f"{module}.py")
+    check_function(name, given, public_functions(found.file), where, f"function of {found.file.name}")
+    return found
 
 
 def _published(file: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:

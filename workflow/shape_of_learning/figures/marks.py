@@ -1,4 +1,4 @@
-"""Lines with bands, hollow points, crosses."""
+"""Marks: lines with bands, hollow points, crosses."""
 
 import numpy as np
 import pandas as pd

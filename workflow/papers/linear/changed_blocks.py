@@ -6,13 +6,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shape_of_learning.figures.axes import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.captions import caption, number_range
-from shape_of_learning.figures.footnotes import wrapped
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.line_labels import LabelledLine, label_line_ends
-from shape_of_learning.figures.lines import draw_curve
+from shape_of_learning.figures.labels import LabelledLine, label_line_ends, wrapped
+from shape_of_learning.figures.marks import draw_curve
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.style import (
     COLOURS,
     DASHES,
@@ -49,7 +48,7 @@ COLUMNS = [
 ]
 
 
-def draw_edits(inputs: FigureInputs) -> Drawing:
+def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     """Draw the tables ``edits``, and say of ``fit_errors`` on how many tokens maps were fitted.
 
     Dropped and replaced blocks are above, on a logarithmic axis, replaced and distilled ones below. A line
@@ -88,7 +87,7 @@ def draw_edits(inputs: FigureInputs) -> Drawing:
 
 def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[LabelledLine]:
     """Draw a line per kind; of blocks changed alone, against their numbers."""
-    set_whole_ticks(axes)
+    set_whole_ticks(axes.xaxis)
     open_frame(axes)
     lines = []
     for kind, label in KINDS.items():

@@ -1,21 +1,33 @@
-"""Labels at the ends of lines that never cover each other."""
+"""Words in a figure that cover nothing: labels at the ends of lines, titles, and a footnote."""
 
+import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from shape_of_learning.figures.footnotes import width_of, wrapped
 from shape_of_learning.figures.style import INK, PANEL_HEIGHT, SIZE_OF_TITLES, SIZE_OF_TYPE
 
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
 LABEL_ROOM = 1.3  # inches of its width that any figure has for words beside a panel
 TITLE_ROOM = 0.6  # inches of a column's width that are no room for its title
 MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
+SIZE_OF_NOTES = 6  # points
+GREY = "0.35"  # a grey level: 7 to 1 against white
+SIDE = 0.04  # inches at both sides and below
+ABOVE = 0.07  # inches between the panels and the note
+HELD_TOGETHER = re.compile(r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)")
+BOUND = "\N{NO-BREAK SPACE}"
+PIXEL_SHARE = 0.036  # a PNG sets letters on whole pixels: half of one to a letter of 14 at 300 dpi
+NARROWEST = 8  # characters; less than any figure's or panel's width holds
+NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
 
 
 @dataclass(frozen=True)
@@ -126,3 +138,55 @@ def _last_point(line: Line2D) -> tuple[float, float]:
     x, y = line.get_data()
     present = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     return (x[present[-1]], y[present[-1]]) if present.size else (np.nan, np.nan)
+
+
+def add_footnote(figure: Figure, *sentences: str) -> None:
+    """Write each sentence on a line of its own under the panels, wrapped to the figure's width.
+
+    The figure grows taller by what the note takes, so that the panels keep their size. Nothing
+    happens without a sentence. Call it before labels are placed at the lines' ends.
+    """
+    said = [sentence for sentence in sentences if sentence]
+    if not said:
+        return
+    width, height = figure.get_size_inches()
+    note = figure.text(
+        SIDE,
+        SIDE,
+        wrapped(said, width - 2 * SIDE, SIZE_OF_NOTES),
+        transform=figure.dpi_scale_trans,
+        fontsize=SIZE_OF_NOTES,
+        color=GREY,
+        va="bottom",
+        ha="left",
+        linespacing=1.25,
+        gid="footnote",
+    )
+    added = note.get_window_extent().height / figure.dpi + SIDE + ABOVE
+    figure.set_size_inches(width, height + added)
+    share = added / (height + added)
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+
+
+def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
+    """The longest lines, of a type size in points, that fit into `width` inches."""
+    most = int(width * 72 / (size * NARROW_LETTER))
+    sentences = [HELD_TOGETHER.sub(BOUND, sentence) for sentence in sentences]
+    lines: list[str] = []
+    for characters in range(most, NARROWEST, -1):
+        lines = [
+            line.replace(BOUND, " ")
+            for sentence in sentences
+            for line in textwrap.wrap(sentence, characters, break_on_hyphens=False)
+        ]
+        if all(width_of(line, size) <= width * (1 - PIXEL_SHARE) for line in lines):
+            break
+    return "\n".join(lines)
+
+
+def width_of(line: str, size: float) -> float:
+    """Inches that a line takes in the PDF."""
+    points, _, _ = text_to_path.get_text_width_height_descent(
+        line, FontProperties(size=size), ismath=False
+    )
+    return points / 72
