@@ -198,8 +198,8 @@ def _training(model: Model, _: object) -> Iterator[tuple]:
         }
         facts |= {**recipe, "held_out_loss": 3 + 0.2 * _numbers(model.name).random()}
     if isinstance(source, FinetuningSource):
-        origin, task, seed = model.name.rsplit("-", 2)
-        facts |= {"origin": origin, "task": task, "seed": int(seed), "score": 0.9}
+        origin, recipe = source.origin.name, source.recipe
+        facts |= {"origin": origin, "task": recipe["task"], "seed": recipe["seed"], "score": 0.9}
     yield tuple((empty | facts).values())
 
 

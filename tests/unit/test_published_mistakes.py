@@ -201,8 +201,8 @@ def test_figure_3_of_the_default_entry_draws_the_genuine_steps_and_says_what_is_
         verdicts += verdicts_on(name, sorted(asked), bad)
     labelled = models_named(names, [paper[name].label for name in names], ["Pythia", "Pythia"])
     drawing = draw(
-        "training_profile",
-        inputs_of(tmp_path, labelled, "anisotropy", rows=rows, verdicts=verdicts),
+        "by_layer:profiles_by_step",
+        inputs_of(labelled, "anisotropy", rows=rows, verdicts=verdicts),
     )
     drawn = drawing.table.groupby("model")["step"].unique()
     assert set(drawn["pythia-2.8b"]) == {*steps["pythia-2.8b"]} <= {*GENUINE, 143_000}

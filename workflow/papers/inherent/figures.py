@@ -325,7 +325,7 @@ def _draw_points(axes: Axes, own: pd.DataFrame) -> None:
         ring = Line2D(
             [x], [y], marker=marker, color=colour, markerfacecolor="none", linestyle="none"
         )
-        ring.set(markersize=MARKER + 1, markeredgewidth=1, markeredgecolor=colour)
+        ring.set(label="_middle", markersize=MARKER + 1, markeredgewidth=1, markeredgecolor=colour)
         axes.add_line(ring)
     axes.set_aspect("equal", adjustable="datalim")
     axes.grid(visible=False)
