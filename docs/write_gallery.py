@@ -19,6 +19,7 @@ from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.plan.choice_settings import read_choice_settings
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, opening_words, options_of
+from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.plan.model_list import Model
@@ -87,7 +88,8 @@ def draw(
         opening_words(figure, models, measures, settings),
         tables,
     )
-    function = getattr(import_module(figure.draw.module), figure.draw.name)
+    named = named_function(figure.draw, figure.folder)
+    function = getattr(import_module(named.module), named.name)
     with theme():
         options = options_of(figure, [model.name for model in models], settings)
         return shown(target, function(inputs, **options))

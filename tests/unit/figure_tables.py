@@ -148,7 +148,7 @@ def table_of(kind, rows, header):
 
 
 def inputs_of(models, *measures, rows=(), verdicts=None, changes=None, **tables) -> FigureInputs:
-    """What a figure is given; models and measures by name or as they are; a training is all `ok` if not said."""
+    """What a figure is given; models and measures by name or as they are. Without verdicts all is `ok`."""
     if verdicts is None and any(row["step"] != "" for row in rows):
         steps = {(row["model"], row["step"]): row for row in rows}
         verdicts = [each for model, step in steps for each in verdicts_on(model, [step])]

@@ -14,6 +14,7 @@ from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInp
 from shape_of_learning.figures.style import theme
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, options_of
+from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.merging import with_defaults
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
@@ -77,7 +78,7 @@ def given(target):
         "Protocol.",
         tables,
     )
-    return figure.draw, inputs, options_of(figure, names, DEMO)
+    return named_function(figure.draw, figure.folder), inputs, options_of(figure, names, DEMO)
 
 
 def points_of(axes):

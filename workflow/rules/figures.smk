@@ -38,7 +38,7 @@ rule draw_figure:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: science("draw_figure", FIGURES[wildcards.figure].draw.file),
+        code=lambda wildcards: science("draw_figure", function_of(wildcards).file),
         figure=figure_as_drawn,
     message:
         "Drawing {output.pdf}"
@@ -68,7 +68,7 @@ rule write_table:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: science("write_table", TABLES[wildcards.table].write.file),
+        code=lambda wildcards: science("write_table", function_of(wildcards).file),
         table=table_as_written,
     message:
         "Writing {output.markdown}"

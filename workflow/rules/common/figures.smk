@@ -1,6 +1,7 @@
 """Which tables and files belong to a figure, and what its function is told."""
 
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, opening_words, options_of
+from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, tables_of
 
@@ -54,6 +55,15 @@ def estimated(figure):
     return [name for name in figure.estimators if name in MEASURES]
 
 
+def function_of(wildcards):
+    """The function that draws a figure or writes a table."""
+    if "table" in wildcards.keys():
+        table = TABLES[wildcards.table]
+        return named_function(table.write, table.folder)
+    figure = FIGURES[wildcards.figure]
+    return named_function(figure.draw, figure.folder)
+
+
 def tables_by_kind(kinds, models):
     """Tables of these models, by kind."""
     return {kind: [f"<results>/tables/{kind}/{name}.csv" for name in models] for kind in kinds}
@@ -77,7 +87,7 @@ def figure_as_drawn(wildcards):
     revisions = {name: last_checkpoint(name).name for name in names if is_last}
     said = on_last_checkpoints(names) if is_last else ""
     return {
-        "function": str(figure.draw),
+        "function": str(function_of(wildcards)),
         "models": drawn_models(models, revisions),
         "measures": drawn_measures(measures),
         "options": options_of(figure, names, settings),
@@ -110,7 +120,7 @@ def table_as_written(wildcards):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
         named = {"name": model.name, "family": model.family} if table.reads else {}
         entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
-    return {"function": str(table.write), "entries": entries, "caption": table.caption}
+    return {"function": str(function_of(wildcards)), "entries": entries, "caption": table.caption}
 
 
 def target_files(target):

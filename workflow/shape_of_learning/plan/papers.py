@@ -10,28 +10,15 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.claim_list import CLAIMS, read_claims
-from shape_of_learning.plan.functions import check_function, public_functions
+from shape_of_learning.plan.functions import check_function, named_function, public_functions
 from shape_of_learning.plan.published import read_published
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
-SHARED = Path(__file__).resolve().parents[1] / "figures"  # functions that several papers draw with
 ALL = ("all",)  # estimators
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
 CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function that draws a figure or writes a table: ``module:name`` is what a job imports."""
-
-    module: str
-    name: str
-    file: Path
-
-    def __str__(self) -> str:
-        return f"{self.module}:{self.name}"
 
 
 @dataclass(frozen=True)
@@ -42,9 +29,9 @@ class FigureSpecification:
     ----------
     folder : Path
         Of its paper.
-    draw : Function
-        In paper.yaml ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of
-        its folder or of :mod:`shape_of_learning.figures`.
+    draw : str
+        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its folder
+        or of :mod:`shape_of_learning.figures`.
     estimators : tuple of str
         What is drawn; none: just the loss; :data:`ALL`: what is of layers in ``measurement.estimators``.
     any_measures : bool
@@ -73,7 +60,7 @@ class FigureSpecification:
     """
 
     folder: Path
-    draw: Function
+    draw: str
     estimators: tuple[str, ...]
     most_models: int | None
     needs_training_steps: bool
@@ -94,7 +81,8 @@ class TableSpecification:
     One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
     """
 
-    write: Function
+    folder: Path
+    write: str
     caption: str
     reads: tuple[str, ...] = ()
     draws: str | None = None
@@ -156,12 +144,9 @@ def _read_paper(file: Path) -> Paper:
     figures, tables = {}, {}
     for name, entry in content["figures"].items():
         where = f"{file}, key `figures.{name}`"
-        published = _published(file, entry)
-        given = [*entry.get("options", {}), *entry.get("settings", ())]
-        given += ["published"] if published else []
         figure = FigureSpecification(
             folder=file.parent,
-            draw=_function(entry["draw"], given, file, where),
+            draw=entry["draw"],
             estimators=ALL if entry["estimators"] == "all" else tuple(entry["estimators"]),
             most_models=entry.get("most_models"),
             needs_training_steps=entry["checkpoints"] == "training",
@@ -172,14 +157,19 @@ def _read_paper(file: Path) -> Paper:
             role=entry.get("role"),
             draws=entry.get("draws"),
             any_measures=entry.get("any_measures", False),
-            published=published,
+            published=_published(file, entry),
         )
+        published = ["published"] if figure.published else []
+        given = (*figure.options, *figure.settings, *published)
+        _check_drawn(figure.draw, given, file, where)
         _check_caption(figure.caption, where)
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
         where = f"{file}, key `tables.{name}`"
+        _check_drawn(entry["write"], (), file, where)
         tables[content["prefix"] + name] = TableSpecification(
-            _function(entry["write"], (), file, where),
+            file.parent,
+            entry["write"],
             entry["caption"],
             tuple(entry.get("reads", ())),
             entry.get("draws"),
@@ -189,15 +179,10 @@ def _read_paper(file: Path) -> Paper:
     return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
 
 
-def _function(name: str, given: Sequence[str], file: Path, where: str) -> Function:
-    """Find a function that a paper names, and check that it takes the arguments that it is given."""
-    module, _, name = name.rpartition(".")
-    own = file.with_name(f"{module or 'figures'}.py")
-    found = Function(f"papers.{own.parent.name}.{own.stem}", name, own)
-    if module and not own.exists():
-        found = Function(f"shape_of_learning.figures.{module}", name, SHARED / f"{module}.py")
-    check_function(name, given, public_functions(found.file), where, f"function of {found.file.name}")
-    return found
+def _check_drawn(name: str, given: Sequence[str], file: Path, where: str) -> None:
+    function = named_function(name, file.parent)
+    functions, kind = public_functions(function.file), f"function of {function.file.name}"
+    check_function(function.name, given, functions, where, kind)
 
 
 def _published(file: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
