@@ -96,7 +96,8 @@ def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, len(inputs.measures) * height))
     add_footnote(figure, *omissions(inputs, sources=False))
-    grid = figure.subplots(len(inputs.measures), len(ENDS), sharex=True, sharey="row")
+    shared = {"sharex": True, "sharey": "row", "squeeze": False}
+    grid = figure.subplots(len(inputs.measures), len(ENDS), **shared)
     labelled = []
     for measure, row in zip(inputs.measures, grid, strict=True):
         for (end, names), axes in zip(ENDS.items(), row, strict=True):
