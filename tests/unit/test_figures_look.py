@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 
 from figure_tables import draw, inputs_of, models_named, rows_of_model
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.axes import (
+from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.figures.scales import (
     on_progress,
     progress_column,
     set_measure_axes,
     set_progress_axis,
     set_rank_ticks,
 )
-from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.figures.style import lightness, line_styles, step_colours
 
 MEANS = "by_step:means_by_step"

@@ -27,7 +27,7 @@ from figure_tables import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import as_markup, omissions, short_number, without_sources
-from shape_of_learning.figures.labels import add_footnote, spread
+from shape_of_learning.figures.marks import add_footnote, spread
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, THEME, theme
 from shape_of_learning.plan.schema import SCHEMAS, validate

@@ -7,15 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.axes import open_frame, set_log_axis, set_whole_ticks
-from shape_of_learning.figures.captions import caption, number_range, undefined
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.labels import (
-    height_for_labels,
-    label_line_ends,
-    make_room_for,
-    panel_title,
-)
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles_drawing
 from shape_of_learning.figures.style import (
@@ -58,7 +51,7 @@ FRAME_OF_ERRORS = 0.7  # inches above and below
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
     table = by_layer(inputs)
-    figure = Figure(figsize=(TEXT_WIDTH, height_for_labels(len(inputs.models)) + FRAME))
+    figure = Figure(figsize=(TEXT_WIDTH, marks.height_for_labels(len(inputs.models)) + FRAME))
     panels = figure.subplots(1, len(SCORES), sharey=True)
     styles = line_styles(inputs.models)
     adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
@@ -72,7 +65,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
             thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
             axes.plot(rows["depth"], rows["value"], **thin)
         axes.set(title=title, xlabel=DEPTH)
-        open_frame(axes)
+        scales.open_frame(axes)
     panels[0].set_ylabel("Linearity")
     # Where a model is wide and the sample is small, held-out scores are far below the lines.
     lowest = min(0.0, float(adjusted["value"].min())) if adjusted["value"].notna().any() else 0.0
@@ -80,12 +73,9 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     widths = {"adjusted": None, "held out": THIN}
     handles = [Line2D([], [], color=INK, linewidth=w, label=name) for name, w in widths.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
-    label_line_ends(panels[-1], lines)
-    defined = table[table["value"].notna()]
-    sizes = (
-        number_range(round(defined["n"].min()), round(defined["n"].max())) if len(defined) else "no"
-    )
-    words = caption(
+    marks.label_line_ends(panels[-1], lines)
+    sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
+    words = captions.caption(
         inputs.caption,
         f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
         "number of directions that they span; thin lines: the score of vectors that the map was not fitted "
@@ -95,7 +85,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         else "",
         "The numbers also have the score as the paper defines it, which noise raises by the number of "
         "directions over that of vectors, and 95 % intervals of all three.",
-        undefined(table),
+        captions.undefined(table),
     )
     return Drawing(figure, table.drop(columns="suspect"), words)
 
@@ -103,21 +93,21 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
     table = by_layer(inputs)
-    height = height_for_labels(len(inputs.models)) + FRAME
+    height = marks.height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(COLUMN_WIDTH, height))
     axes = figure.subplots()
     lines = draw_profiles(axes, table, inputs.models)
     axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis)
-    set_log_axis(axes)
-    open_frame(axes)
-    label_line_ends(axes, lines)
+    scales.set_log_axis(axes)
+    scales.open_frame(axes)
+    marks.label_line_ends(axes, lines)
     return profiles_drawing(figure, table, inputs)
 
 
 def first_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 1 as the paper has it, with each window's first token above and without it below."""
     table = by_layer(inputs)
-    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    height = marks.height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     grid = figure.subplots(len(ROWS), len(SCORES), sharex=True, sharey=True)
     for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):
@@ -125,14 +115,14 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
             rows = table[table["estimator"] == f"{score}{suffix}"]
             lines = draw_profiles(axes, rows, inputs.models)
             axes.set_title(f"{title}: {tokens[:1].lower()}{tokens[1:]}")
-            open_frame(axes)
+            scales.open_frame(axes)
         if not suffix:
             labelled = lines
         row[0].set_ylabel("Linearity")
     for axes in grid[-1]:
         axes.set_xlabel(DEPTH)
     grid[0, 0].set_ylim(-0.02, 1.02)
-    label_line_ends(grid[0, -1], labelled)
+    marks.label_line_ends(grid[0, -1], labelled)
     changes = [_change(table, score, title) for score, title in SCORES.items()]
     return profiles_drawing(figure, table, inputs, *changes)
 
@@ -175,7 +165,7 @@ def twins(inputs: FigureInputs) -> Drawing:
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
-        open_frame(axes)
+        scales.open_frame(axes)
     differences = [
         f"{setting}: "
         + "; ".join(
@@ -184,7 +174,7 @@ def twins(inputs: FigureInputs) -> Drawing:
         )
         for setting, own in table.groupby("setting", sort=False)
     ]
-    words = caption(
+    words = captions.caption(
         inputs.caption,
         "A line joins twins. Paired differences, mean and standard deviation over pairs.",
         f"{'. '.join(each[:1].upper() + each[1:] for each in differences)}.",
@@ -207,11 +197,11 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
             said.append(f"{measure.label}, {group} {_mean_and_deviation(own['change'])}")
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set(title=measure.label, xlabel="Change")
-        open_frame(axes)
-    make_room_for(figure, groups)
+        scales.open_frame(axes)
+    marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    words = caption(
+    words = captions.caption(
         inputs.caption,
         f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
         "Published, of other models and tasks: 0.004 to 0.382.",
@@ -292,23 +282,23 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
         below.plot(rows["layer"], rows["share_of_worst_tokens"], color=COLOURS[1], marker="o")
         below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         below.set(ylim=(0, None), xlabel="Block")
-        set_whole_ticks(below.xaxis)
-        above.set_title(panel_title(label, figure, len(labels)))
-        open_frame(above)
-        open_frame(below)
+        scales.set_whole_ticks(below.xaxis)
+        above.set_title(marks.panel_title(label, figure, len(labels)))
+        scales.open_frame(above)
+        scales.open_frame(below)
     grid[0, 0].set_ylabel("Error of a token")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
     words = (
         "Line: median; bands: from the first to the third quartile, from 10 to 90 and from 1 to 99 % of the "
         "tokens. Below: what the 1 % of tokens with the largest errors have of the sum of squares (dotted: "
-        f"if all had the same error); {number_range(table['tokens'].min(), table['tokens'].max())} tokens."
+        f"if all had the same error); {captions.range_of(table['tokens'])} tokens."
     )
-    return Drawing(figure, table, caption(inputs.caption, words))
+    return Drawing(figure, table, captions.caption(inputs.caption, words))
 
 
 def _draw_quantiles(axes: Axes, rows: pd.DataFrame) -> None:
     drawn = rows[[quantile for band in BANDS for quantile in band]].stack()
-    set_log_axis(axes, (1, 2, 5) if drawn.max() < WIDE * drawn.min() else (1,))
+    scales.set_log_axis(axes, (1, 2, 5) if drawn.max() < WIDE * drawn.min() else (1,))
     for (low, high), opacity in BANDS.items():
         axes.fill_between(
             rows["layer"], rows[low], rows[high], color=COLOURS[0], alpha=opacity, linewidth=0

@@ -8,23 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from shape_of_learning.figures.axes import set_measure_axes
-from shape_of_learning.figures.captions import (
-    as_markup,
-    caption,
-    lines_and_bands,
-    short_number,
-    suspects,
-    undefined,
-)
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.labels import (
-    LabelledLine,
-    add_footnote,
-    height_for_labels,
-    label_line_ends,
-)
-from shape_of_learning.figures.marks import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.profiles import draw_profiles, profiles_drawing
 from shape_of_learning.figures.style import INK, LOW_PANEL_HEIGHT, TEXT_WIDTH, line_styles
@@ -55,9 +40,11 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     table = by_layer(inputs)
     by_role = {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = height_for_labels(most) + FRAME
+    height = marks.height_for_labels(most) + FRAME
     figure = Figure(figsize=(TEXT_WIDTH, height))
-    add_footnote(figure, *suspects(table, inputs.measures), undefined(table))
+    marks.add_footnote(
+        figure, *captions.suspects(table, inputs.measures), captions.undefined(table)
+    )
     panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
     drawn = [
         draw_profiles(axes, rows, inputs.models)
@@ -66,18 +53,20 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     for axes, role in zip(panels, by_role, strict=True):
         axes.set(title=ROLES[role], xlabel="Relative depth")
     panels[0].set_ylabel(inputs.measures[0].label)
-    set_measure_axes(panels, inputs.measures)
+    scales.set_measure_axes(panels, inputs.measures)
     for axes, lines in zip(panels, drawn, strict=True):
-        label_line_ends(axes, lines)
+        marks.label_line_ends(axes, lines)
     return profiles_drawing(figure, table, inputs)
 
 
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
     table = by_layer(inputs)
-    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    height = marks.height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
-    add_footnote(figure, *suspects(table, inputs.measures), undefined(table))
+    marks.add_footnote(
+        figure, *captions.suspects(table, inputs.measures), captions.undefined(table)
+    )
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
     quantities = {measure.name: measure.axis for measure in inputs.measures}
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
@@ -89,8 +78,8 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
             labelled = lines
     for axes in grid[-1]:
         axes.set_xlabel("Relative depth")
-    set_measure_axes(grid.flat, inputs.measures)
-    label_line_ends(grid[0, 1], labelled)
+    scales.set_measure_axes(grid.flat, inputs.measures)
+    marks.label_line_ends(grid[0, 1], labelled)
     return profiles_drawing(figure, table, inputs)
 
 
@@ -119,32 +108,32 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
         a plateau.
     """
     table = _of_blocks(by_layer(inputs))
-    scales = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
+    values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
-    table.insert(place, parameter, table["estimator"].map(scales))
+    table.insert(place, parameter, table["estimator"].map(values))
     table = table.sort_values(["block", "model", parameter], key=_in_order, kind="stable")
     table = table.reset_index(drop=True)
 
-    height = height_for_labels(len(inputs.models))
+    height = marks.height_for_labels(len(inputs.models))
     figure = Figure(figsize=(TEXT_WIDTH, height + 0.4))
-    marked = suspects(table, inputs.measures)
-    add_footnote(figure, *marked)
+    marked = captions.suspects(table, inputs.measures)
+    marks.add_footnote(figure, *marked)
     panels = figure.subplots(1, len(PLACES), sharey=True)
     styles = line_styles(inputs.models)
     for axes, block in zip(panels, PLACES, strict=True):
         lines = []
         for name, rows in table[table["block"] == block].groupby("model", sort=False):
-            line = draw_line(axes, rows, parameter, styles[name], name=name, markers=True)
-            lines.append(LabelledLine(line, rows["label"].iloc[0]))
-        _set_scale_axis(axes, sorted(scales.values()))
+            line = marks.draw_line(axes, rows, parameter, styles[name], name=name, markers=True)
+            lines.append(marks.LabelledLine(line, rows["label"].iloc[0]))
+        _set_scale_axis(axes, sorted(values.values()))
         axes.set(title=block, xlabel=parameter)
     panels[0].set_ylabel(inputs.measures[0].axis)
-    set_measure_axes(panels, inputs.measures)
-    label_line_ends(panels[-1], lines)
-    words = caption(
+    scales.set_measure_axes(panels, inputs.measures)
+    marks.label_line_ends(panels[-1], lines)
+    words = captions.caption(
         inputs.caption,
         _on_plateaus(table, parameter),
-        lines_and_bands(table, inputs.measures),
+        captions.lines_and_bands(table, inputs.measures),
         *marked,
     )
     return Drawing(figure, table.drop(columns="suspect"), words)
@@ -172,9 +161,9 @@ def _in_order(column: pd.Series) -> pd.Series:
     return column if pd.api.types.is_numeric_dtype(column) else pd.Series(pd.factorize(column)[0])
 
 
-def _set_scale_axis(axes: Axes, scales: list[int]) -> None:
+def _set_scale_axis(axes: Axes, values: list[int]) -> None:
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator(scales))
+    axes.xaxis.set_major_locator(FixedLocator(values))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(ScalarFormatter())
 
@@ -199,14 +188,14 @@ def _scientific(number: float) -> str:
 
 # Of Table 1: the heading of each column for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
-    "model": ("Model", as_markup),
+    "model": ("Model", captions.as_markup),
     "layers": ("Layers", _whole),
     "hidden_size": ("Hidden size", _whole),
     "attention_heads": ("Attention heads", _whole),
     "vocabulary": ("Vocabulary", _whole),
     "batch_size": ("Global batch size (sequences)", _whole),
     "learning_rate": ("Learning rate", _scientific),
-    "training_tokens": ("Training tokens", short_number),
+    "training_tokens": ("Training tokens", captions.short_number),
 }
 
 

@@ -8,22 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.axes import (
-    PROGRESS,
-    on_progress,
-    open_frame,
-    progress_column,
-    set_progress_axis,
-)
-from shape_of_learning.figures.captions import caption, enumerated, number_range, omissions
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.labels import (
-    LabelledLine,
-    add_footnote,
-    height_for_labels,
-    label_line_ends,
-)
-from shape_of_learning.figures.marks import UPPER_EDGE, draw_crosses, draw_curve
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, LineStyle, line_styles
 from shape_of_learning.figures.tables import with_labels
@@ -45,12 +31,12 @@ def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     `progress` is what the x axis counts, see :func:`.progress_column`.
     """
     points = _losses(inputs)
-    counted = progress_column(points, progress)
+    counted = scales.progress_column(points, progress)
     styles = line_styles(inputs.models)
     by_role = {role: points[points["role"] == role] for role in PREDICTED}
     by_role = {role: rows for role, rows in by_role.items() if not rows.empty}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = height_for_labels(most) + 0.4
+    height = marks.height_for_labels(most) + 0.4
     figure = Figure(figsize=(COLUMN_WIDTH if len(by_role) == 1 else TEXT_WIDTH, height))
     panels = figure.subplots(1, len(by_role), squeeze=False)[0]
     drawn, on_edge = [], False
@@ -58,20 +44,20 @@ def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
         of_models = rows.groupby("model", sort=False)
         drawn.append([_draw_losses(axes, own, counted, styles) for _, own in of_models])
         on_edge |= _draw_broken(axes, rows, counted, styles)
-        set_progress_axis(axes, rows[counted])
-        axes.set(title=PREDICTED[role], xlabel=PROGRESS[counted])
+        scales.set_progress_axis(axes, rows[counted])
+        axes.set(title=PREDICTED[role], xlabel=scales.PROGRESS[counted])
         axes.set_ylabel("Cross-entropy (nats per token)")
-        open_frame(axes)
+        scales.open_frame(axes)
     on_crosses = _on_crosses(points, on_edge)
-    add_footnote(figure, *omissions(inputs, sources=False), on_crosses)
+    marks.add_footnote(figure, *captions.omissions(inputs, sources=False), on_crosses)
     for axes, lines in zip(panels, drawn, strict=True):
-        label_line_ends(axes, lines)
-    words = caption(
+        marks.label_line_ends(axes, lines)
+    words = captions.caption(
         inputs.caption,
         _on_counts(points),
-        on_progress(points, counted),
+        scales.on_progress(points, counted),
         "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
-        *omissions(inputs),
+        *captions.omissions(inputs),
         on_crosses,
     )
     return Drawing(figure, points[LOSS_COLUMNS], words)
@@ -102,13 +88,13 @@ def _losses(inputs: FigureInputs) -> pd.DataFrame:
 
 def _draw_losses(
     axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]
-) -> LabelledLine:
+) -> marks.LabelledLine:
     """One model's line, without what is left out and with a gap where the loss is infinite."""
     name, label = rows["model"].iloc[0], rows["label"].iloc[0]
     rows = rows[~rows["broken"]]
     finite = rows.assign(loss=rows["loss"].where(np.isfinite(rows["loss"])))
-    line = draw_curve(axes, finite, x, "loss", styles[name], name=name, markers=True)
-    return LabelledLine(line, label, "all left out" if rows.empty else "undefined")
+    line = marks.draw_curve(axes, finite, x, "loss", styles[name], name=name, markers=True)
+    return marks.LabelledLine(line, label, "all left out" if rows.empty else "undefined")
 
 
 def _draw_broken(axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]) -> bool:
@@ -118,38 +104,29 @@ def _draw_broken(axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, Li
     reach = on_lines.max() + REACH * np.ptp(on_lines) if len(on_lines) else np.inf
     within = np.isfinite(crosses["loss"]) & (crosses["loss"] <= reach)
     for name, own in crosses[within].groupby("model"):
-        draw_crosses(axes, own[x], own["loss"], styles[name].colour)
+        marks.draw_crosses(axes, own[x], own["loss"], styles[name].colour)
     for name, own in crosses[~within].groupby("model"):
-        draw_crosses(axes, own[x], UPPER_EDGE, styles[name].colour)
+        marks.draw_crosses(axes, own[x], marks.UPPER_EDGE, styles[name].colour)
     return not within.all()
 
 
 def _on_crosses(points: pd.DataFrame, on_edge: bool) -> str:
     """One sentence on the crosses, if there are any."""
-    broken = int(points["broken"].sum())
-    infinite = int((points["cross"] & ~points["broken"]).sum())
-    if not broken + infinite:
-        return ""
-    meanings = []
-    if broken:
-        noun = "a checkpoint" if broken == 1 else "checkpoints"
-        meanings.append(f"{noun} left out as broken")
-    if infinite:
-        meanings.append("an infinite loss" if infinite == 1 else "infinite losses")
-    heading = "Cross" if broken + infinite == 1 else "Crosses"
+    broken, infinite = points["broken"].sum(), (points["cross"] & ~points["broken"]).sum()
+    kinds = {"left out as broken": broken, "of an infinite loss": infinite}
+    parts = [f"{number} {kind}" for kind, number in kinds.items() if number]
     edge = "; at the upper edge: beyond the axis" if on_edge else ""
-    return f"{heading}: {enumerated(meanings)}{edge}."
+    return f"Crosses: {captions.enumerated(parts)}{edge}." if parts else ""
 
 
 def _on_counts(points: pd.DataFrame) -> str:
     """Over how many tokens the loss is a mean, and whether vocabularies differ."""
     measured = points[points["loss"].notna()]
-    tokens = measured["predicted_tokens"].dropna()
     sizes = sorted(measured["vocabulary"].dropna().unique())
-    mean = f"Mean over {number_range(tokens.min(), tokens.max())} tokens." if len(tokens) else ""
+    mean = f"Mean over {captions.range_of(measured['predicted_tokens'])} tokens."
     if len(sizes) < 2:
         return mean
-    entries = enumerated([f"{size:,}" for size in sizes])
-    return caption(
+    entries = captions.enumerated([f"{size:,}" for size in sizes])
+    return captions.caption(
         mean, f"Losses of models with different vocabularies do not compare ({entries} entries)."
     )

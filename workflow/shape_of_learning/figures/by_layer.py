@@ -12,29 +12,8 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.figures.axes import (
-    MOST_RANKS,
-    add_bar,
-    open_frame,
-    set_log_axis,
-    set_log_ticks,
-    set_measure_axes,
-    set_rank_ticks,
-    set_whole_ticks,
-)
-from shape_of_learning.figures.captions import (
-    CELL,
-    GAP,
-    POINT,
-    caption,
-    lines_and_bands,
-    omissions,
-    smallest_visible_changes,
-    suspects,
-    undefined,
-)
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.labels import add_footnote, panel_title
 from shape_of_learning.figures.marks import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import (
@@ -74,7 +53,7 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, inputs.measures, strict=True):
             named |= _draw_lines(axes, own, measure)
-        column[0].set_title(panel_title(label, figure, len(models)))
+        column[0].set_title(marks.panel_title(label, figure, len(models)))
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
@@ -88,7 +67,7 @@ def overview(inputs: FigureInputs) -> Drawing:
     table = by_layer(inputs)
     rows = -(-len(inputs.measures) // ACROSS)
     figure, said = _figure(inputs, table, rows, ACROSS)
-    figure.suptitle(panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
+    figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
     grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
@@ -118,12 +97,12 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
             _draw_cells(axes, cells, norm)
             panels.append((axes, cells, norm))
         row[0].set_ylabel("Layer")
-        bar = add_bar(ScalarMappable(norm, CELL_COLOURS), row[np.newaxis], measure.label)
+        bar = scales.add_bar(ScalarMappable(norm, CELL_COLOURS), row[np.newaxis], measure.label)
         if isinstance(norm, LogNorm):
             bar.set_label(f"{measure.label} (log scale)")
-            set_log_ticks(bar.ax.yaxis)
+            scales.set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
-        column[0].set_title(panel_title(label, figure, len(models)))
+        column[0].set_title(marks.panel_title(label, figure, len(models)))
         column[-1].set_xlabel("Training step")
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
@@ -133,16 +112,16 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
 
 
 def _figure(
-    inputs: FigureInputs, table: pd.DataFrame, rows: int, columns: int, mark: str = POINT
+    inputs: FigureInputs, table: pd.DataFrame, rows: int, columns: int, mark: str = captions.POINT
 ) -> tuple[Figure, list[str]]:
     """A figure with its footnote, and those sentences of its caption that the footnote has, too."""
     width = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
     height = PANEL_HEIGHT if rows == 1 else rows * ROW_HEIGHT
     figure = Figure(figsize=(width, height + FRAME))
-    marked = suspects(table, inputs.measures, mark)
-    note = undefined(table, CELL if mark != POINT else GAP)
-    add_footnote(figure, *omissions(inputs, sources=False), *marked, note)
-    return figure, [*omissions(inputs), *marked]
+    marked = captions.suspects(table, inputs.measures, mark)
+    note = captions.undefined(table, captions.CELL if mark != captions.POINT else captions.GAP)
+    marks.add_footnote(figure, *captions.omissions(inputs, sources=False), *marked, note)
+    return figure, [*captions.omissions(inputs), *marked]
 
 
 def _drawing(
@@ -154,10 +133,10 @@ def _drawing(
 ) -> Drawing:
     fewest = table.groupby("label")["step"].nunique().min()
     bands = lines == "Lines" and fewest <= MOST_BANDS
-    words = caption(
+    words = captions.caption(
         inputs.caption,
-        lines_and_bands(table, inputs.measures, lines=lines, bands=bands),
-        smallest_visible_changes(inputs, table),
+        captions.lines_and_bands(table, inputs.measures, lines=lines, bands=bands),
+        captions.smallest_visible_changes(inputs, table),
         *said,
     )
     return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
@@ -171,8 +150,8 @@ def _quantity(measure: DrawnMeasure, measures: Sequence[DrawnMeasure]) -> str:
 
 def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
     named = draw_steps(axes, table[table["estimator"] == measure.name])
-    set_whole_ticks(axes.xaxis)
-    set_measure_axes([axes], [measure])
+    scales.set_whole_ticks(axes.xaxis)
+    scales.set_measure_axes([axes], [measure])
     return named
 
 
@@ -180,7 +159,7 @@ def _set_scale(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> None:
     """Make the y axis of a measure, and of all panels that share it, logarithmic where that shows more."""
     values = _finite_values(table, measure)
     if not measure.from_zero and _is_wide(values):
-        set_log_axis(axes)
+        scales.set_log_axis(axes)
 
 
 def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
@@ -206,15 +185,15 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     axes.pcolormesh(
         *edges, cells.where(np.isfinite(cells)), norm=norm, cmap=CELL_COLOURS, rasterized=True
     )
-    set_whole_ticks(axes.yaxis)
-    open_frame(axes)
+    scales.set_whole_ticks(axes.yaxis)
+    scales.open_frame(axes)
 
 
 def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Label steps where there is room; mark undefined and suspect cells, and those of hollow checkpoints."""
     steps = sorted({int(step) for step in rows["step"]})
     size = axes.get_window_extent().size / axes.figure.dpi
-    set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
+    scales.set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
     side = 72 * min(size[0] / len(steps), size[1] / rows["layer"].nunique())
     places = rows["step"].map({step: place for place, step in enumerate(steps)})
     is_undefined = ~np.isfinite(rows["value"])
@@ -304,8 +283,8 @@ def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
     edges = np.arange(len(steps) + 1) - 0.5
     colours = ListedColormap([*step_colours(steps).values()])
     mapped = ScalarMappable(BoundaryNorm(edges, len(steps)), colours)
-    bar = add_bar(mapped, panels, "Training step")
-    set_rank_ticks(bar.ax.yaxis, steps, MOST_RANKS * len(panels))
+    bar = scales.add_bar(mapped, panels, "Training step")
+    scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
 
 
 def _on_bands(table: pd.DataFrame) -> str:

@@ -2,29 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from shape_of_learning.figures.axes import (
-    PROGRESS,
-    on_progress,
-    progress_column,
-    set_measure_axes,
-    set_progress_axis,
-)
-from shape_of_learning.figures.captions import (
-    caption,
-    lines_and_bands,
-    omissions,
-    smallest_visible_changes,
-    suspects,
-    undefined,
-    uneven_averages,
-)
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.labels import (
-    LabelledLine,
-    add_footnote,
-    height_for_labels,
-    label_line_ends,
-)
 from shape_of_learning.figures.marks import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, line_styles
@@ -54,12 +33,14 @@ def means_by_step(
     """
     models, measures = inputs.models, inputs.measures
     table = over_layers(inputs, average_over)
-    counted = progress_column(table, progress)
-    height = height_for_labels(len(models))
+    counted = scales.progress_column(table, progress)
+    height = marks.height_for_labels(len(models))
     width = COLUMN_WIDTH if len(measures) == 1 else TEXT_WIDTH
     figure = Figure(figsize=(width, height + 0.4))
-    marked = [*uneven_averages(table, measures), *suspects(table, measures)]
-    add_footnote(figure, *omissions(inputs, sources=False), *marked, undefined(table))
+    marked = [*captions.uneven_averages(table, measures), *captions.suspects(table, measures)]
+    marks.add_footnote(
+        figure, *captions.omissions(inputs, sources=False), *marked, captions.undefined(table)
+    )
     panels = figure.subplots(1, len(measures), squeeze=False)[0]
     styles = line_styles(models)
     over = "blocks" if of_blocks else "layers"
@@ -68,19 +49,19 @@ def means_by_step(
         for name, rows in table[table["estimator"] == measure.name].groupby("model", sort=False):
             rows = rows.sort_values(counted)
             line = draw_line(axes, rows, counted, styles[name], name=name, markers=True)
-            lines.append(LabelledLine(line, rows["label"].iloc[0]))
-        set_progress_axis(axes, table[counted])
-        axes.set(title=measure.label, xlabel=PROGRESS[counted])
+            lines.append(marks.LabelledLine(line, rows["label"].iloc[0]))
+        scales.set_progress_axis(axes, table[counted])
+        axes.set(title=measure.label, xlabel=scales.PROGRESS[counted])
         axes.set_ylabel(f"{quantity or measures[0].axis},\nmean over {over}")
-    set_measure_axes(panels, measures)
-    label_line_ends(panels[-1], lines)
-    words = caption(
+    scales.set_measure_axes(panels, measures)
+    marks.label_line_ends(panels[-1], lines)
+    words = captions.caption(
         inputs.caption,
         "Averaged are all blocks." if of_blocks else AVERAGED_LAYERS_IN_WORDS[average_over],
-        lines_and_bands(table, measures),
-        smallest_visible_changes(inputs, table),
-        *omissions(inputs),
+        captions.lines_and_bands(table, measures),
+        captions.smallest_visible_changes(inputs, table),
+        *captions.omissions(inputs),
         *marked,
-        on_progress(table, counted),
+        scales.on_progress(table, counted),
     )
     return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)

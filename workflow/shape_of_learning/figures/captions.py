@@ -1,7 +1,7 @@
 """Words: short numbers, and what captions and footnotes say of the tables that are drawn."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -56,13 +56,13 @@ def lines_and_bands(
     bare = {each.name: each.label for each in measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
-    values = f"All {_range(defined['n'])} vectors together"
+    values = f"All {range_of(defined['n'])} vectors together"
     if in_batches:
         over = "batches" if of_layers else "layers and batches"
-        values = f"{lines}: mean over {over} of {_range(defined['n'])} vectors"
+        values = f"{lines}: mean over {over} of {range_of(defined['n'])} vectors"
     if defined["low"].notna().any():
         where = "bands:" if bands else "the numbers have"
-        groups = f"{GROUPS} groups of the {_range(defined['windows'])} windows"
+        groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
         values += f"; {where} 95 % intervals from leaving out each of {groups}"
         if in_batches:
             values += (
@@ -92,54 +92,45 @@ def undefined(table: pd.DataFrame, mark: str = GAP) -> str:
 
 
 def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure], mark: str = POINT) -> list[str]:
-    """Say for each measure which points near-duplicates put beyond its conditions.
-
-    Averages over layers say in how many of their layers at most; `mark` is how these points look.
-    """
+    """Say for each measure which points, that look like `mark`, near-duplicates put beyond its conditions."""
     sentences = []
     for measure in measures:
-        rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
-        if measure.suspect_above is None or not rows["suspect"].any():
-            continue
-        parts = []
-        for label, own in rows.groupby("label", sort=False):
-            marked = own[own["suspect"]]
-            if marked.empty:
-                continue
-            part = f"{label} {len(marked):,} of {len(own):,} points"
-            if "suspect_layers" in own:
-                most = marked.loc[marked["suspect_layers"].idxmax()]
-                part += f", in up to {most['suspect_layers']} of {most['layers']} layers"
-            parts.append(part)
-        sentences.append(
-            f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
-            f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: "
-            f"{'; '.join(parts)}."
-        )
+        parts = _by_model(table, measure, "suspect", "suspect_layers", ["layers"])
+        if parts and measure.suspect_above is not None:
+            sentences.append(
+                f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
+                f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: {parts}."
+            )
     return sentences
 
 
 def uneven_averages(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]:
     """Say for each measure which averages lack layers, since they do not compare with those of all."""
-    sentences = []
-    for measure in measures:
-        parts = []
-        rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
-        for label, own in rows.groupby("label", sort=False):
-            lacking = own[own["layers_left_out"] > 0]
-            if lacking.empty:
-                continue
-            most = lacking.loc[lacking["layers_left_out"].idxmax()]
-            parts.append(
-                f"{label} {len(lacking):,} of {len(own):,} points, up to {most['layers_left_out']} of "
-                f"{most['layers'] + most['layers_left_out']} layers"
-            )
-        if parts:
-            sentences.append(
-                f"{measure.label} is undefined in some layers, which are left out of the average: "
-                f"{'; '.join(parts)}."
-            )
-    return sentences
+    lacking = "layers_left_out"
+    said = {m.label: _by_model(table, m, lacking, lacking, ["layers", lacking]) for m in measures}
+    return [
+        f"{label} is undefined in some layers, which are left out of the average: {parts}."
+        for label, parts in said.items()
+        if parts
+    ]
+
+
+def _by_model(
+    table: pd.DataFrame, measure: DrawnMeasure, marked: str, layers: str, of_layers: list[str]
+) -> str:
+    """Count the marked points of each model that has some and, of averages, in how many layers at most."""
+    parts = []
+    rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
+    for label, own in rows.groupby("label", sort=False):
+        chosen = own[own[marked] > 0]
+        if chosen.empty:
+            continue
+        part = f"{label} {len(chosen):,} of {len(own):,} points"
+        if layers in own:
+            most = chosen.loc[chosen[layers].idxmax()]
+            part += f", in up to {most[layers]} of {most[of_layers].sum()} layers"
+        parts.append(part)
+    return "; ".join(parts)
 
 
 def omissions(inputs: FigureInputs, *, sources: bool = True) -> list[str]:
@@ -241,10 +232,10 @@ def enumerated(items: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def number_range(low: int, high: int) -> str:
-    """Write '4,096', or '4,096 to 4,700' if the ends differ."""
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _range(values: pd.Series) -> str:
-    return number_range(round(values.min()), round(values.max()))
+def range_of(values: Iterable[float]) -> str:
+    """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; of none, 'no'."""
+    known = pd.Series(values).dropna()
+    if known.empty:
+        return "no"
+    low, high = (f"{round(end):,}" for end in (known.min(), known.max()))
+    return low if low == high else f"{low} to {high}"

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.figures.captions import caption, enumerated, lines_and_bands, suspects
+from shape_of_learning.figures import captions, marks
 from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
-from shape_of_learning.figures.labels import LabelledLine, panel_title
 from shape_of_learning.figures.marks import draw_line
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import (
@@ -28,11 +27,13 @@ KEY = ["model", "estimator", "layer"]
 
 def draw_profiles(
     axes: Axes, table: pd.DataFrame, models: Sequence[DrawnModel]
-) -> list[LabelledLine]:
+) -> list[marks.LabelledLine]:
     """Draw the line and band of each model of a table, in the styles that it has among all `models`."""
     styles = line_styles(models)
     return [
-        LabelledLine(draw_line(axes, rows, "depth", styles[name], name=name), rows["label"].iloc[0])
+        marks.LabelledLine(
+            draw_line(axes, rows, "depth", styles[name], name=name), rows["label"].iloc[0]
+        )
         for name, rows in table.groupby("model", sort=False)
     ]
 
@@ -41,11 +42,11 @@ def profiles_drawing(
     figure: Figure, table: pd.DataFrame, inputs: FigureInputs, *sentences: str
 ) -> Drawing:
     """Put together a figure, its numbers from :func:`.by_layer` and its caption with these sentences."""
-    words = caption(
+    words = captions.caption(
         inputs.caption,
         *sentences,
-        lines_and_bands(table, inputs.measures),
-        *suspects(table, inputs.measures),
+        captions.lines_and_bands(table, inputs.measures),
+        *captions.suspects(table, inputs.measures),
     )
     return Drawing(figure, table.drop(columns="suspect"), words)
 
@@ -81,7 +82,7 @@ def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]
                 _draw_points(axes, rows, sources[source])
             axes.set(ylabel=measure.label if model is models[0] else "")
             if measure is inputs.measures[0]:
-                axes.set_title(panel_title(model.label, figure, len(models)))
+                axes.set_title(marks.panel_title(model.label, figure, len(models)))
     for axes in grid[-1]:
         axes.set_xlabel("Block" if measured["layer"].min() > 0 else "Layer")
     figure.legend(
@@ -123,11 +124,12 @@ def _caption(
     medians = apart.median().dropna()  # what is undefined in all layers has none
     differences = [f"{labels[name]} {median:.3g}" for name, median in medians.items()]
     protocols = values["protocol"].drop_duplicates().tolist()
-    return caption(
+    return captions.caption(
         inputs.caption,
-        f"Points: as published, of {enumerated(protocols)}; bars: the error of reading printed figures.",
-        f"Median absolute difference: {enumerated(differences)}." if differences else "",
+        f"Points: as published, of {captions.enumerated(protocols)}; bars: the error of reading printed "
+        "figures.",
+        f"Median absolute difference: {captions.enumerated(differences)}." if differences else "",
         "Differences hold other windows and other batches, too.",
-        lines_and_bands(measured, inputs.measures),
-        *suspects(measured, inputs.measures),
+        captions.lines_and_bands(measured, inputs.measures),
+        *captions.suspects(measured, inputs.measures),
     )
