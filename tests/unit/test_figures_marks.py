@@ -103,7 +103,7 @@ def test_layers_of_an_average_are_counted():
     drawing = draw(MEANS, inputs)
     for words in (footnote(drawing), drawing.caption):
         assert "TwoNN is undefined in some layers" in words
-        assert "a 1 of 2 points, up to 1 of 3 layers." in words
+        assert "a 1 of 2 points, in up to 1 of 3 layers." in words
 
 
 @pytest.mark.parametrize("function", DRAWN)

@@ -22,13 +22,14 @@ from figure_tables import (
 from papers.finetuning.figures import adjustments
 from papers.linear.changed_blocks import KINDS
 from papers.shape_of_learning.figures import has_plateau, training_recipes
-from shape_of_learning.block_editing.edits import EDIT_COLUMNS
-from shape_of_learning.block_editing.error_table import FIT_ERROR_COLUMNS
-from shape_of_learning.checkpoints.training_table import COLUMNS as TRAINING_COLUMNS
+from shape_of_learning.blocks.edits import EDIT_COLUMNS
+from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.checkpoints.checkpoint_record import write_record
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.plan.published import read_published
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
+from shape_of_learning.training.train import TRAINING_COLUMNS, training_row
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 
@@ -509,3 +510,17 @@ def test_the_table_has_every_adjustment_before_and_after():
     assert len(lines) == 2 + 2 * 6  # those of training texts alone
     assert len({line.count("|") for line in lines}) == 1
     assert "| A | zero mean, without 8 directions | 0.530 | 0.850 |" in markdown
+
+
+def test_a_row_of_the_table_of_trainings_is_what_the_record_says(tmp_path):
+    facts = {
+        **{"model": "mine", "step": 4, "score": 0.75, "recipe": {"seed": 3}},
+        "origin": {"model": "gpt", "revision": "step8"},
+        "task": {"name": "words", "metric": "accuracy"},
+    }
+    write_record(tmp_path, {}, revision="step4", **facts)
+    row = dict(zip(TRAINING_COLUMNS, training_row(tmp_path), strict=True))
+    assert {key: value for key, value in row.items() if value is not None} == {
+        **{"model": "mine", "revision": "step4", "step": 4, "seed": 3, "score": 0.75},
+        **{"origin": "gpt", "origin_revision": "step8", "task": "words", "metric": "accuracy"},
+    }
