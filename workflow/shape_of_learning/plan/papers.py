@@ -10,12 +10,11 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.claim_list import CLAIMS, read_claims
-from shape_of_learning.plan.functions import check_function, public_functions
+from shape_of_learning.plan.functions import check_function, named_function, public_functions
 from shape_of_learning.plan.published import read_published
 from shape_of_learning.plan.schema import unknown_name, validate
 from shape_of_learning.storage.yaml_file import read_yaml
 
-KIND = "function of figures.py"
 ALL = ("all",)  # estimators
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
@@ -31,7 +30,8 @@ class FigureSpecification:
     folder : Path
         Of its paper.
     draw : str
-        Function of the paper's ``figures.py``.
+        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its folder
+        or of :mod:`shape_of_learning.figures`.
     estimators : tuple of str
         What is drawn; none: just the loss; :data:`ALL`: what is of layers in ``measurement.estimators``.
     any_measures : bool
@@ -76,7 +76,7 @@ class FigureSpecification:
 
 @dataclass(frozen=True)
 class TableSpecification:
-    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``.
+    """A table of the models whose entry has `table_1`; `write` is a function as `draw` is.
 
     One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
     """
@@ -141,7 +141,6 @@ def _read_paper(file: Path) -> Paper:
         )
     content = read_yaml(file)
     validate(content, "paper", str(file))
-    functions = public_functions(file.with_name("figures.py"))
     figures, tables = {}, {}
     for name, entry in content["figures"].items():
         where = f"{file}, key `figures.{name}`"
@@ -162,12 +161,12 @@ def _read_paper(file: Path) -> Paper:
         )
         published = ["published"] if figure.published else []
         given = (*figure.options, *figure.settings, *published)
-        check_function(figure.draw, given, functions, where, KIND)
+        _check_drawn(figure.draw, given, file, where)
         _check_caption(figure.caption, where)
         figures[content["prefix"] + name] = figure
     for name, entry in content.get("tables", {}).items():
         where = f"{file}, key `tables.{name}`"
-        check_function(entry["write"], (), functions, where, KIND)
+        _check_drawn(entry["write"], (), file, where)
         tables[content["prefix"] + name] = TableSpecification(
             file.parent,
             entry["write"],
@@ -178,6 +177,12 @@ def _read_paper(file: Path) -> Paper:
     claims = read_claims(file.with_name(CLAIMS))
     heading = (content["title"], content["citation"], content["prefix"])
     return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
+
+
+def _check_drawn(name: str, given: Sequence[str], file: Path, where: str) -> None:
+    function = named_function(name, file.parent)
+    functions, kind = public_functions(function.file), f"function of {function.file.name}"
+    check_function(function.name, given, functions, where, kind)
 
 
 def _published(file: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
