@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.model_list import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification
@@ -24,7 +24,7 @@ def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[
     ]
 
 
-def drawn_measures(measures: Iterable[ChosenMeasure]) -> list[dict[str, Any]]:
+def drawn_measures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
     """Describe measures in the order of panels; axes of dimensions need not begin at 0."""
     return [
         {
@@ -49,7 +49,7 @@ def options_of(
 def opening_words(
     figure: FigureSpecification,
     models: Sequence[Model],
-    measures: Sequence[ChosenMeasure],
+    measures: Sequence[Measure],
     settings: Mapping[str, Any],
     on_checkpoints: str = "",
 ) -> str:
@@ -82,14 +82,14 @@ def opening_words(
     )
 
 
-def _listed(named: Sequence[Model] | Sequence[ChosenMeasure]) -> str:
+def _listed(named: Sequence[Model] | Sequence[Measure]) -> str:
     """Labels in a row, which may have commas themselves."""
     labels = [each.label for each in named]
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
 def _protocol(
-    figure: FigureSpecification, measures: Sequence[ChosenMeasure], settings: Mapping[str, Any]
+    figure: FigureSpecification, measures: Sequence[Measure], settings: Mapping[str, Any]
 ) -> list[str]:
     """Sentences on the protocol, which the tables do not tell."""
     if figure.reads and (not measures or all(measure.family == "weights" for measure in measures)):
