@@ -89,3 +89,10 @@ def explorer_description(wildcards):
             **{"claimed": explorer_claimed(), "notes": notes},
         }
     )
+
+
+def named_by_kind(paths):
+    """Tables with their kinds, which are the names of their folders."""
+    kinds = {"last_weights": "weights"}
+    folders = (Path(path).parent.name for path in paths)
+    return [f"{kinds.get(kind, kind)}={path}" for kind, path in zip(folders, paths, strict=True)]
