@@ -19,8 +19,8 @@ from shape_of_learning.metrics.measure_entry import ChosenMeasure
 from shape_of_learning.plan.choice_settings import read_choice_settings
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.merging import with_defaults
-from shape_of_learning.plan.model_list import Model
+from shape_of_learning.plan.configuration import with_defaults
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, read_papers
 from shape_of_learning.storage.yaml_file import read_yaml

@@ -11,9 +11,10 @@ from shape_of_learning.claims.claim_choices import thinned
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 from shape_of_learning.plan.claim_list import read_claims
+from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.merging import with_defaults
-from shape_of_learning.plan.schema import validate
+from shape_of_learning.plan.refusals import validated
+from shape_of_learning.plan.settings import Settings
 from shape_of_learning.storage.yaml_file import read_yaml
 
 REPOSITORY = Path(__file__).parents[2]
@@ -239,4 +240,4 @@ def test_what_there_is_not_is_refused_by_its_key(choices, message):
 )
 def test_what_the_schema_does_not_allow_is_refused(choices, message):
     with pytest.raises(InputError, match=message):
-        validate(settings_with(**choices), "config", "configuration")
+        validated(Settings, settings_with(**choices), "configuration")

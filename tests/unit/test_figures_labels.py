@@ -8,7 +8,6 @@ from dataclasses import replace
 import pandas as pd
 import PIL.Image
 import pytest
-import yaml
 from jsonschema import ValidationError
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
@@ -21,16 +20,17 @@ from shape_of_learning.figures.inputs import DrawnModel
 from shape_of_learning.figures.output import PAPERS, paper_function, save
 from shape_of_learning.figures.style import THEME, theme
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.plan.entries import Entry, Printed
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.schema import SCHEMAS, validate
+from shape_of_learning.plan.refusals import validated
 
 PAPER = next(each for each in read_papers(PAPERS) if each.name == "shape_of_learning")
 FIGURES = with_chosen_measures(
     PAPER.figures,
     {"figures": {"measures": {}}, "measurement": {"estimators": ["anisotropy", "two_nn", "mle"]}},
 )
-PRINTED = yaml.safe_load((SCHEMAS / "model.schema.yaml").read_text())["$defs"]["printed"]["pattern"]
+PRINTED = Printed.__metadata__[0].metadata[0].pattern
 HARD = [
     "$x$",
     "$\\frac{",
@@ -73,7 +73,6 @@ REFUSED = [
     "a" * 61,
     "a" * 10_000,
     3,
-    None,
     True,
     ["a"],
 ]
@@ -93,14 +92,14 @@ def test_the_font_has_every_character_that_a_label_may_hold():
 @pytest.mark.parametrize("key", ["label", "family"])
 @pytest.mark.parametrize("words", HARD)
 def test_hard_labels_are_read(key, words):
-    validate({"repository": "a/b", key: words}, "model", "model `m`")
+    validated(Entry, {"repository": "a/b", key: words}, "model `m`")
 
 
 @pytest.mark.parametrize("key", ["label", "family"])
 @pytest.mark.parametrize("words", REFUSED, ids=range(len(REFUSED)))
 def test_what_cannot_be_drawn_is_refused_in_one_sentence(key, words):
     with pytest.raises(InputError) as caught:
-        validate({"repository": "a/b", key: words}, "model", "model `m` in x.yaml")
+        validated(Entry, {"repository": "a/b", key: words}, "model `m` in x.yaml")
     assert f"model `m` in x.yaml: `{key}`" in str(caught.value)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500

@@ -11,8 +11,8 @@ from shape_of_learning.figures.output import paper_function, save
 from shape_of_learning.figures.style import theme
 from shape_of_learning.figures.table_reader import ESTIMATES, read_table
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.plan.model_list import read_entries, read_models
-from shape_of_learning.plan.published import COLUMNS, read_published
+from shape_of_learning.plan.models import read_entries, read_models
+from shape_of_learning.plan.papers import COLUMNS, read_published
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted(REPOSITORY.glob("workflow/papers/*/published.csv"))

@@ -11,11 +11,9 @@ from shape_of_learning.checkpoints.lock import Lock, LockedRevision, read_lock, 
 from shape_of_learning.checkpoints.model_entry import Shape
 from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.checkpoint_list import OfferedSteps
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.model_list import read_entries, read_models
-from shape_of_learning.plan.revision_template import RevisionTemplate
-from shape_of_learning.plan.step_rules import StepRule
+from shape_of_learning.plan.models import read_entries, read_models
+from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, StepRule
 
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), StepRule("log"), 100)
 ENTRY = """

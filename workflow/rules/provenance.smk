@@ -52,7 +52,7 @@ rule describe_run:
         science=science("describe_run"),
         run=described_run,
         results=subpath(output.crate, ancestor=2),
-        locks=lambda wildcards: [lock_file(name) for name in models_from(HubSource)],
+        locks=lambda wildcards: [lock_file(name) for name in models_from("repository")],
         jobs=[own_path("<logs>"), own_path("<benchmarks>")],
         folder=subpath(output.crate, parent=True),
     message:

@@ -1,5 +1,6 @@
 """What describes a run, what it describes, and how a report calls that."""
 
+import snakemake
 from shape_of_learning import __version__ as VERSION
 from shape_of_learning.plan.workflow_state import workflow_state
 from shape_of_learning.provenance.described_run import DescribedRun
@@ -65,7 +66,9 @@ def described_run(wildcards):
 
 def say_which_workflow_this_is():
     """Let jobs know the state of the code by which they are planned; no result depends on it."""
-    is_unpacked = WORKFLOW.parents[1] == Path(UNPACKED).absolute()
-    state = workflow_state(WORKFLOW.parent, WORKFLOW.parent.name if is_unpacked else "")
-    versions = {"version": VERSION, "snakemake": SNAKEMAKE_VERSION}
+    state = workflow_state(WORKFLOW.parent, "")
+    versions = {"version": VERSION, "snakemake": snakemake.__version__}
     os.environ[job_record.VARIABLE] = json.dumps({**versions, **state})
+
+
+say_which_workflow_this_is()

@@ -10,10 +10,9 @@ from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.lock import Lock, read_lock
 from shape_of_learning.checkpoints.weight_listing import WeightListing
 from shape_of_learning.errors import InputError, UnreachableError
-from shape_of_learning.plan.checkpoint_list import Checkpoint
-from shape_of_learning.plan.model_list import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.pinning import is_pinned, pinned, planned_checkpoints
-from shape_of_learning.plan.step_rules import StepRule
+from shape_of_learning.plan.steps import Checkpoint, StepRule
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
 from shape_of_learning.errors import InputError, UnreachableError
-from shape_of_learning.plan.model_list import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.pinning import ASKING_SECONDS, said_while_waiting
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision
 from shape_of_learning.checkpoints.weight_listing import WeightListing
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.checkpoint_list import Checkpoint
-from shape_of_learning.plan.model_list import Model
+from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.steps import Checkpoint
 
 WAITING_SECONDS = 10.0  # between two lines on the terminal
 ASKING_SECONDS = (
