@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from hub_server import OLAH, olah_environment
-from shape_of_learning.storage.file_lock import made_by_one_process
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def hub_program(pytestconfig: pytest.Config) -> Path:
     kept = os.environ.get("OLAH_ENVIRONMENT")
     folder = Path(kept) if kept else Path(pytestconfig.cache.mkdir("olah"))
     try:
-        with made_by_one_process(folder):
+        with FileLock(folder.with_name(f".{folder.name}.lock")):
             return olah_environment(folder)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"pip cannot install {OLAH}, the Hub of these tests: {error.stderr[-300:]}")

@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from shape_of_learning.checkpoints.model_entry import role_of
+from shape_of_learning.checkpoints.shapes import role_of
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, layer_file
 from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun

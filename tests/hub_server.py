@@ -17,23 +17,19 @@ from pathlib import Path
 
 from hub_proxy import Proxy as Proxy
 from hub_proxy import proxied as proxied
-from shape_of_learning.checkpoints.weight_listing import WeightFile
-from shape_of_learning.storage.digests import git_blob_name, sha256_of
 
 OLAH = "olah==0.5.4"
 # What git lets a user's own settings change must not change a test.
 GIT = [
-    *(
-        "git",
-        "-c",
-        "user.name=tests",
-        "-c",
-        "user.email=tests@localhost",
-        "-c",
-        "commit.gpgsign=false",
-    ),
-    *("-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"),
+    "git",
+    "-c",
+    "user.name=tests",
+    "-c",
+    "user.email=tests@localhost",
+    "-c",
+    "commit.gpgsign=false",
 ]
+GIT += ["-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"]
 
 
 def olah_environment(folder: Path) -> Path:
@@ -56,17 +52,10 @@ def olah_environment(folder: Path) -> Path:
 
 
 class HubRepository:
-    """A git repository where `olah` looks for ``organisation/name``, of `kind` models or datasets.
-
-    Attributes
-    ----------
-    listed : dict
-        Commit -> path -> size and hash, as a lock has them.
-    """
+    """A git repository where `olah` looks for ``organisation/name``, of `kind` models or datasets."""
 
     def __init__(self, root: Path, name: str, kind: str = "models") -> None:
         self.name = name
-        self.listed: dict[str, dict[str, WeightFile]] = {}
         self.folder = root / kind / name
         self.folder.mkdir(parents=True)
         self._git("init", "--quiet", "--initial-branch=main")
@@ -90,16 +79,7 @@ class HubRepository:
             self._store_large(self.folder / name)
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message", branch)
-        commit = self._git("rev-parse", "HEAD")
-        self.listed[commit] = {
-            path.relative_to(files).as_posix(): WeightFile(
-                path.stat().st_size,
-                f"sha256:{sha256_of(path)}" if path.name in large else f"git:{git_blob_name(path)}",
-            )
-            for path in files.rglob("*")
-            if path.is_file()
-        }
-        return commit
+        return self._git("rev-parse", "HEAD")
 
     def branch(self, name: str, commit: str) -> None:
         """Let another branch be at a commit."""

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 
 import shape_of_learning
 from shape_of_learning.checkpoints.lock import Lock, LockedRevision, write_lock
-from shape_of_learning.checkpoints.weight_listing import WeightFile, WeightListing
 from shape_of_learning.errors import InputError
 from shape_of_learning.provenance.crate import WrittenFiles, write_crate
 from shape_of_learning.provenance.described_run import DescribedRun

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from figure_tables import inputs_of, rows_of_model, verdicts_on
-from shape_of_learning.checkpoints.checkpoint_record import write_record
+from shape_of_learning.checkpoints.record import write_record
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.output import paper_function
 from shape_of_learning.figures.style import theme

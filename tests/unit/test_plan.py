@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plans import CONFIG, MODELS, PAPERS, PLAIN, RECIPE, REPOSITORY, configured, tuned, twin
-from shape_of_learning.checkpoints.model_entry import Shape
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults

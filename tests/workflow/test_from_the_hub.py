@@ -1,290 +1,195 @@
-"""The chain on checkpoints that a real Hub server on loopback serves."""
+"""The chain on checkpoints that a Hub on loopback serves: planned, pinned, fetched, measured and judged."""
 
 import csv
 import json
-import os
-import re
-import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
-import tiny_runs
 from checkouts import Checkout
 from hub_fetching import save_model
 from hub_server import HubRepository, Proxy, proxied, served
-from shape_of_learning.checkpoints.lock import read_lock
-from shape_of_learning.checkpoints.tensor_digests import read_tensor_digests
-from shape_of_learning.checkpoints.tensor_hashing import tensor_digests
-from tiny_models import save_tiny_model, save_tokenizer
+from tiny_models import save_tokenizer
 
-STEPS = (0, 1000)
-ENTRY = {
-    "role": "decoder",
-    "layers": 2,
-    "hidden_size": 32,
-    "repository": "org/model",
-    "tokenizer": "org/words",
-    "training": {"revision": "step{step}", "tokens_per_step": 100, "steps": list(STEPS)},
-}
+BIN, LOCK = "pytorch_model.bin", "config/locks/mine.yaml"
+LISTED, JUDGED = "results/checkpoints/mine.csv", "results/tables/verdicts/mine.csv"
+NOWHERE = "http://127.0.0.1:9"
+STEPS = [0, 1, 2, 4, 16]
+WRONG = {"4": "same weights as step 2", "16": "missing"}
+SHAPE = {"role": "decoder", "layers": 2, "hidden_size": 32}
+REPORT = {"steps": [4], "same_as": 2, "source": "https://example.org/1"}
 
 
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator[str]:
-    """A model with two revisions that hold pickled weights only, its tokenizer apart, as BLOOM."""
-    root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
-    model = HubRepository(root, "org/model")
-    for step in STEPS:
-        folder = save_model(sources / f"step{step}", seed=step, form="bin", hidden_size=32)
-        model.commit(f"step{step}", folder, large=("pytorch_model.bin",))
+@dataclass(frozen=True)
+class Hub:
+    endpoint: str
+    repository: HubRepository
+    sources: Path
+
+
+@pytest.fixture
+def hub(tmp_path: Path, hub_program: Path) -> Iterator[Hub]:
+    """A curve whose step 1 is step 0 and whose step 4 is step 2, and its tokenizer apart, as BLOOM."""
+    root, sources = tmp_path / "hub", tmp_path / "sources"
+    repository = HubRepository(root, "org/model")
+    for step, seed in ((0, 0), (1, 0), (2, 2), (4, 2), (8, 8)):
+        folder = save_model(sources / f"step{step}", seed=seed, form="bin", hidden_size=32)
+        repository.commit(f"step{step}", folder, large=(BIN,))
+    repository.commit("main", sources / "step8", large=(BIN,))
     save_tokenizer(sources / "words")
     HubRepository(root, "org/words").commit("main", sources / "words")
-    with served(root, hub_program) as address:
-        yield address
+    with served(root, hub_program) as endpoint:
+        yield Hub(endpoint, repository, sources)
 
 
 def run(
-    checkout: Checkout,
-    endpoint: str,
-    *targets: str,
-    succeeds: bool = True,
-    embeddings: dict | None = None,
-    **entry,
+    checkout: Checkout, endpoint: str, *targets: str, succeeds=True, entry=None, **changes
 ) -> str:
-    checkout.write("config/models/mine.yaml", {"mine": {**ENTRY, **entry}})
-    changes = {
-        "embeddings": embeddings or {},
+    training = {
+        "revision": "step{step}",
+        "steps": STEPS,
+        "known_bad": [REPORT],
+        "tokens_per_step": 9,
+    }
+    entry = {"repository": "org/model", "tokenizer": "org/words", "training": training} | (
+        entry or {}
+    )
+    checkout.write("config/models/mine.yaml", {"mine": entry})
+    settings = {
         "models": ["mine"],
-        "keep_checkpoints": True,
-        # With so small a vocabulary a window has some 400 tokens: enough for one batch.
+        "embeddings": {"dump": False},
         "sampling": {"windows": 16, "window_characters": 512},
         "figures": {"figure_2": ["mine"], "figure_3": ["mine"]},
     }
-    checkout.write("changes.yaml", changes)
+    checkout.write("changes.yaml", settings | changes)
     return checkout.snakemake(
         *(*targets, "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
         succeeds=succeeds,
-        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_some"},
     )
 
 
-def test_revisions_are_fetched_pinned_measured_and_drawn(checkout, endpoint):
-    run(checkout, endpoint, "figure_2")
-    for step in STEPS:
-        folder = checkout.folder / f"resources/checkpoints/mine/step{step}"
-        record = json.loads((folder / "checkpoint.json").read_text())
-        assert record["revision"] == f"step{step}"
-        assert len(record["commit"]) == 40
-        assert (folder / "pytorch_model.bin").exists()
-        assert (folder / "tokenizer.json").exists()
-    drawn = (checkout.folder / "results/figures/figure_2.csv").read_text()
-    # Layers 0, 1 and 2 of two steps.
-    assert len(drawn.splitlines()) == 1 + 2 * 3
-    assert not checkout.partial_files()
+def rows(checkout: Checkout, name: str) -> dict[str, dict[str, str]]:
+    with (checkout.folder / name).open(newline="") as file:
+        return {row["step"]: row for row in csv.DictReader(file)}
 
 
-def test_a_kept_checkpoint_is_taken_as_another_run_has_left_it(checkout, endpoint):
-    """Two runs that share downloads may both have planned to make it."""
-    receipt = "results/checkpoints/mine/step0.json"
-    run(checkout, endpoint, receipt)
-    weights = checkout.folder / "resources/checkpoints/mine/step0/pytorch_model.bin"
-    inode = weights.stat().st_ino
-    (checkout.folder / receipt).unlink()
-    said = run(checkout, endpoint, receipt)
-    assert "Fetching mine at step0" in said
-    assert weights.stat().st_ino == inode
+def weights(checkout: Checkout) -> list[str]:
+    return sorted(path.parent.name for path in (checkout.folder / "resources").rglob(BIN))
 
 
-def changed(file: Path) -> None:
-    """Turn a bit, and leave size and time."""
-    before, content = file.stat(), bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-@pytest.mark.parametrize(
-    ("dump", "names"),
-    [
-        (True, ("pytorch_model.bin", "config.json", "tokenizer.json")),
-        (False, ("pytorch_model.bin",)),
-    ],
-)
-def test_a_kept_checkpoint_is_looked_at_again_when_it_is_used(checkout, endpoint, dump, names):
-    embeddings, loss = {"dump": dump}, "results/losses/mine/step0.csv"
-    run(checkout, endpoint, "results/checkpoints/mine/step0.json", embeddings=embeddings)
-    folder = checkout.folder / "resources/checkpoints/mine/step0"
-    for name in names:
-        good = (folder / name).read_bytes()
-        changed(folder / name)
-        said = run(checkout, endpoint, loss, succeeds=False, embeddings=embeddings)
-        assert f"step0/{name} is not what it was when it came (expected {len(good)} bytes" in said
-        assert "Traceback" not in said
-        assert not (checkout.folder / loss).exists()
-        assert not list(checkout.folder.glob("results/checkpoints/mine/*.tensors.csv"))
-        (folder / name).write_bytes(good)
-    # Another run that shares the downloads has another lock.
-    step1000 = checkout.folder / "resources/checkpoints/mine/step1000"
-    run(checkout, endpoint, "results/checkpoints/mine/step1000.json", embeddings=embeddings)
-    folder.rename(folder.with_name("aside"))
-    shutil.copytree(step1000, folder)
-    said = run(checkout, endpoint, loss, succeeds=False, embeddings=embeddings)
-    assert "step0 holds another checkpoint than results/checkpoints/mine/step0.json says" in said
-    shutil.rmtree(folder)
-    folder.with_name("aside").rename(folder)
-    run(checkout, endpoint, loss, embeddings=embeddings)
-    table = checkout.folder / "results/checkpoints/mine/step0.tensors.csv"
-    assert read_tensor_digests(table) == tensor_digests(folder)
-
-
-def test_a_run_that_keeps_nothing_removes_nothing_that_another_keeps(checkout, endpoint):
-    run(checkout, endpoint, "results/checkpoints/mine/step0.json")
-    kept = checkout.folder / "resources/checkpoints/mine/step0"
-    before = {path.name: path.stat() for path in kept.iterdir()}
-    checkout.write("other.yaml", {"run": "other", "keep_checkpoints": False})
-    loss = "results/other/losses/mine/step0.csv"
-    configurations = ("--configfile", "config/demo.yaml", "changes.yaml", "other.yaml")
-    checkout.snakemake(
-        *(loss, *configurations, "--cores", "2"),
-        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
-    )
-    assert (checkout.folder / loss).exists()
-    assert {path.name: path.stat() for path in kept.iterdir()} == before
-    assert not list(checkout.folder.glob("resources/unkept*/*/*"))
-
-
-def test_a_lock_pins_the_small_files_too(checkout, endpoint):
-    run(checkout, endpoint, "resolve")
-    lock = read_lock(checkout.folder / "config/locks/mine.yaml")
-    assert [*lock.revisions["step0"].small_files] == ["config.json"]
-    words = lock.tokenizer.small_files
-    assert {"tokenizer.json", "tokenizer_config.json"} == set(words)
-    assert all(re.fullmatch("git:[0-9a-f]{40}", digest) for digest in words.values())
-
-
-def test_another_step_fetches_no_revision_again(checkout, endpoint):
-    receipt, first = "results/checkpoints/mine/step0.json", {**ENTRY["training"], "steps": [0]}
-    run(checkout, endpoint, receipt, training=first)
-    said = run(checkout, endpoint, "--dry-run", receipt)
-    assert "model `mine`: asking the Hub" in said, "the other step needed no asking"
+def test_revisions_are_pinned_judged_fetched_measured_and_removed(checkout, hub):
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
+        said = run(checkout, endpoint, "--dry-run", JUDGED)
+        assert "NOTE: model `mine` is not pinned yet" in said
+        assert not (checkout.folder / "config/locks").exists()
+        run(checkout, endpoint, LISTED)
+        assert BIN not in proxy.asked
+        lock = yaml.safe_load((checkout.folder / LOCK).read_text())
+        assert lock["shape"] == {**SHAPE, "last_hidden_size": 32}
+        assert list(lock["mains"]) == ["org/model"]
+        table = rows(checkout, LISTED)
+        assert list(table["0"]) == [
+            *("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
+        ]
+        verdicts = {step: row["verdict"] for step, row in table.items()}
+        assert verdicts == {"0": "ok", "1": "not yet moved", "2": "ok", **WRONG}
+        assert (table["2"]["tokens"], table["2"]["files"]) == ("18", BIN)
+        # What a lock answers is not asked, and a job of a cluster asks nobody.
+        proxy.asked.clear()
+        run(checkout, endpoint, "resolve")
+        run(checkout, endpoint, LISTED, "--mode", "subprocess", "--force")
+        assert proxy.asked == []
+    said = run(checkout, hub.endpoint, JUDGED)
+    assert "2 of 5 revisions are left out" in said
+    shown = {step: (row["verdict"], row["shown"]) for step, row in rows(checkout, JUDGED).items()}
+    assert shown["1"] == ("not yet moved", "yes")
+    assert {step for step, (_, each) in shown.items() if each == "no"} == {*WRONG}
+    assert weights(checkout) == []
+    said = run(checkout, hub.endpoint, "--dry-run", JUDGED)
     assert "Nothing to be done" in said
 
 
-def test_a_missing_revision_is_one_sentence(checkout, endpoint):
-    training = {**ENTRY["training"], "steps": [7, 8]}
-    said = run(checkout, endpoint, "figure_2", succeeds=False, training=training)
-    assert "model `mine` has no checkpoint that can be used" in said
-    assert "`step7` (missing)" in said
+def test_what_is_kept_is_looked_at_when_it_is_used_and_shared_by_other_runs(checkout, hub):
+    loss, kept = "results/losses/mine/step0.csv", {"keep_checkpoints": True}
+    run(checkout, hub.endpoint, loss, **kept)
+    assert weights(checkout) == ["step0"]
+    folder = checkout.folder / "resources/checkpoints/mine/step0"
+    record = json.loads((folder / "checkpoint.json").read_text())
+    assert (record["revision"], record["tokenizer"]["repository"]) == ("step0", "org/words")
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
+        run(checkout, endpoint, loss.replace("results", "results/other"), run="other", **kept)
+        assert BIN not in proxy.asked
+    (checkout.folder / loss).unlink()
+    content = (folder / BIN).read_bytes()
+    (folder / BIN).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    said = run(checkout, hub.endpoint, loss, succeeds=False, **kept)
+    assert f"{BIN} is not what it was when it came" in said
+    assert not (checkout.folder / loss).exists()
+
+
+def test_a_lock_gives_the_same_bytes_when_the_branch_has_moved(checkout, hub):
+    loss = "results/losses/mine/step0.csv"
+    run(checkout, hub.endpoint, loss)
+    before = (checkout.folder / loss).read_bytes()
+    other = save_model(hub.sources / "other", seed=99, form="bin", hidden_size=32)
+    hub.repository.commit("step0", other, large=(BIN,))
+    (checkout.folder / loss).unlink()
+    run(checkout, hub.endpoint, loss)
+    assert (checkout.folder / loss).read_bytes() == before
+    (checkout.folder / LOCK).unlink()
+    run(checkout, hub.endpoint, loss)
+    assert (checkout.folder / loss).read_bytes() != before
+
+
+def test_bad_revisions_fail_the_run_before_any_download_if_that_is_asked_for(checkout, hub):
+    said = run(checkout, hub.endpoint, JUDGED, succeeds=False, bad_checkpoints="fail")
+    for step, verdict in WRONG.items():
+        assert f"`step{step}` ({verdict})" in said
+    assert weights(checkout) == []
+    said = run(checkout, hub.endpoint, JUDGED, succeeds=False, entry={"layers": 12})
+    assert "for `layers` config.json of the checkpoint says 2 where the entry says 12" in said
+    said = run(checkout, hub.endpoint, JUDGED, succeeds=False, entry={"repository": "org/none"})
+    assert "the Hub has no `org/none`" in said
     assert "Traceback" not in said
-    assert not (checkout.folder / "resources/checkpoints").exists()
 
 
-@pytest.mark.parametrize("steps", [[0, 1], "log"])
-def test_a_repository_that_is_not_there_or_not_shown_is_no_verdict(checkout, endpoint, steps):
-    training = {**ENTRY["training"], "steps": steps}
-    said = run(
-        checkout, endpoint, "figure_2", succeeds=False, repository="org/none", training=training
-    )
-    assert "the Hub has no repository `org/none`, or shows it only to others" in said
-    assert "HF_TOKEN" in said
+def test_steps_by_rule_are_chosen_once_among_what_the_hub_offers(checkout, hub):
+    log = {"training": {"revision": "step{step}", "steps": {"log": 3}}}
+    run(checkout, hub.endpoint, LISTED, entry=log)
+    chosen = list(rows(checkout, LISTED))
+    assert (len(chosen), chosen[0], chosen[-1]) == (3, "0", "8")
+    hub.repository.commit("step64", hub.sources / "step8", large=(BIN,))
+    run(checkout, hub.endpoint, LISTED, "--force", entry=log)
+    assert list(rows(checkout, LISTED)) == chosen
+
+
+def test_where_nobody_can_be_asked_a_plan_is_unchecked_and_fetches_nothing(checkout):
+    said = run(checkout, NOWHERE, "resolve", succeeds=False, entry=SHAPE)
+    assert f"{NOWHERE} cannot be reached" in said
+    assert "unchecked" in run(checkout, NOWHERE, "--dry-run", JUDGED, entry=SHAPE)
+    said = run(checkout, NOWHERE, "results/losses/mine/step0.csv", succeeds=False, entry=SHAPE)
+    assert "cannot be fetched, since its lock does not pin it" in said
     assert "Traceback" not in said
-    assert not (checkout.folder / "config/locks").exists()
 
 
-def test_a_gated_repository_without_a_token_is_one_sentence(checkout, endpoint):
-    with proxied(Proxy(endpoint, token="the right one")) as gate:
-        said = run(checkout, gate, "figure_2", succeeds=False)
-    assert "HF_TOKEN" in said
-    assert "Traceback" not in said
-    assert not list((checkout.folder / "resources/checkpoints").glob("*/step*"))
-
-
-def test_each_step_may_have_a_repository_of_its_own(checkout, tmp_path, hub_program):
-    """As the MultiBERTs have; and TinyLlama's later milestones, or steps in subfolders."""
-    root = tmp_path / "hub"
-    for step in (0, 20):
-        bert = save_tiny_model(tmp_path / f"bert{step}", "bert", head=True, seed=step)
-        HubRepository(root, f"org/bert-step_{step}k").commit("main", bert)
-    neox = save_tiny_model(tmp_path / "neox", "gpt_neox", head=True, seed=1)
-    HubRepository(root, "org/dense").commit("step-5k-token-10B", neox)
-    nested = tmp_path / "nested"
-    save_tiny_model(nested / "checkpoints" / "9", "gpt_neox", head=True, seed=2)
-    HubRepository(root, "org/milestone").commit("main", nested)
-    shape = {"layers": 3, "hidden_size": 32}
-    encoder = {
-        "role": "encoder",
-        "repository": "org/bert-step_{kilosteps}k",
-        "training": {"revision": "main", "tokens_per_step": 10, "steps": [0, 20000]},
-    }
-    milestone = {
-        "step": 9000,
-        "tokens": 18,
-        "name": "step-9k",
-        "repository": "org/milestone",
-        "revision": "main",
-        "subfolder": "checkpoints/9",
-    }
-    decoder = {
-        "role": "decoder",
-        "repository": "org/dense",
-        "training": {
-            "revision": "step-{kilosteps}k-token-{gigatokens}B",
-            "steps": "log",
-            "checkpoints": [milestone],
-        },
-    }
-    models = {"encoder": {**encoder, **shape}, "decoder": {**decoder, **shape}}
-    checkout.write("config/models/mine.yaml", models)
-    checkout.write(
-        "changes.yaml",
-        {"models": list(models), "sampling": {"windows": 8, "window_characters": 100}},
-    )
-    verdicts = [f"results/tables/verdicts/{name}.csv" for name in models]
-    with served(root, hub_program) as endpoint:
-        checkout.snakemake(
-            *(*verdicts, "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
-            environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
+@pytest.mark.parametrize("token", ["hf_some", "hf_other"])
+def test_a_gated_model_is_left_out_unless_the_token_opens_it(checkout, hub, token):
+    entry, figures = {"gated": True, **SHAPE}, {"figure_1": ["mine", "demo-decoder"]}
+    both = {"models": ["mine", "demo-decoder"], "figures": figures}
+    with proxied(Proxy(hub.endpoint, token=token)) as gate:
+        said = run(checkout, gate, "--dry-run", "figure_1", entry=entry, **both)
+        is_open = token == "hf_some"
+        assert ("Fetching mine" in said) == is_open
+        assert (
+            "`mine` is gated and the Hub refuses it to the Hugging Face token" in said
+        ) != is_open
+        fails = run(
+            checkout, gate, "--dry-run", succeeds=is_open, entry=entry, gated_models="fail", **both
         )
-    encoders, decoders = (
-        [line.split(",") for line in (checkout.folder / path).read_text().splitlines()[1:]]
-        for path in verdicts
-    )
-    assert [row[1:4] for row in encoders] == [["step0", "0", "0"], ["step20000", "20000", "200000"]]
-    assert [row[1:4] for row in decoders] == [
-        ["step-5k-token-10B", "5000", "10000000000"],
-        ["step-9k", "9000", "18"],
-    ]
-    for row in (*encoders, *decoders):
-        assert float(row[4]) > 0, "no loss"
-        assert row[7:] == ["ok", "yes"]
-
-
-def test_what_is_fetched_regularised_and_fine_tuned_goes_through_one_run(checkout, endpoint):
-    twin = {"regulariser": "cosine", "strength": 0.5, "twin_of": "plain"}
-    tuning = {"of": "plain", "task": "topic", "learning_rate": 0.001, "batch_size": 64}
-    tuning |= {"epochs": 1, "seed": 0, "threads": 1}
-    pretrained = {**tiny_runs.MODEL, "pretraining": {**tiny_runs.RECIPE, "context": 512}}
-    twins = {**pretrained, "pretraining": {**pretrained["pretraining"], **twin}}
-    entries = {"mine": ENTRY, "plain": pretrained, "twin": twins}
-    entries["tuned"] = {"label": "tuned", "finetuning": tuning}
-    checkout.write("config/models/mine.yaml", entries)
-    changes = {
-        "models": ["mine", "twin", "tuned"],
-        "sampling": {"windows": 16, "window_characters": 512},
-        "measurement": {"batch_vectors": 1400},
-        "figures": {"linear_figure_1": "all"},
-    }
-    checkout.write("changes.yaml", changes)
-    checkout.snakemake(
-        *("linear_figure_1", "--configfile", "config/demo.yaml", "changes.yaml", "--cores", "2"),
-        environment={"HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0"},
-    )
-    with (checkout.folder / "results/figures/linear_figure_1.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["estimator"] == "linearity"]
-    assert {row["model"]: row["revision"] for row in rows} == {
-        "mine": "step1000",
-        "twin": "step1",
-        "tuned": "step16",
-    }
-    assert all(0 < float(row["value"]) <= 1 for row in rows)
+    assert ("remove it from key `models`" in fails) != is_open

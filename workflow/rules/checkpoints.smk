@@ -7,7 +7,6 @@ OUTPUTS:
     <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
     <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json; where they are
                                                   not kept, <resources>/unkept_checkpoints/, or that@{run}
-    <results>/checkpoints/{model}/{revision}.json a copy of the latter, which stands for it where it is kept
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
     <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both
@@ -42,15 +41,12 @@ rule check_checkpoints:
     conda:
         "../../envs/checkpoints.yaml"
     params:
-        science=science("check_checkpoints"),
-        lock=lock_of,
-        listed=all_pinned_bytes,
-        checkpoints=judged_checkpoints,
+        code=science("check_checkpoints"),
+        rows=integrity_rows,
     message:
         "Listing the revisions of {wildcards.model}"
-    shell:
-        'python "$SCRIPTS/check_checkpoints.py" --model {wildcards.model:q} --lock {params.lock:q}'
-        " --checkpoints {params.checkpoints:q} --output {output:q} --log {log:q}"
+    script:
+        "../scripts/check_checkpoints.py"
 
 
 rule fetch_checkpoint:
@@ -60,7 +56,7 @@ rule fetch_checkpoint:
     pinned hashes admit no other bytes.
     """
     output:
-        download(receipt="<results>/checkpoints/{model}/{revision}.json"),
+        download(),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
@@ -77,16 +73,13 @@ rule fetch_checkpoint:
         downloads=1,
         runtime=download_minutes,
     params:
-        lock=lock_of,
-        pinned=pinned_bytes,
-        shape=model_shape,
-        folder=checkpoint_folder,
-        receipt=receipt_option,
+        pinned=pinned_revision,
+        tokenizer=pinned_tokenizer,
+        shape=entry_shape,
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
-    shell:
-        'python "$SCRIPTS/fetch_checkpoint.py" --model {wildcards.model:q} --name {wildcards.revision:q}'
-        " --lock {params.lock:q} --shape {params.shape:q} --output {params.folder:q} {params.receipt:q} --log {log:q}"
+    script:
+        "../scripts/fetch_checkpoint.py"
 
 
 rule pretrain_model:
@@ -189,14 +182,9 @@ rule judge_checkpoints:
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("judge_checkpoints"),
-        folder=losses_folder,
-        tensors=digests_folder,
-        checkpoints=judged_checkpoints,
-        measured=measured_names,
-        policy=CONFIGURATION.settings["bad_checkpoints"],
+        code=science("judge_checkpoints"),
+        verdicts=judgement,
     message:
         "Judging the checkpoints of {wildcards.model}"
-    shell:
-        'python "$SCRIPTS/judge_checkpoints.py" --model {wildcards.model:q} --losses {params.folder:q} --tensors {params.tensors:q}'
-        " --checkpoints {params.checkpoints:q} --measured {params.measured:q} --policy {params.policy:q} --output {output:q} --log {log:q}"
+    script:
+        "../scripts/judge_checkpoints.py"

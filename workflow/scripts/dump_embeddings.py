@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.checkpoints.losses import write_loss
-from shape_of_learning.checkpoints.tensor_digests import write_tensor_digests
-from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
+from shape_of_learning.checkpoints.tensors import checked_tensors, write_tensor_digests
 from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
 from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows

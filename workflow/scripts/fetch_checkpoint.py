@@ -1,42 +1,43 @@
 """Download one revision of a model from the Hugging Face Hub, as its lock pins it, and check it."""
 
-import argparse
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.checkpoint_download import PinnedCheckpoint, fetch
-from shape_of_learning.checkpoints.checkpoint_record import RECORD
-from shape_of_learning.checkpoints.model_entry import Shape
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.checkpoints.fetch import fetch
+from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.errors import InputError
+from shape_of_learning.job import job
 
 
 def main(
     model: str,
-    name: str,
-    lock: Path,
-    output: Path,
+    revision: str,
+    pinned: dict[str, Any] | None,
+    tokenizer: dict[str, Any] | None,
     shape: dict[str, Any],
-    receipt: Path | None,
+    output: Path,
 ) -> None:
     """Fetch configuration, weights and tokenizer into the folder `output`.
 
-    A `receipt`, where one is wanted, is a copy of the record in that folder.
+    What is `pinned`, and the `tokenizer` if it is elsewhere, are entries of the model's lock.
     """
-    fetch(PinnedCheckpoint.read(model, name, lock), output, Shape(**shape))
-    if receipt is not None:
-        with atomic_write(receipt) as partly:
-            shutil.copyfile(output / RECORD, partly)
+    if not pinned:
+        raise InputError(
+            f"model `{model}`: `{revision}` cannot be fetched, since its lock does not pin it; run "
+            "`snakemake resolve` where the Hub can be reached, or restore the lock"
+        )
+    words = LockedRevision(**tokenizer) if tokenizer else None
+    fetch(LockedRevision(**pinned), words, output, Shape(**shape), model=model)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", required=True, help="name of the model's entry")
-    parser.add_argument("--name", required=True, help="name of the revision in the lock")
-    parser.add_argument("--lock", type=Path, required=True, help="config/locks/MODEL.yaml")
-    parser.add_argument("--shape", type=json.loads, required=True, help="of the entry")
-    parser.add_argument("--output", type=Path, required=True, help="folder to write")
-    parser.add_argument("--receipt", type=Path, help="written last: what was fetched")
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            model=snakemake.wildcards.model,
+            revision=snakemake.wildcards.revision,
+            pinned=snakemake.params.pinned,
+            tokenizer=snakemake.params.tokenizer,
+            shape=snakemake.params.shape,
+            output=Path(snakemake.output[0]),
+        )

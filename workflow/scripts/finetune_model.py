@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import transformers
 
-from shape_of_learning.checkpoints.checkpoint_files import tokenizer_paths
-from shape_of_learning.checkpoints.checkpoint_record import refuse_changed
+from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.loading import load_model
 from shape_of_learning.embeddings.tokenisation import load_tokenizer
 from shape_of_learning.job import job

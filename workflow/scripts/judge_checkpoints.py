@@ -5,37 +5,35 @@ that of the others is broken though its files are whole. What figures do with a 
 configuration's `bad_checkpoints`.
 """
 
-import argparse
-import json
 from pathlib import Path
+from typing import Any
 
-from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
 from shape_of_learning.checkpoints.verdict_table import write_verdicts
-from shape_of_learning.script_arguments.running import run
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
+from shape_of_learning.job import job
 
 
 def main(
     model: str,
-    checkpoints: str,
-    measured: str,
-    losses: Path,
-    tensors: Path,
+    checkpoints: list[dict[str, Any]],
+    measured: list[str],
+    losses: list[str],
+    tensors: list[str],
     policy: str,
     output: Path,
 ) -> None:
-    """Write the table of verdicts; `checkpoints` is a JSON list of what JudgedCheckpoint holds."""
-    judged = [JudgedCheckpoint(*each) for each in json.loads(checkpoints)]
-    names = json.loads(measured)
-    write_verdicts(output, model, judged, names, losses, tensors, policy=policy)
+    """Write the table; `checkpoints` are what JudgedCheckpoint holds, `measured` the names of some."""
+    judged = [JudgedCheckpoint(**each) for each in checkpoints]
+    tables = zip(map(Path, losses), map(Path, tensors), strict=True)
+    write_verdicts(output, model, judged, dict(zip(measured, tables, strict=True)), policy=policy)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--checkpoints", required=True, metavar="JSON")
-    parser.add_argument("--measured", required=True, metavar="JSON", help="their names")
-    parser.add_argument("--losses", type=Path, required=True)
-    parser.add_argument("--tensors", type=Path, required=True, help="folder of their digests")
-    parser.add_argument("--policy", choices=["fail", "skip", "flag"], required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            snakemake.wildcards.model,
+            losses=snakemake.input.losses,
+            tensors=snakemake.input.tensors,
+            output=Path(snakemake.output[0]),
+            **snakemake.params.verdicts,
+        )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
+from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
 from shape_of_learning.claims.choices import Rows, WantedMeasures
 from shape_of_learning.claims.measured_rows import MeasuredRows

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.checkpoints.tensor_hashing import checked_tensors
+from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.embeddings.text_vectors import text_vectors
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run

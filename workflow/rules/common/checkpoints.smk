@@ -39,6 +39,9 @@ def curve(name):
     if resolved.unresolved and not known:
         UNREACHABLE.append(resolved.unresolved)
         warn([f"{resolved.unresolved}; revisions are planned as their entries say, unchecked"])
+    if resolved.uncompared and not known:
+        UNREACHABLE.append(resolved.uncompared)
+        warn([f"{resolved.uncompared}; copies of a main branch that no lock lists are not found"])
     if resolved.is_new:
         NEW_LOCKS[name] = resolved.lock
         pins = f"`snakemake resolve`, or any run as it starts, writes {lock_file(name)}"
@@ -105,16 +108,13 @@ def last_checkpoint(name):
     return ([each for each in measured if each.name not in bad] or measured)[-1]
 
 
-def judged_checkpoints(wildcards):
-    """What is known of each checkpoint before it is measured, as JSON."""
-    return json.dumps(
-        [list(vars(each).values()) for each in curve(wildcards.model).judged.values()]
-    )
-
-
-def measured_names(wildcards):
-    """Names of the checkpoints that this run measures, as JSON."""
-    return json.dumps([each.name for each in checkpoints(wildcards.model)])
+def judgement(wildcards):
+    """What judge_checkpoints.py knows of each checkpoint before it is measured, and what it does with bad ones."""
+    return {
+        "checkpoints": [dict(vars(each)) for each in curve(wildcards.model).judged.values()],
+        "measured": [each.name for each in checkpoints(wildcards.model)],
+        "policy": CONFIGURATION.settings["bad_checkpoints"],
+    }
 
 
 def checkpoint_losses(wildcards):
@@ -133,43 +133,41 @@ def checkpoint_tensors(wildcards):
     )
 
 
-def losses_folder(wildcards, input):
-    return str(Path(input.losses[0]).parent)
+def integrity_rows(wildcards):
+    """What the table of a model's revisions says of each."""
+    return curve(wildcards.model).rows()
 
 
-def digests_folder(wildcards):
-    """Where the digests of tensors are, of the checkpoints that have any."""
-    return own_path(f"<results>/checkpoints/{wildcards.model}")
-
-
-def lock_of(wildcards):
-    curve(wildcards.model)
-    return lock_file(wildcards.model)
-
-
-def all_pinned_bytes(wildcards):
-    """What the lock of a model says of all its checkpoints."""
-    lock = curve(wildcards.model).lock
-    return [pin(lock, each.name) for each in curve(wildcards.model).checkpoints]
-
-
-def pinned_bytes(wildcards):
-    """What decides a download: the commit and the hashes that are pinned, wherever they are and whatever else is."""
-    name, resolved = wildcards.revision, curve(wildcards.model)
+def pinned_revision(wildcards):
+    """What a lock says of a revision that is to be fetched; None if the Hub could not be asked."""
+    resolved, name = curve(wildcards.model), wildcards.revision
     if name not in {each.name for each in checkpoints(wildcards.model)}:
         verdict = resolved.verdicts.get(name, "it is not in the model's entry")
         fail(f"model `{wildcards.model}`: `{name}` is not fetched: {verdict}")
-    tokenizer = resolved.lock.tokenizer
-    return [pin(resolved.lock, name), tokenizer.listed.commit if tokenizer else ""]
+    locked = resolved.lock.revisions.get(name)
+    return locked.model_dump() if locked else None
 
 
-def pin(lock, name):
-    """Commit, folder and hashes of one revision, as text; empty if the Hub could not be asked."""
+def pinned_tokenizer(wildcards):
+    """What a lock says of a tokenizer in another repository."""
+    tokenizer = curve(wildcards.model).lock.tokenizer
+    return tokenizer.model_dump() if tokenizer else None
+
+
+def pinned_bytes(wildcards):
+    """What decides the weights: the commit and the hashes that are pinned, wherever they are and whatever else is."""
+    lock, name = curve(wildcards.model).lock, wildcards.revision
     if name not in lock.revisions:
-        return ""
-    revision = lock.revisions[name]
-    hashes = [file.hash for file in revision.listed.files.values()]
-    return " ".join([revision.listed.commit, revision.subfolder, *hashes])
+        return ["", ""]
+    locked = lock.revisions[name]
+    hashes = [file.hash for file in locked.files.values()]
+    commit = lock.tokenizer.commit if lock.tokenizer else ""
+    return [" ".join([locked.commit, locked.subfolder, *hashes]), commit]
+
+
+def entry_shape(wildcards):
+    """What a checkpoint is compared with before its weights are downloaded."""
+    return dict(vars(MODELS[wildcards.model].shape))
 
 
 def model_shape(wildcards):
@@ -196,16 +194,10 @@ def checkpoint_folder(wildcards):
     return MODELS[wildcards.model].source.folder(wildcards.revision, PLACES)
 
 
-def download(receipt):
-    """What stands for a download: the folder, which is removed after use, or a receipt where it is kept."""
-    if CONFIGURATION.settings["keep_checkpoints"]:
-        return receipt
-    return temp(directory(f"{PLACES.downloads}/{{model}}/{{revision}}"))
-
-
-def receipt_option(wildcards, output):
-    """The option by which fetch_checkpoint.py leaves a receipt."""
-    return ["--receipt", output[0]] if CONFIGURATION.settings["keep_checkpoints"] else []
+def download():
+    """The folder of a download, which is removed after use unless it is kept."""
+    folder = directory(f"{PLACES.downloads}/{{model}}/{{revision}}")
+    return folder if CONFIGURATION.settings["keep_checkpoints"] else temp(folder)
 
 
 def forward_threads(wildcards):

@@ -13,7 +13,7 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.gates import Gates, check_endpoint, has_hub_token
+from shape_of_learning.plan.gates import check_endpoint, has_hub_token, is_closed
 from shape_of_learning.plan.papers import read_papers
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.script_arguments.settings import (
@@ -64,7 +64,7 @@ CONFIGURATION = at_the_door(
     *MODEL_FOLDERS,
     papers=PAPERS,
     has_hub_token=has_hub_token(),
-    is_closed=Gates(say).is_closed,
+    is_closed=is_closed,
 )
 # Those that are measured, and before them those from which they are trained further.
 MODELS = {**CONFIGURATION.origins, **CONFIGURATION.models}

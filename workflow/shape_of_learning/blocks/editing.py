@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shape_of_learning.checkpoints.model_entry import Shape
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.checkpoints.model_entry import (
+from shape_of_learning.checkpoints.shapes import (
     Shape,
     read_configuration_file,
     refuse_contradiction,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.checkpoints.checkpoint_files import tokenizer_paths
+from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.errors import InputError
 
 

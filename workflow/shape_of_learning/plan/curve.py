@@ -1,18 +1,17 @@
 """A model's checkpoints as the Hub has them: pinned to commits, and judged."""
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from shape_of_learning.checkpoints.integrity import CurvePoint, judged_curve
-from shape_of_learning.checkpoints.judged_checkpoint import JudgedCheckpoint
-from shape_of_learning.checkpoints.lock import Lock, read_lock
-from shape_of_learning.checkpoints.weight_listing import WeightListing
+from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightFile, read_lock
+from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
+from shape_of_learning.plan.steps import Checkpoint
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.pinning import is_pinned, pinned, planned_checkpoints
-from shape_of_learning.plan.steps import Checkpoint, StepRule
+from shape_of_learning.plan.steps import StepRule
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,18 @@ class Curve:
     is_new : bool
         Whether the lock file does not hold all of it yet.
     unresolved : str
-        Why the Hub has not been asked; empty if it has. Then nothing is pinned.
+        Why nothing is pinned though it should be; empty if all is.
+    uncompared : str
+        Why the main branch could not be asked for; empty if it has been.
     """
 
     model: Model
     checkpoints: tuple[Checkpoint, ...]
     judged: Mapping[str, JudgedCheckpoint]
-    lock: Lock = field(default_factory=Lock)
+    lock: Lock = EMPTY
     is_new: bool = False
     unresolved: str = ""
+    uncompared: str = ""
 
     def bad(self) -> dict[str, str]:
         """Names and verdicts of the checkpoints that are not what they should be, as far as is known yet."""
@@ -48,20 +50,35 @@ class Curve:
 
     def measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
         """Checkpoints that a run measures: those not known to be bad, and the `flagged` ones if asked for."""
-        return tuple(
-            each
-            for each in self.checkpoints
-            if not self.judged[each.name].is_condemned
-            or (flagged and not self._is_unusable(each.name))
-        )
+        locked = self.lock.revisions
+        unusable = {name for name in self.judged if name in locked and locked[name].problem}
+        bad = unusable if flagged else {*self.bad()}
+        return tuple(each for each in self.checkpoints if each.name not in bad)
 
     @property
     def verdicts(self) -> dict[str, str]:
         """Name of each checkpoint -> the verdict on it."""
         return {name: each.verdict for name, each in self.judged.items()}
 
-    def _is_unusable(self, name: str) -> bool:
-        return name in self.lock.revisions and bool(self.lock.revisions[name].listed.problem)
+    def rows(self) -> list[list[object]]:
+        """What ``results/checkpoints/{model}.csv`` says of each; without a commit if nothing is pinned."""
+        rows: list[list[object]] = []
+        for each in self.checkpoints:
+            locked = self.lock.revisions.get(each.name)
+            files = locked.files if locked else {}
+            size = sum(file.bytes for file in files.values()) if files else None
+            where = [each.step, each.tokens, each.revision, locked.commit if locked else None]
+            listing = [" ".join(sorted(files)), size, combined_hash(files)]
+            rows.append([*where, *listing, self.judged[each.name].verdict])
+        return rows
+
+
+def combined_hash(files: Mapping[str, WeightFile]) -> str:
+    """Of a single weight file its hash, of shards the SHA-256 of the lines ``{name} {hash}``."""
+    if len(files) <= 1:
+        return "".join(file.hash for file in files.values())
+    lines = "".join(f"{name} {file.hash}\n" for name, file in sorted(files.items()))
+    return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
 
 
 def curve_of(
@@ -77,7 +94,7 @@ def curve_of(
     unreachable : str
         Why the Hub need not be tried, if it has been found out already.
     say : callable
-        Shows a line on the terminal while the Hub is asked.
+        Shows a line on the terminal when the Hub is asked.
 
     Raises
     ------
@@ -87,16 +104,19 @@ def curve_of(
     """
     if not model.source.is_remote:
         return _as_listed(model)
-    old = read_lock(lock_file) or Lock()
-    lock = old
-    if not is_pinned(model, old):
+    lock = old = read_lock(lock_file) or EMPTY
+    uncompared = ""
+    if not is_pinned(model, old) or _mains_to_ask(model, old):
         try:
             if unreachable:
                 raise UnreachableError(unreachable)
-            lock = pinned(model, old, say)
+            say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
+            lock = pinned(model, old)
         except UnreachableError as error:
-            _refuse_if_unknown(model, lock_file, error)
-            return _as_listed(model, unresolved=str(error))
+            if not is_pinned(model, old):
+                _refuse_if_unknown(model, lock_file, error)
+                return _as_listed(model, unresolved=str(error))
+            uncompared = str(error)
     checkpoints = planned_checkpoints(model, lock) or []
     is_known = model.shape.is_whole() or lock.shape.layers > 0
     return Curve(
@@ -105,11 +125,105 @@ def curve_of(
         _judged(model, checkpoints, lock),
         lock,
         is_new=lock != old,
+        uncompared=uncompared,
     )
 
 
+def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
+    """List the checkpoints of a model by step; None if a lock does not say which they are."""
+    checkpoints = list(model.checkpoints)
+    if model.offered is not None:
+        chosen = lock.chosen.get(str(model.offered))
+        if chosen is None or not set(chosen) <= set(lock.revisions):
+            return None
+        checkpoints += [model.offered.checkpoint(lock.revisions[name].revision) for name in chosen]
+    return sorted(checkpoints, key=lambda each: each.step or 0)
+
+
+def is_pinned(model: Model, lock: Lock) -> bool:
+    """Whether a lock answers all that a plan must know of a model."""
+    checkpoints = planned_checkpoints(model, lock)
+    return (
+        checkpoints is not None
+        and not _places_to_ask(checkpoints, lock)
+        and model.tokenizer == (lock.tokenizer.repository if lock.tokenizer else "")
+        and (model.shape.is_whole() or lock.shape.layers > 0)
+    )
+
+
+def pinned(model: Model, old: Lock) -> Lock:
+    """Ask the Hub for what an old lock does not hold, and add it.
+
+    Raises
+    ------
+    InputError
+        If the Hub refuses, or offers no such steps.
+    UnreachableError
+        If it cannot be asked.
+    """
+    # Imported here, since where locks answer nobody needs the Hub's client.
+    from shape_of_learning.checkpoints.resolve import listed_shape, resolve
+
+    where = f"model `{model.name}`"
+    checkpoints, chosen = _with_steps(model, old, where)
+    revisions, mains = dict(old.revisions), dict(old.mains)
+    asked = _places_to_ask(checkpoints, old)
+    repositories = {each.repository for each in checkpoints if each.revision != MAIN} - set(mains)
+    if asked or repositories:
+        found, of_mains = resolve(asked, repositories, where=where)
+        revisions |= found
+        mains |= of_mains
+    tokenizer = old.tokenizer if model.tokenizer else None
+    if model.tokenizer and (tokenizer is None or tokenizer.repository != model.tokenizer):
+        found, _ = resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
+        if not found[""].commit:
+            raise InputError(
+                f"{where}: `{model.tokenizer}` has no main branch; correct `tokenizer`"
+            )
+        # Which weights lie beside it is nobody's concern.
+        tokenizer = found[""].model_copy(update={"files": {}, "other_format": {}, "problem": ""})
+    usable = [revisions[each.name] for each in checkpoints if not revisions[each.name].problem]
+    shape = old.shape
+    if usable and (asked or not shape.layers):
+        shape = listed_shape(usable[-1], where=where)
+    return Lock(shape=shape, chosen=chosen, revisions=revisions, mains=mains, tokenizer=tokenizer)
+
+
+def _with_steps(
+    model: Model, old: Lock, where: str
+) -> tuple[list[Checkpoint], Mapping[str, list[str]]]:
+    """Checkpoints by step, and what was chosen among those that the Hub offers."""
+    from shape_of_learning.checkpoints.hub import commits_of
+
+    known, offered = planned_checkpoints(model, old), model.offered
+    if known is not None or offered is None:
+        return known or [], old.chosen
+    branches = commits_of(offered.repository, where=where)
+    new = [offered.checkpoint(branch) for branch in offered.choose(branches)]
+    if not new:
+        raise InputError(
+            f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
+            "`repository` or `training.revision`"
+        )
+    checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
+    return checkpoints, {**old.chosen, str(offered): [each.name for each in new]}
+
+
+def _places_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
+    """Where the checkpoints are that a lock does not hold."""
+    places = {c.name: Place(c.repository, c.revision, c.subfolder) for c in checkpoints}
+    known = {name: each.place for name, each in lock.revisions.items()}
+    return {name: place for name, place in places.items() if known.get(name) != place}
+
+
+def _mains_to_ask(model: Model, lock: Lock) -> set[str]:
+    """Repositories whose main branch should be compared, and was not asked for when the lock was written."""
+    checkpoints = planned_checkpoints(model, lock) or []
+    return {each.repository for each in checkpoints if each.revision != MAIN} - set(lock.mains)
+
+
 def _as_listed(model: Model, unresolved: str = "") -> Curve:
-    judged = _judged(model, model.checkpoints, Lock())
+    judged = _judged(model, model.checkpoints, EMPTY)
     return Curve(model, model.checkpoints, judged, unresolved=unresolved)
 
 
@@ -121,16 +235,14 @@ def _judged(
             each.name,
             each.step,
             each.repository,
-            lock.revisions[each.name].listed if lock.revisions else WeightListing(),
-            each.revision == "main",
+            lock.revisions.get(each.name),
+            each.revision == MAIN,
+            each.tokens,
         )
         for each in checkpoints
     ]
     judged = judged_curve(points, lock.mains, model.known_bad, _last_step(model, checkpoints))
-    return {
-        each.name: replace(each, tokens=checkpoint.tokens)
-        for each, checkpoint in zip(judged, checkpoints, strict=True)
-    }
+    return {each.name: each for each in judged}
 
 
 def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:

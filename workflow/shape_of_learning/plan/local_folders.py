@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
-from shape_of_learning.checkpoints.model_entry import (
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
     Shape,
     completed,
     read_configuration_file,

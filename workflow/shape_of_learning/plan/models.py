@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from shape_of_learning.checkpoints.checkpoint_files import checkpoint_files
-from shape_of_learning.checkpoints.checkpoint_record import RECORD
-from shape_of_learning.checkpoints.integrity import KnownBad
-from shape_of_learning.checkpoints.model_entry import Shape, completed
+from shape_of_learning.checkpoints.record import RECORD
+from shape_of_learning.checkpoints.shapes import Shape, checkpoint_files, completed
+from shape_of_learning.checkpoints.verdicts import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
@@ -163,8 +162,7 @@ class Model:
         if self.kind != "repository":
             folder = "pretrained" if self.kind == "pretraining" else "finetuned"
             return [f"<results>/{folder}/{self.name}"]
-        kept = [f"<results>/checkpoints/{self.name}/{revision}.json"]
-        return kept if places.are_kept else [f"{places.downloads}/{self.name}/{revision}"]
+        return [f"{places.downloads}/{self.name}/{revision}"]
 
     def folder(self, revision: str, places: "Places") -> str:
         if self.kind == "path":
@@ -176,8 +174,6 @@ class Model:
     def receipt(self, revision: str, places: "Places") -> str | None:
         if self.kind != "repository":
             return None
-        if places.are_kept:
-            return places.own_path(f"<results>/checkpoints/{self.name}/{revision}.json")
         return f"{self.folder(revision, places)}/{RECORD}"
 
     def weights(self, revision: str, pins: Callable[[], list[str]]) -> Any:

@@ -217,7 +217,7 @@ class _Crate:
                     continue  # it was planned for another target
                 where = {}
                 if locked := pinned.get(model, {}).get(revision):
-                    commit = locked.listed.commit
+                    commit = locked.commit
                     url = f"https://huggingface.co/{locked.repository}/tree/{commit}"
                     where = {"version": commit, "url": url}
                 yield self._add(

@@ -66,7 +66,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
     """
     import datasets
 
-    from shape_of_learning.hub.hub_errors import explained
+    from shape_of_learning.checkpoints.hub import explained
 
     datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # which another host than the Hub keeps
     datasets.utils.logging.set_verbosity_error()

@@ -14,7 +14,7 @@ import tokenizers
 import torch
 import transformers
 
-from shape_of_learning.checkpoints.checkpoint_record import file_entry, read_record, write_record
+from shape_of_learning.checkpoints.record import file_entry, read_record, write_record
 from shape_of_learning.files import write_table
 from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY
 

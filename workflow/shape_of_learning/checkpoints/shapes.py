@@ -1,17 +1,45 @@
-"""What a checkpoint says of itself, in its ``config.json``, against its entry in the model list."""
+"""What makes a checkpoint: the files that belong to it, and the shape that its ``config.json`` states."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, astuple, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from shape_of_learning.checkpoints.checkpoint_files import CONFIGURATION
 from shape_of_learning.errors import InputError
 
+CONFIGURATION = "config.json"
+# Safetensors before pickles and a single file before shards, which is how transformers chooses.
+WEIGHTS = (
+    ("model.safetensors", "model.safetensors.index.json"),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json"),
+)
+# Any of these holds a vocabulary, in the format of one tokenizer library or another.
+VOCABULARIES = frozenset(
+    {
+        "sentencepiece.bpe.model",
+        "sentencepiece.model",
+        "spiece.model",
+        "spm.model",
+        "tokenizer.json",
+        "tokenizer.model",
+        "vocab.json",
+        "vocab.txt",
+    }
+)
+TOKENIZER = VOCABULARIES | {
+    "added_tokens.json",
+    "merges.txt",
+    "special_tokens_map.json",
+    "tokenizer_config.json",
+}
 # The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim")
+
+# Larger than any model there is: what is beyond would keep a plan or a job busy without end.
+MOST_LAYERS, MOST_WIDTH = 1_000, 1_000_000
 
 # fmt: off
 ENCODERS = frozenset({
@@ -25,6 +53,85 @@ DECODERS = frozenset({
     "RefinedWeb", "RefinedWebModel",
 })
 # fmt: on
+
+
+def is_inside(path: object) -> bool:
+    """Whether it is a relative path: ``a/b``, without ``..``, ``.``, a drive or a control character."""
+    return (
+        isinstance(path, str)
+        and not re.search(r"[\x00-\x1f\x7f]", path)
+        and not re.match("[A-Za-z]:", path)
+        and not {"", ".", ".."} & set(re.split(r"[/\\]", path))
+    )
+
+
+def is_file_name(name: object) -> bool:
+    """Whether it names a file of one folder, on any system."""
+    return isinstance(name, str) and is_inside(name) and not re.search(r"[/\\:]", name)
+
+
+def inside(folder: str, name: str) -> str:
+    """Path of a file in a folder of a repository, ``""`` for the top."""
+    return f"{folder}/{name}" if folder else name
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """List the files of a checkpoint in a folder: configuration, weights in one format, tokenizer.
+
+    Raises
+    ------
+    OSError
+        If there is no such folder.
+    """
+    names = {file.name for file in folder.iterdir() if file.is_file()}
+    in_order = [PurePath(whole).suffix for whole, _ in WEIGHTS]
+    suffix = next((s for s in in_order if any(name.endswith(s) for name in names)), in_order[0])
+    weights = {name for name in names if name.endswith((suffix, f"{suffix}.index.json"))}
+    return sorted(folder / name for name in weights | ({CONFIGURATION, *TOKENIZER} & names))
+
+
+def index_of(weights: Collection[str]) -> str | None:
+    """Name of the index that goes with shards; None for weights in one file."""
+    for whole, index in WEIGHTS:
+        if whole in weights:
+            return None
+        if all(PurePath(name).suffix == PurePath(whole).suffix for name in weights):
+            return index
+    return None
+
+
+def shard_names(index: Any) -> list[str]:
+    """List the files that an index of shards names, sorted.
+
+    Parameters
+    ----------
+    index : object
+        What ``model.safetensors.index.json`` holds.
+
+    Raises
+    ------
+    ValueError
+        If it is no such index, or a name in it is none of a file in the index's own folder.
+    """
+    placed = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(placed, dict) or not placed:
+        raise ValueError("its `weight_map` places no tensor")
+    for name in placed.values():
+        if not is_file_name(name):
+            raise ValueError(f"its `weight_map` names {name!r:.100}, which is no file beside it")
+    return sorted(set(placed.values()))
+
+
+def tokenizer_paths(paths: Collection[str], subfolder: str) -> list[str]:
+    """Choose the files of the tokenizer among all of a repository, sorted; empty if none holds a vocabulary.
+
+    The checkpoint's own folder goes before the top of its repository.
+    """
+    for folder in (subfolder, ""):
+        present = {name for name in TOKENIZER if inside(folder, name) in paths}
+        if VOCABULARIES & present:
+            return sorted(inside(folder, name) for name in present)
+    return []
 
 
 @dataclass(frozen=True)
@@ -73,9 +180,12 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
     for key, kind in (("model_type", str), ("architectures", list)):
         if not isinstance(config.get(key), kind | None):
             raise _impossible(key, config[key], where)
-    width = _stated(config, WIDTH_KEYS, where)
-    layers = _stated(config, LAYER_KEYS, where)
-    return Shape(role_of(config) or "", layers, width, _last_width(config, width, where))
+    width = last = _stated(config, WIDTH_KEYS, MOST_WIDTH, where)
+    layers = _stated(config, LAYER_KEYS, MOST_LAYERS, where)
+    # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
+    if config.get("model_type") == "opt" and config.get("word_embed_proj_dim"):
+        last = _stated(config, ("word_embed_proj_dim",), MOST_WIDTH, where)
+    return Shape(role_of(config) or "", layers, width, last)
 
 
 def completed(entry: Shape, own: Shape, where: str) -> Shape:
@@ -151,18 +261,14 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:
-    for key in keys:
-        if config.get(key) is not None:
-            return _size(config, key, where)
-    raise InputError(
-        f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, so "
-        "its shape is not known; give a repository and revision in the transformers format"
-    )
-
-
-def _size(config: Mapping[str, Any], key: str, where: str) -> int:
-    if type(config[key]) is not int or config[key] < 1:
+def _stated(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
+    key = next((key for key in keys if config.get(key) is not None), None)
+    if key is None:
+        raise InputError(
+            f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, "
+            "so its shape is not known; give a repository and revision in the transformers format"
+        )
+    if type(config[key]) is not int or not 1 <= config[key] <= most:
         raise _impossible(key, config[key], where)
     return config[key]
 
@@ -172,10 +278,3 @@ def _impossible(key: str, value: object, where: str) -> InputError:
         f"{where}: config.json of the checkpoint says {value!r:.60} for `{key}`, which cannot be; give a "
         "repository and revision, or a folder, in the transformers format"
     )
-
-
-def _last_width(config: Mapping[str, Any], width: int, where: str) -> int:
-    # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
-    if config.get("model_type") == "opt" and config.get("word_embed_proj_dim"):
-        return _size(config, "word_embed_proj_dim", where)
-    return width

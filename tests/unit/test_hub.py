@@ -1,0 +1,306 @@
+"""A Hub on loopback: what a plan asks of it, and what comes of a download."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hub_fetching import LAYERS, WIDTH, environment, save_model
+from hub_server import HubRepository, Proxy, free_port, proxied, served
+from shape_of_learning.checkpoints.lock import MAIN, LockedRevision, Place
+from shape_of_learning.checkpoints.record import read_record
+from tiny_models import save_tokenizer
+
+BIN, WHOLE = "pytorch_model.bin", "model.safetensors"
+TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
+SHAPE = {"role": "decoder", "layers": LAYERS, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
+# In a process of its own, since the client reads its settings once. Pauses are a hundredth of what they are.
+HURRIED = """
+import json, sys, time
+from pathlib import Path
+from shape_of_learning.errors import InputError
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(seconds / 100)
+what, given = json.loads(sys.argv[1])
+try:
+    if what == "fetch":
+        import fetch_checkpoint
+        fetch_checkpoint.main("tiny", "main", output=Path(given.pop("output")), **given)
+        print("null")
+    else:
+        from shape_of_learning.checkpoints.lock import Place
+        from shape_of_learning.checkpoints.resolve import resolve
+        wanted = {name: Place(*place) for name, place in given["wanted"].items()}
+        found, mains = resolve(wanted, given["mains"], where="model `tiny`")
+        said = [{n: each.model_dump() for n, each in one.items()} for one in (found, mains)]
+        print(json.dumps(said))
+except InputError as error:
+    sys.exit(str(error))
+"""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A running Hub, its repositories and what was put there."""
+
+    endpoint: str
+    sources: Path
+    repositories: dict[str, HubRepository]
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator[Hub]:
+    """`org/whole` has pickled weights, `org/both` both formats in a folder, `org/large` shards."""
+    root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
+    forms = {"whole": "bin", "both": "both", "large": "shards", "bare": "bin"}
+    repositories = {}
+    for seed, (name, form) in enumerate(forms.items()):
+        folder = sources / name
+        inner = folder / "deep/er" if name == "both" else folder
+        save_model(inner, seed=seed, form=form)
+        if name != "bare":
+            save_tokenizer(inner)
+        (folder / "notes.txt").write_text("not needed")
+        repositories[name] = HubRepository(root, f"org/{name}")
+        large = [f"{p.relative_to(folder)}" for p in folder.rglob("*") if p.suffix != ".json"]
+        large = tuple(each for each in large if each.endswith((".bin", ".safetensors")))
+        repositories[name].commit(MAIN, folder, large=large)
+    with served(root, hub_program) as endpoint:
+        yield Hub(endpoint, sources, repositories)
+
+
+def run(endpoint: str, folder: Path, what: str, given: dict, **settings: str):
+    done = subprocess.run(
+        [sys.executable, "-c", HURRIED, json.dumps([what, given])],
+        env=environment(endpoint, folder, **settings),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    if done.returncode:
+        assert done.stderr.count("\n") == 1, done.stderr
+        return done.stderr.strip()
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def resolved(endpoint: str, folder: Path, *place: str, mains=(), **settings: str):
+    """The revision and the main branches as JSON, or the sentence that refuses."""
+    given = {"wanted": {"it": place}, "mains": list(mains)}
+    found = run(endpoint, folder, "resolve", given, **settings)
+    return found if isinstance(found, str) else (found[0]["it"], found[1])
+
+
+@pytest.fixture
+def pins(hub, tmp_path):
+    """Pin a revision as it is now."""
+
+    def pin(*place: str) -> dict:
+        found, _ = resolved(hub.endpoint, tmp_path / "asking", *place)
+        assert LockedRevision(**found).place == Place(*place)
+        return found
+
+    return pin
+
+
+def fetch(endpoint: str, folder: Path, pinned: dict, *, shape=SHAPE, tokenizer=None, **settings):
+    """The folder, or the sentence that refuses."""
+    given = {"pinned": pinned, "tokenizer": tokenizer, "shape": shape}
+    output = folder / "out/main"
+    said = run(endpoint, folder, "fetch", {**given, "output": str(output)}, **settings)
+    if isinstance(said, str):
+        assert not output.exists(), "something is under the final name"
+        assert said.startswith("model `tiny`: ")
+        return said
+    assert sorted(path.name for path in output.parent.iterdir()) == [".main.lock", "main"]
+    return output
+
+
+def assert_holds(folder: Path, source: Path, names: list[str]) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*names, "checkpoint.json"])
+    for name in names:
+        assert (folder / name).read_bytes() == (source / name).read_bytes()
+    assert sorted(read_record(folder)["files"]) == sorted(names)
+
+
+def test_what_is_needed_of_a_commit_is_resolved_and_fetched(hub, pins, tmp_path):
+    pinned = pins("org/whole", "main")
+    assert list(pinned["files"]) == [BIN]
+    assert pinned["files"][BIN]["hash"].startswith("sha256:")
+    assert sorted(pinned["small_files"]) == ["config.json", *TOKENIZER]
+    folder = fetch(hub.endpoint, tmp_path, pinned)
+    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    record = read_record(folder)
+    assert (record["repository"], record["commit"]) == ("org/whole", pinned["commit"])
+
+
+def test_safetensors_go_before_pickles_and_a_subfolder_has_all_of_its_own(hub, pins, tmp_path):
+    pinned = pins("org/both", "main", "deep/er")
+    assert (list(pinned["files"]), list(pinned["other_format"])) == ([WHOLE], [BIN])
+    folder = fetch(hub.endpoint, tmp_path, pinned)
+    assert_holds(folder, hub.sources / "both/deep/er", ["config.json", WHOLE, *TOKENIZER])
+
+
+def test_shards_and_a_tokenizer_from_elsewhere(hub, pins, tmp_path):
+    pinned, words = pins("org/large", "main"), pins("org/whole", "main")
+    names = sorted(path.name for path in (hub.sources / "large").glob("*.safetensors"))
+    assert sorted(pinned["files"]) == names
+    assert len(names) > 2
+    folder = fetch(hub.endpoint, tmp_path, pinned, tokenizer=words)
+    index = "model.safetensors.index.json"
+    assert_holds(folder, hub.sources / "large", ["config.json", index, *names, *TOKENIZER])
+    assert read_record(folder)["tokenizer"]["repository"] == "org/whole"
+    bare = fetch(hub.endpoint, tmp_path / "bare", pins("org/bare", "main"))
+    assert "has no tokenizer" in bare
+
+
+def test_a_branch_that_moves_changes_nothing_that_is_pinned(hub, pins, tmp_path):
+    repository = hub.repositories["bare"]
+    repository.commit("moving", hub.sources / "whole", large=(BIN,))
+    pinned = pins("org/bare", "moving")
+    repository.commit("moving", hub.sources / "bare", large=(BIN,))
+    folder = fetch(hub.endpoint, tmp_path, pinned)
+    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert pins("org/bare", "moving")["commit"] != pinned["commit"]
+    assert pins("org/bare", pinned["commit"])["commit"] == pinned["commit"]
+
+
+def test_what_is_missing_is_listed_as_missing_but_not_if_nothing_is_there(hub, tmp_path):
+    found, mains = resolved(hub.endpoint, tmp_path, "org/whole", "step7", mains=["org/whole"])
+    assert (found["problem"], found["commit"], found["files"]) == ("missing", "", {})
+    assert list(mains) == ["org/whole"]
+    assert not mains["org/whole"]["problem"]
+    found, mains = resolved(hub.endpoint, tmp_path, "org/whole", "main", mains=["org/none"])
+    assert (found["problem"], mains["org/none"]["problem"]) == ("", "missing")
+    said = resolved(hub.endpoint, tmp_path, "org/none", "main")
+    assert "model `tiny`: the Hub has no `org/none`" in said
+    assert "set HF_TOKEN" in said
+    empty, _ = resolved(hub.endpoint, tmp_path, "org/whole", "main", "elsewhere")
+    assert empty["problem"] == "no weights"
+
+
+def test_a_gate_is_for_those_whose_token_it_opens_to(hub, pins, tmp_path):
+    pinned = pins("org/whole", "main")
+    with proxied(Proxy(hub.endpoint, token="hf_right")) as gate:
+        for token in ("", "hf_other"):
+            said = fetch(gate, tmp_path, pinned, HF_TOKEN=token)
+            assert "is gated; accept its licence at " in said
+            assert "hf_other" not in said
+        folder = fetch(gate, tmp_path, pinned, HF_TOKEN="hf_right")
+    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+
+
+def test_changed_bytes_are_refused_and_asked_for_again(hub, pins, tmp_path):
+    pinned = pins("org/whole", "main")
+    for name in (BIN, "tokenizer.json"):
+        with proxied(Proxy(hub.endpoint, damaged=name)) as endpoint:
+            said = fetch(endpoint, tmp_path / name, pinned)
+        assert f"{name} of `org/whole` is not what is pinned" in said
+        folder = fetch(hub.endpoint, tmp_path / name, pinned)
+        assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+
+
+def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path):
+    pinned = pins("org/whole", "main")
+    proxy = Proxy(hub.endpoint, cut={BIN: 1})
+    with proxied(proxy) as endpoint:
+        folder = fetch(endpoint, tmp_path, pinned)
+    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert proxy.asked.count(BIN) == 2
+    # A run that ended, and the one after it.
+    proxy = Proxy(hub.endpoint, failing={BIN: 1000}, status=403)
+    with proxied(proxy) as endpoint:
+        assert "answered 403" in fetch(endpoint, tmp_path / "again", pinned)
+        proxy.failing.clear()
+        proxy.asked.clear()
+        fetch(endpoint, tmp_path / "again", pinned)
+    assert BIN in proxy.asked
+    assert not {"config.json", *TOKENIZER} & set(proxy.asked)
+
+
+def test_a_folder_that_another_run_has_made_is_taken_if_it_is_whole(hub, pins, tmp_path):
+    pinned = pins("org/whole", "main")
+    proxy = Proxy(hub.endpoint)
+    with proxied(proxy) as endpoint:
+        folder = fetch(endpoint, tmp_path, pinned)
+        proxy.asked.clear()
+        fetch(endpoint, tmp_path, pinned)
+        assert proxy.asked == []
+        (folder / "added_tokens.json").write_text("{}")
+        fetch(endpoint, tmp_path, pinned)
+        assert BIN in proxy.asked
+    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_fails_for_a_while_is_asked_again(hub, pins, tmp_path, status):
+    proxy = Proxy(hub.endpoint, failing={"refs": 2, BIN: 2}, status=status)
+    with proxied(proxy) as endpoint:
+        found, _ = resolved(endpoint, tmp_path, "org/whole", "main")
+        fetch(endpoint, tmp_path, found)
+        assert proxy.asked.count("refs") == 3
+        proxy.failing["refs"] = 100
+        said = resolved(endpoint, tmp_path, "org/whole", "main")
+    assert f"answered {status}" in said
+    assert proxy.asked.count("refs") == 3 + 4
+
+
+def test_a_refused_connection_is_tried_again_and_then_said(hub, pins, tmp_path):
+    pinned, port = pins("org/whole", "main"), free_port()
+    found: list = []
+
+    def late() -> None:
+        """Fetch from where nobody listens yet: who asks first finds nobody."""
+        found.append(fetch(f"http://127.0.0.1:{port}", tmp_path, pinned))
+
+    asking = threading.Thread(target=late)
+    asking.start()
+    asking.join(2.0)
+    with proxied(Proxy(hub.endpoint), port):
+        asking.join(60)
+    assert_holds(found[0], hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    assert f"{nowhere} cannot be reached for `org/whole`" in resolved(
+        nowhere, tmp_path, "org/whole", "main"
+    )
+
+
+def test_without_a_network_all_comes_from_the_cache_or_is_said(hub, pins, tmp_path):
+    pinned = pins("org/whole", "main")
+    said = fetch("http://127.0.0.1:9", tmp_path, pinned, HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE forbids to ask for it" in said
+    filled = environment(hub.endpoint, tmp_path)
+    download = "import huggingface_hub as h; h.snapshot_download('org/whole')"
+    subprocess.run([sys.executable, "-c", download], env={**os.environ, **filled}, check=True)
+    folder = fetch("http://127.0.0.1:9", tmp_path, pinned, HF_HUB_OFFLINE="1")
+    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+
+
+def test_a_login_page_is_no_hub(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        page = b"<html>Sign in</html>"
+
+        def answer() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(4096)
+                    head = (
+                        f"HTTP/1.1 200 OK\r\nContent-Length: {len(page)}\r\nConnection: close\r\n"
+                    )
+                    connection.sendall(head.encode() + b"\r\n" + page)
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        said = resolved(address, tmp_path, "org/whole", "main")
+    assert f"{address} cannot be reached for `org/whole` at revision `main` (" in said

@@ -1,0 +1,309 @@
+"""Digests of tensors: the same for the same weights, whatever the files are like."""
+
+import hashlib
+import json
+import os
+import pickle
+import random
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from shape_of_learning.checkpoints.record import (
+    RECORD,
+    changed_file,
+    file_entry,
+    read_record,
+    refuse_changed,
+    write_record,
+)
+from shape_of_learning.checkpoints.tensors import (
+    COLUMNS,
+    SAMPLED,
+    TYPES,
+    checked_tensors,
+    read_tensor_digests,
+    tensor_digests,
+    weight_files,
+    write_tensor_digests,
+)
+from shape_of_learning.checkpoints.verdicts import distance
+from shape_of_learning.errors import InputError
+from tiny_models import save_tiny_model
+
+WHOLE, PICKLE, INDEX = "model.safetensors", "pytorch_model.bin", "model.safetensors.index.json"
+UNREADABLE = "holds no weights that can be read"
+
+
+def tensors(seed: int = 0) -> dict[str, torch.Tensor]:
+    """One of each type that both formats can hold, empty, scalar, strided and longer than a block."""
+    generator = torch.Generator().manual_seed(seed)
+    base = torch.randn(7, 5, generator=generator)
+    every = {name: (base.abs() * 20 + 1).to(getattr(torch, name)) for name in TYPES}
+    return every | {
+        'a,b "c"\n': base[:, 1:3].clone(),
+        "empty": torch.zeros(0, 3),
+        "long": torch.randn(700, 600, generator=generator),
+        "scalar": torch.tensor(1.5, dtype=torch.bfloat16),
+        "transposed": base.T,
+    }
+
+
+def contiguous(each: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.contiguous() for name, tensor in each.items()}
+
+
+def save_shards(folder, each, suffix: str, count: int) -> None:
+    """Spread tensors over shards at random."""
+    order = sorted(each)
+    random.Random(0).shuffle(order)
+    shards: dict[str, dict] = {}
+    for number, name in enumerate(order):
+        shards.setdefault(f"part-{number % count}.{suffix}", {})[name] = each[name]
+    stem = {"safetensors": "model.safetensors", "bin": PICKLE}[suffix]
+    folder.mkdir()
+    for shard, held in shards.items():
+        save = torch.save if suffix == "bin" else lambda h, p: save_file(contiguous(h), p)
+        save(held, folder / shard)
+    placed = {name: shard for shard, held in shards.items() for name in held}
+    (folder / f"{stem}.index.json").write_text(json.dumps({"weight_map": placed}))
+
+
+@pytest.fixture
+def whole(tmp_path):
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    save_file(contiguous(tensors()), folder / WHOLE)
+    return folder
+
+
+def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
+    found = tensor_digests(whole).of
+    values = np.asarray(tensors()["transposed"], dtype="<f4", order="C")
+    digest = hashlib.sha256(values.tobytes(order="C")).hexdigest()
+    assert found["transposed"] == ("F32", "5x7", digest)
+    assert found["scalar"] == ("BF16", "", hashlib.sha256(b"\xc0\x3f").hexdigest())
+    assert found["empty"] == ("F32", "0x3", hashlib.sha256(b"").hexdigest())
+    assert {found[name][0] for name in TYPES} == set(TYPES.values())
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, whole, threads):
+    expected = tensor_digests(whole)
+    save_file(dict(reversed(contiguous(tensors()).items())), whole / WHOLE, {"epoch": "7"})
+    assert tensor_digests(whole, threads) == expected
+    for suffix, count in [("safetensors", 3), ("bin", 1), ("bin", 4)]:
+        folder = tmp_path / f"{suffix}{count}"
+        save_shards(folder, tensors(), suffix, count)
+        assert tensor_digests(folder, threads) == expected
+    # torch cannot read all types in its old format, which checkpoints of that time are in.
+    old = {name: tensors()[name] for name in ("float32", "float16", "bfloat16", "int64", "long")}
+    torch.save(old, tmp_path / PICKLE, _use_new_zipfile_serialization=False)
+    assert tensor_digests(tmp_path, threads).of == {name: expected.of[name] for name in old}
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if "float" in name or "complex" in name])
+def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
+    """EleutherAI/pythia#203: tensors that differ in signs of zero alone."""
+    digests = []
+    for values in ([0.0, 1.0, -1.0, 0.0], [-0.0, 1.0, -1.0, 0.0], [0.0, 1.0, 1.0, 0.0]):
+        tensor = torch.tensor(values).to(getattr(torch, name))
+        save_file({"a": tensor}, tmp_path / WHOLE)
+        digests.append(tensor_digests(tmp_path).of["a"])
+        torch.save({"a": tensor}, tmp_path / PICKLE)
+        (tmp_path / WHOLE).unlink()
+        assert tensor_digests(tmp_path).of["a"] == digests[-1]
+        (tmp_path / PICKLE).unlink()
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
+    matrix = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
+    small = {"a": torch.ones(3, 3), "b": torch.ones(5000)}
+    samples = []
+    for number, values in enumerate((matrix, matrix * 1.01, torch.flip(matrix, [0, 1]))):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        save_file({**small, "m": values.to(getattr(torch, dtype)).contiguous()}, folder / WHOLE)
+        found = tensor_digests(folder)
+        write_tensor_digests(tmp_path / "t.csv", found)
+        assert read_tensor_digests(tmp_path / "t.csv") == found
+        assert found.sampled == "m"
+        samples.append(found.sample)
+    assert len(samples[0]) == SAMPLED
+    places = np.linspace(0, matrix.numel() - 1, SAMPLED).astype(int)
+    np.testing.assert_allclose(samples[0], matrix.flatten()[places], rtol=0.01)
+    assert distance(samples[0], samples[1]) < 0.02
+    assert 0.8 < distance(samples[0], samples[2]) < 1.2
+
+
+def test_a_single_bit_changes_the_digest_of_its_tensor_alone(whole):
+    before = tensor_digests(whole).of
+    content = bytearray((whole / WHOLE).read_bytes())
+    content[-1] ^= 1
+    (whole / WHOLE).write_bytes(content)
+    after = tensor_digests(whole).of
+    assert sum(before[name] != after[name] for name in before) == 1
+
+
+def test_what_the_library_writes_is_digested_as_torch_sees_it(tmp_path):
+    save_tiny_model(tmp_path, "gpt_neox", head=True)
+    found = dict(tensor_digests(tmp_path).of)
+    for key, tensor in load_file(tmp_path / WHOLE).items():
+        digest = hashlib.sha256(tensor.numpy().tobytes()).hexdigest()
+        assert found.pop(key) == ("F32", "x".join(map(str, tensor.shape)), digest)
+    assert not found
+
+
+def test_a_whole_file_goes_before_shards_and_safetensors_before_pickles(tmp_path, whole):
+    save_shards(tmp_path / "shards", tensors(1), "safetensors", 2)
+    torch.save(tensors(2), tmp_path / "shards" / PICKLE)
+    first = weight_files(tmp_path / "shards")
+    assert [path.name for path in first] == ["part-0.safetensors", "part-1.safetensors"]
+    (whole / WHOLE).rename(tmp_path / "shards" / WHOLE)
+    assert weight_files(tmp_path / "shards") == [tmp_path / "shards" / WHOLE]
+
+
+ROW = f"a,F32,2x3,{'0' * 64},\n"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["", ROW + ROW, ROW.replace("2x3", "-2x3"), ROW.replace("F32", "f32"), ROW.replace("0,", ",")],
+)
+def test_a_damaged_table_is_one_sentence(tmp_path, rows):
+    (tmp_path / "t.csv").write_text(",".join(COLUMNS) + "\n" + rows)
+    with pytest.raises(InputError, match=r"t\.csv .*; delete it and run again"):
+        read_tensor_digests(tmp_path / "t.csv")
+
+
+class Harmful:
+    def __reduce__(self):
+        return print, ("this code ran",)
+
+
+def header(**entry) -> bytes:
+    text = json.dumps({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]} | entry})
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        struct.pack("<Q", 1 << 60) + b"{}",
+        header() + b"1234567",
+        header(shape=[3]) + b"12345678",
+        header(data_offsets=[0, 1 << 40]) + b"12345678",
+    ],
+)
+def test_damaged_safetensors_are_one_sentence(tmp_path, content):
+    (tmp_path / WHOLE).write_bytes(content)
+    with pytest.raises(InputError, match=UNREADABLE):
+        tensor_digests(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", pickle.dumps(Harmful()), pickle.dumps([1])])
+def test_damaged_pickles_are_one_sentence_and_run_nothing(tmp_path, capsys, content):
+    (tmp_path / PICKLE).write_bytes(content)
+    with pytest.raises(InputError, match=UNREADABLE):
+        tensor_digests(tmp_path)
+    assert "this code ran" not in capsys.readouterr().out
+
+
+def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
+    torch.save({"a": torch.zeros(1).expand(1 << 20, 1 << 15)}, tmp_path / PICKLE)
+    with pytest.raises(InputError, match="larger than what is stored of it"):
+        tensor_digests(tmp_path)
+    torch.save({"a": torch.zeros(1000)}, tmp_path / "stored")
+    with (
+        zipfile.ZipFile(tmp_path / "stored") as stored,
+        zipfile.ZipFile(tmp_path / PICKLE, "w", zipfile.ZIP_DEFLATED) as deflated,
+    ):
+        for entry in stored.namelist():
+            deflated.writestr(entry, stored.read(entry))
+    with pytest.raises(InputError, match="it is compressed"):
+        tensor_digests(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "shard", ["../a.safetensors", "/a", "b/a", "", "..", "a\0", "C:a", "b\\a", 7]
+)
+def test_an_index_that_leads_out_of_its_folder_is_refused(tmp_path, shard):
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": shard}}))
+    with pytest.raises(InputError, match=r"is no index of shards .*no file beside it"):
+        tensor_digests(tmp_path)
+
+
+def test_shards_that_contradict_each_other_or_are_missing_are_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no weights: none of"):
+        tensor_digests(tmp_path)
+    save_shards(tmp_path / "m", tensors(), "safetensors", 2)
+    held = contiguous(tensors())
+    save_file({"long": held["long"]}, tmp_path / "m" / "part-0.safetensors")
+    save_file({"long": held["long"] + 1}, tmp_path / "m" / "part-1.safetensors")
+    with pytest.raises(InputError, match="different tensors called `long`"):
+        tensor_digests(tmp_path / "m")
+    (tmp_path / "m" / "part-1.safetensors").unlink()
+    with pytest.raises(InputError, match=rf"part-1\.safetensors {UNREADABLE}"):
+        tensor_digests(tmp_path / "m")
+
+
+# What came, and whether it still is that ---------------------------------------------------------
+
+
+@pytest.fixture(params=["record", "digests"])
+def kept(request, tmp_path):
+    """A checkpoint, and what says how it came: its record, or digests of those of all steps."""
+    folder = save_tiny_model(tmp_path / "step7", "gpt_neox")
+    write_record(folder, {path.name: file_entry(path) for path in folder.iterdir()}, step=7)
+    if request.param == "record":
+        return folder, folder / RECORD
+    receipt = tmp_path / "receipt.json"
+    digest = file_entry(folder / RECORD)["sha256"]
+    receipt.write_text(json.dumps({"step0": "0" * 64, "step7": digest}))
+    return folder, receipt
+
+
+def test_what_is_as_it_came_is_used_and_nothing_else(kept):
+    folder, receipt = kept
+    (folder / ".snakemake_timestamp").touch()
+    assert checked_tensors(folder, receipt, 3) == tensor_digests(folder)
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        before, content = (folder / name).stat(), (folder / name).read_bytes()
+        (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        os.utime(folder / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+        with pytest.raises(InputError, match=f"{name} is not what it was when it came"):
+            checked_tensors(folder, receipt)
+        (folder / name).unlink()
+        assert changed_file(folder, read_record(folder)) == name
+        (folder / name).write_bytes(content)
+    (folder / "added_tokens.json").write_text('{"new": 5}')
+    with pytest.raises(InputError, match=r"added_tokens\.json is not what it was"):
+        refuse_changed(folder, receipt)
+
+
+def test_another_record_is_refused(kept):
+    folder, receipt = kept
+    write_record(folder, read_record(folder)["files"], step=7, loss=0.1)
+    if receipt.parent == folder:
+        refuse_changed(folder, receipt)  # nothing else says what it was
+    else:
+        with pytest.raises(InputError, match=r"is not what .* says"):
+            refuse_changed(folder, receipt)
+    for content in (
+        "",
+        "{}",
+        '{"files": {"../a": {}}}',
+        '{"files": {"a": {"bytes": 1}}}',
+        "[" * 9999,
+    ):
+        (folder / RECORD).write_text(content)
+        assert read_record(folder) is None
+        with pytest.raises(InputError, match="delete"):
+            refuse_changed(folder, receipt)

@@ -1,0 +1,454 @@
+"""Curves and the verdicts on them: by hashes, by tensors, by losses."""
+
+import csv
+import itertools
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shape_of_learning.checkpoints import losses, shared_parts, verdicts
+from shape_of_learning.checkpoints.lock import Listing, WeightFile
+from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
+from shape_of_learning.checkpoints.tensors import TensorDigests, write_tensor_digests
+from shape_of_learning.checkpoints.verdict_table import write_verdicts
+from shape_of_learning.checkpoints.verdicts import (
+    CurvePoint,
+    Evidence,
+    JudgedCheckpoint,
+    KnownBad,
+    distance,
+    judged_by_measurements,
+    judged_curve,
+    same_weights,
+)
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import write_table
+
+sys.path.append(str(Path(__file__).parents[2]))
+from benchmarks.simulated_curves import GOOD, SHOWN_BY, alarms, judged, simulated
+
+MAIN = "org/model"
+MISSING, EMPTY = Listing(problem="missing"), Listing(commit="c" * 40, problem="no weights")
+COPY = "same weights as step 9"
+MIXED = "mixed shards"
+STILL = "not yet moved"
+
+
+def untold(steps: str) -> str:
+    return f"same weights in {steps}; nothing tells whose they are"
+
+
+def test_what_decides_verdicts_is_pinned():
+    assert shared_parts.STANDSTILL == 3
+    assert losses.SUSPICIOUS_RATIO == 250
+    assert math.isclose(losses.MARGIN, math.log(250))
+    assert losses.NEIGHBOURS == 3
+    assert (verdicts.LEAST_SHARE, verdicts.DIFFERENT_LOSSES) == (0.01, 0.01)
+    assert (verdicts.EARLY, verdicts.UNRELATED, verdicts.RELATED) == (512, 0.9, 0.5)
+
+
+def whole(content: str) -> Listing:
+    """One file; `content` stands for its hash."""
+    return Listing.model_construct(files={"model.safetensors": file(content)}, commit="c" * 40)
+
+
+def file(content: str) -> WeightFile:
+    return WeightFile.model_construct(bytes=8, hash=f"sha256:{content}")
+
+
+def shards(contents: str) -> Listing:
+    """`a b` are two shards."""
+    names = contents.split()
+    files = {f"{i}-of-{len(names)}.bin": file(content) for i, content in enumerate(names)}
+    return Listing.model_construct(files=files, commit="c" * 40)
+
+
+def listed(content: str | Listing) -> Listing:
+    if isinstance(content, Listing):
+        return content
+    return shards(content) if " " in content else whole(content)
+
+
+def by_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
+    """Verdicts by step, which must not depend on the order of the points."""
+    points = [CurvePoint(f"step{s}", s, MAIN, listed(content)) for s, content in curve.items()]
+    mains = {} if main is None else {MAIN: listed(main)}
+    found = judged_curve(points, mains, reports, last)
+    assert judged_curve(points[::-1], mains, reports, last) == found[::-1]
+    return {each.step: each.verdict for each in found}
+
+
+def report(step: int, same_as: int | None = None, because: str = "") -> KnownBad:
+    return KnownBad((step,), "there", because, same_as)
+
+
+# Name -> curve by step, what else is known, and the verdicts that are not ok.
+CURVES = {
+    "different weights": ({0: "a", 1: "b", 2: "c"}, {}, {}),
+    "equal weights later on": (
+        {0: "a", 1: "b", 2: "c", 3: "b"},
+        {},
+        dict.fromkeys((1, 3), untold("steps 1 and 3")),
+    ),
+    "many equal": (
+        {**{s: "a" for s in range(1, 8)}, 9: "z"},
+        {},
+        dict.fromkeys(range(1, 8), untold("7 steps from 1 to 7")),
+    ),
+    # A first update at learning rate 0: EleutherAI/gpt-neox#1373, pythia#83 and #198.
+    "not yet moved": ({0: "a", 1: "a", 2: "a", 4: "b"}, {}, {1: STILL, 2: STILL}),
+    "not yet moved, whatever is reported": (
+        {0: "a", 1: "a", 2: "b"},
+        {"reports": [report(1, 0)]},
+        {1: STILL},
+    ),
+    "equal, but not from step 0 on": (
+        {1: "a", 2: "a", 3: "b"},
+        {},
+        dict.fromkeys((1, 2), untold("steps 1 and 2")),
+    ),
+    "equal to step 0, but not in a row": (
+        {0: "a", 1: "b", 2: "a"},
+        {},
+        dict.fromkeys((0, 2), untold("steps 0 and 2")),
+    ),
+    # EleutherAI/pythia#205: the first steps of Pythia-2.8B are copies of main.
+    "copies of main from step 0 on": (
+        {0: "z", 1: "z", 2: "b"},
+        {"main": "z", "last": 9},
+        dict.fromkeys((0, 1), "same weights as main"),
+    ),
+    "the last step is main": (
+        {0: "z", 1: "z", 2: "b", 9: "z"},
+        {"main": "z"},
+        dict.fromkeys((0, 1), COPY),
+    ),
+    "main written anew": (
+        {0: "y", 1: "z", 2: "b", 9: "y"},
+        {"main": "z", "last": 9},
+        {0: COPY, 1: "same weights as main"},
+    ),
+    "a report on the last step": (
+        {1: "a", 2: "b", 4: "b"},
+        {"main": "b", "reports": [report(4, 2)]},
+        {4: "same weights as step 2"},
+    ),
+    "a report names the owner": (
+        {1: "a", 2: "a", 3: "c"},
+        {"reports": [report(1, 2)]},
+        {1: "same weights as step 2"},
+    ),
+    "reports contradict each other": (
+        {1: "a", 2: "a", 3: "a"},
+        {"reports": [report(1, 2), report(2, 1)]},
+        dict.fromkeys((1, 2, 3), untold("steps 1, 2 and 3")),
+    ),
+    "other files do not acquit": (
+        {1: "a", 2: "b"},
+        {"reports": [report(1, 2)]},
+        {1: "known bad: same weights as step 2 (there), not yet confirmed"},
+    ),
+    "what cannot be compared is believed": (
+        {1: "a", 2: "b"},
+        {"reports": [report(1, 99)]},
+        {1: "known bad: same weights as step 99 (there)"},
+    ),
+    "a report with its reason": (
+        {1: "a", 2: "b"},
+        {"reports": [report(2, because="perplexity of 320322")]},
+        {2: "known bad: perplexity of 320322 (there)"},
+    ),
+    "a copy of what is bad": (
+        {1: "a", 2: "a", 3: "c"},
+        {"reports": [report(2, because="broken")]},
+        {1: "same weights as step 2", 2: "known bad: broken (there)"},
+    ),
+    "bad, but the last step's": (
+        {1: "a", 2: "b", 3: "a"},
+        {"reports": [report(1, because="final weights")], "last": 3},
+        {1: "known bad: final weights (there)"},
+    ),
+    "problems": ({0: MISSING, 1: EMPTY, 2: "b"}, {}, {0: "missing", 1: "no weights"}),
+    "the last step is missing": (
+        {3: "z", 5: "z", 9: MISSING},
+        {},
+        {**dict.fromkeys((3, 5), untold("steps 3 and 5")), 9: "missing"},
+    ),
+    # EleutherAI/pythia#206: the first shard of main in earlier steps of Pythia-12B.
+    "a shard of the last step": ({1: "z b", 2: "a c", 9: "z y"}, {"main": "z y"}, {1: MIXED}),
+    "a shard of main": ({1: "a b", 2: "z c", 3: "e f"}, {"main": "z y", "last": 9}, {2: MIXED}),
+    "a frozen shard": ({s: f"frozen {s}" for s in range(6)}, {"main": "frozen m"}, {}),
+    "a strange shard among frozen ones": (
+        {s: f"{'strange' if s == 3 else 'frozen'} {s}" for s in range(8)},
+        {},
+        {3: MIXED},
+    ),
+    "two steps may be frozen": ({1: "a b", 2: "a c"}, {}, {}),
+    "a shard that has not moved at first": ({0: "a 0", 1: "a 1", 2: "b 2", 4: "c 4"}, {}, {}),
+    "a shard cannot return": ({1: "a 1", 2: "b 2", 3: "a 3"}, {}, {1: MIXED, 3: MIXED}),
+    "unless it is the end's": ({1: "a 1", 2: "b 2", 3: "a 3"}, {"last": 3}, {1: MIXED}),
+    "three that move no more": ({1: "a 1", 2: "b 2", 3: "z 3", 4: "z 4", 5: "z 5"}, {}, {}),
+    "two may be a mistake": (
+        {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"},
+        {},
+        {4: MIXED, 5: MIXED},
+    ),
+    "of which one is the end": (
+        {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"},
+        {"last": 5},
+        {4: MIXED},
+    ),
+    "one that takes it before": (
+        {1: "z 1", 2: "b 2", 3: "z 3", 4: "z 4", 5: "z 5"},
+        {"last": 5},
+        {1: MIXED},
+    ),
+    "three that move again": (
+        {1: "a 1", 2: "b 2", 3: "z 3", 4: "z 4", 5: "z 5", 6: "y 6"},
+        {"last": 6},
+        dict.fromkeys((3, 4, 5), MIXED),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_what_files_say_of_a_curve(name):
+    curve, known, bad = CURVES[name]
+    assert by_files(curve, **known) == dict.fromkeys(curve, "ok") | bad
+
+
+def test_a_copy_of_main_is_found_whichever_steps_are_asked_for():
+    steps = {0: "z", 1: "a", 2: "z", 3: "b", 9: "z"}
+    for size in range(1, 6):
+        for chosen in itertools.combinations(steps, size):
+            found = by_files({step: steps[step] for step in chosen}, main="z", last=9)
+            copies = COPY if 9 in chosen else "same weights as main"
+            assert found == {step: copies if step in (0, 2) else "ok" for step in chosen}
+
+
+def test_main_of_another_repository_than_the_last_steps_is_no_end_of_training():
+    points = [CurvePoint("step0", 0, MAIN, whole("a")), CurvePoint("step1", 1, MAIN, whole("z"))]
+    points += [CurvePoint("main", 9, "org/final", whole("c"), is_main=True)]
+    assert {each.verdict for each in judged_curve(points, {MAIN: whole("z")})} == {"ok"}
+
+
+def test_the_same_weights_are_found_whatever_format_is_preferred():
+    both = Listing.model_construct(
+        files=whole("s").files, other_format={"pytorch_model.bin": file("b")}, commit="c" * 40
+    )
+    found = by_files({1: "b", 5: "s", 9: both}, main=both)
+    assert found == {1: COPY, 5: COPY, 9: "ok"}
+
+
+def test_without_a_listing_only_reports_condemn():
+    points = [CurvePoint(f"step{s}", s, MAIN, None) for s in (0, 1)]
+    found = judged_curve(points, {}, [report(1, because="broken")])
+    assert [each.verdict for each in found] == ["ok", "known bad: broken (there)"]
+
+
+# By tensors and losses ------------------------------------------------------------------------
+
+SHAPES = {"wte.weight": "100x8", "h.0.weight": "8x8", "ln_f.weight": "8"}
+REPORTED = "known bad: same weights as step 9 (there), not yet confirmed"
+
+
+def measured(step, loss=None, dtype="F32", sample=(), **others) -> Evidence:
+    """Tensors of a step; `others` by the first letters of their names."""
+    tensors = {
+        name: (dtype, shape, str(others.get(name[:3].strip("."), step)))
+        for name, shape in SHAPES.items()
+    }
+    return Evidence(tensors, 10.0 - step if loss is None else loss, 1000, 50_000, sample)
+
+
+def by_tensors(curve, **known) -> dict[int, str]:
+    """Verdicts by step; `known` is what is known of ``step3`` before, by that name."""
+    checkpoints = [
+        JudgedCheckpoint(f"step{step}", step, None, **known.get(f"step{step}", {}))
+        for step in curve
+    ]
+    evidence = {f"step{step}": each for step, each in curve.items() if each is not None}
+    return {each.step: each.verdict for each in judged_by_measurements(checkpoints, evidence)}
+
+
+def test_equal_tensors_are_the_same_weights_and_the_last_step_keeps_its_name():
+    curve = {1: measured(1), 2: measured(2), 3: measured(1, loss=3.3)}
+    assert by_tensors(curve) == {1: untold("steps 1 and 3"), 2: "ok", 3: untold("steps 1 and 3")}
+    found = by_tensors(curve, step3={"is_last": True})
+    assert found == {1: "same weights as step 3", 2: "ok", 3: "ok"}
+
+
+def test_equal_tensors_from_step_0_on_have_not_moved_yet():
+    curve = {0: measured(0), 1: measured(0), 2: measured(0), 3: measured(3)}
+    assert by_tensors(curve) == {0: "ok", 1: STILL, 2: STILL, 3: "ok"}
+
+
+def test_a_copy_in_another_type_is_found_by_its_loss():
+    curve = {1: measured(1), 2: measured(8, loss=9.0, dtype="F64"), 3: measured(3)}
+    assert by_tensors(curve)[2] == untold("steps 1 and 2")
+
+
+def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_tell():
+    assert same_weights(measured(1, loss=3.0), measured(2, loss=3.0)) is False
+    a = Evidence({}, 3.25, 1000)
+    for other, same in ((3.25, True), (3.2501, None), (3.3, False), (math.nan, None)):
+        assert same_weights(a, Evidence({}, other, 1000)) is same
+    assert same_weights(a, Evidence({}, 3.25, 999)) is None
+
+
+def test_tensors_that_one_format_leaves_out_change_nothing():
+    tied = measured(1).tensors | {"lm_head.weight": measured(1).tensors["wte.weight"]}
+    mask = measured(1).tensors | {"h.0.attn.bias": ("U8", "1x1x64x64", "mask")}
+    for other in (tied, mask):
+        assert same_weights(Evidence(other), measured(1)) is True
+        assert same_weights(Evidence(other), measured(2)) is False
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict"),
+    [(measured(9), "same weights as step 9"), (measured(1), "ok")],
+)
+def test_a_report_is_confirmed_or_refuted_by_tensors(own, verdict):
+    curve = {1: own, 2: measured(2), 9: measured(9)}
+    found = by_tensors(curve, step1={"verdict": REPORTED, "same_as": 9})
+    assert found == {1: verdict, 2: "ok", 9: "ok"}
+
+
+def test_what_is_not_measured_keeps_its_verdict():
+    known = {"step1": {"verdict": "missing"}, "step3": {"verdict": REPORTED, "same_as": 9}}
+    found = by_tensors({1: None, 2: measured(2), 3: None}, **known)
+    assert found == {1: "missing", 2: "ok", 3: REPORTED}
+
+
+@pytest.mark.parametrize(
+    ("others", "wrong"),
+    [
+        ({2: {"wte": 5}}, [2]),  # of the last step
+        ({s: {"wte": "frozen"} for s in range(6)}, []),
+        ({s: {"wte": "strange" if s == 3 else "frozen"} for s in range(6)}, [3]),
+        ({s: {"ln_": s % 2} for s in range(6)}, []),  # norms that return are no evidence
+        ({0: {"wte": "still"}, 1: {"wte": "rounded", "dtype": "F16"}, 2: {"wte": "still"}}, []),
+    ],
+)
+def test_tensors_of_another_step_make_mixed_tensors(others, wrong):
+    curve = {step: measured(step, **others.get(step, {})) for step in range(6)}
+    found = by_tensors(curve, step5={"is_last": True})
+    assert [step for step, verdict in found.items() if verdict == "mixed tensors"] == wrong
+
+
+def test_a_training_that_does_not_descend_from_its_own_step_0():
+    """EleutherAI/pythia#203: the relative distance of steps 1 to 256 from step 0 is 1.000."""
+    first, other, update = np.random.default_rng(0).normal(size=(3, 256))
+    assert distance(first, other) == pytest.approx(1, abs=0.1)
+    assert distance(first, first + 0.01 * update) < 0.02
+    first, samples = tuple(first), {s: tuple(other + 0.001 * s * update) for s in (0, 1, 2, 4, 256)}
+    steps = {s: measured(s, sample=samples[s]) for s in (1, 2, 4, 256)}
+    strange = {0: measured(0, sample=first), **steps}
+    assert by_tensors(strange) == dict.fromkeys(strange, "ok") | {0: "not of this training"}
+    own = {0: measured(0, sample=samples[0]), **steps}
+    assert set(by_tensors(own).values()) == {"ok"}
+    # Late steps are far from the first ones in any training.
+    late = {0: measured(0, sample=first), 1000: steps[1], 2000: steps[2], 3000: steps[4]}
+    assert set(by_tensors(late).values()) == {"ok"}
+
+
+def test_an_infinite_loss_counts_first_and_its_tensors_convict_nobody():
+    curve = {1: measured(1), 3: measured(4, loss=math.inf), 4: measured(4)}
+    assert by_tensors(curve) == {1: "ok", 3: "broken: perplexity is infinite", 4: "ok"}
+
+
+VOCABULARY = 50_000
+GUESSING = math.log(VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    ("curve", "wrong"),
+    [
+        ([GUESSING + 0.2, GUESSING + 0.1, 9, 6, 4, 3, 2.6, 2.5], []),
+        ([GUESSING + 0.2, 2.5], []),
+        ([GUESSING + 0.2, 4.5, 2.5], []),
+        ([14.0, 13.9, 12.0, 9.0, 5.0, 4.0], []),  # large logits at the start
+        ([10.8] * 12 + [10.7, 9.0, 6.0, 4.0, 3.5], []),  # a slow start
+        ([10.8, 13.8, 4.0], []),  # an overshoot
+        ([10.8, 6, 4, 3, 8.0, 3, 2.9], []),  # a spike
+        ([10.8, 5, 3, 3, 9, 9, 9, 9], []),  # diverged for good
+        ([2.5, 2.4, 2.3, 2.2], []),  # goes on from trained weights
+        ([10.8, math.nan, 3.0], []),
+        ([10.8, 4.0, 10.83, 3.0], [2]),
+        ([10.8, 3.2, 3.0, 12.0], [3]),
+        ([10.8, 3.2, 3.0, 12.0, 12.0, 2.9, 2.8], [3, 4]),
+        ([2.5, GUESSING, GUESSING, 9.0, 6.0, 4.0, 2.6], [0]),  # final weights under early names
+        ([10.8, 10.8, 10.8, 2.5, 10.7, 9.0, 5.0, 4.0, 3.0, 2.4, 2.3], [3]),
+        ([10.8, 9.0, 7.0, 1e308, 4.0, 3.5], [3]),
+        ([1e20, 10.8, 9.0, 7.0, 4.0, 3.5], [0]),
+    ],
+)
+def test_losses_that_cannot_be_right(curve, wrong):
+    points = [MeasuredLoss(str(i), i, loss, VOCABULARY) for i, loss in enumerate(curve)]
+    assert [int(name) for name in broken(points[::-1])] == wrong
+
+
+def test_a_verdict_on_a_loss_says_how_far_it_is():
+    points = [MeasuredLoss(str(i), i, x, 1000) for i, x in enumerate([6.9, 1.0, 1.0, 7.0, 1.0])]
+    assert broken(points) == {"3": "broken: perplexity 400 times that of the other steps"}
+
+
+# The table ------------------------------------------------------------------------------------
+
+CURVE = [
+    JudgedCheckpoint("step0", 0, None),
+    JudgedCheckpoint("step1", 1, 100, STILL),
+    JudgedCheckpoint("step2", 2, 200, "missing"),
+    JudgedCheckpoint("step3", 3, 300, "same weights as step 9"),
+    JudgedCheckpoint("step4", 4, 400),
+]
+SOUND = {"step0": 6.9, "step1": 6.9, "step3": 0.694, "step4": math.log(2)}
+
+
+def table(folder, found, policy):
+    """(verdict, shown) of each step, where `found` are the losses of the measured ones."""
+    measured = {}
+    for name, loss in found.items():
+        measured[name] = folder / f"{name}.csv", folder / f"{name}.tensors.csv"
+        write_table(measured[name][0], losses.COLUMNS, [[loss, 100, 1000]])
+        digest = "F32", "4x4", f"{int(name[4:]):064}"
+        write_tensor_digests(measured[name][1], TensorDigests({"w": digest}))
+    write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
+    with (folder / "out.csv").open(newline="") as file:
+        return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
+
+
+def test_what_is_bad_is_hidden_or_hollow_or_an_error(tmp_path):
+    rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
+    assert table(tmp_path, SOUND, "skip") == rows
+    assert table(tmp_path, SOUND, "fail") == rows  # what was known before was refused before
+    rows[3] = (COPY, "hollow")
+    assert table(tmp_path, SOUND, "flag") == rows
+    bad = SOUND | {"step4": math.inf}
+    assert table(tmp_path, bad, "skip")[-1] == ("broken: perplexity is infinite", "no")
+    with pytest.raises(InputError, match=r"`step4` \(broken.*`bad_checkpoints`"):
+        table(tmp_path, bad, "fail")
+
+
+# Simulated trainings --------------------------------------------------------------------------
+
+
+def test_simulated_mistakes_are_found_and_sound_trainings_raise_no_alarm():
+    found, false, steps = [], 0, 0
+    for seed in range(10_000, 10_100):
+        clean = simulated(seed, is_clean=True)
+        assert set(judged(clean).values()) <= {*GOOD}, seed
+        curve = simulated(seed, is_clean=False)
+        said = judged(curve)
+        found += [
+            (kind, said[step] not in GOOD) for step, kind in curve.faults.items() if step in said
+        ]
+        false += len(alarms(curve, said))
+        steps += len(curve.steps)
+    shown = {kind for kind, shown_by in SHOWN_BY.items() if shown_by}
+    assert shown <= {kind for kind, _ in found}, "some were not planted"
+    assert not [kind for kind, is_found in found if kind in shown and not is_found]
+    assert false <= 0.005 * steps

@@ -1,0 +1,155 @@
+"""A checkpoint of the Hub as a lock pins it, on its way to a folder: what is needed, and no other bytes."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from huggingface_hub import constants, snapshot_download
+
+from shape_of_learning.checkpoints.hub import MissingError, asked, files_at
+from shape_of_learning.checkpoints.lock import LockedRevision
+from shape_of_learning.checkpoints.record import changed_file, file_entry, read_record, write_record
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    Shape,
+    index_of,
+    inside,
+    read_configuration_file,
+    refuse_contradiction,
+    shape_of,
+    tokenizer_paths,
+)
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import atomic_write, remove, sha256_of
+
+# Seconds between tries; a download goes on where it broke off.
+DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
+
+
+def fetch(
+    weights: LockedRevision,
+    tokenizer: LockedRevision | None,
+    destination: Path,
+    entry: Shape,
+    *,
+    model: str,
+) -> None:
+    """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
+
+    Parameters
+    ----------
+    weights, tokenizer : LockedRevision
+        What to fetch; None for a tokenizer that lies beside the weights. All bytes must be those that are
+        pinned; of a tokenizer elsewhere only the commit is.
+    destination : Path
+        Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. What has come so
+        far is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
+        waits, and takes what this one has made.
+    entry : Shape
+        What the model's entry says, which ``config.json`` is compared with before any weights are downloaded.
+    model : str
+        Name of the model.
+
+    Raises
+    ------
+    InputError
+        With one sentence for all that can be wrong with the entry, the Hub or the network.
+    """
+    where = f"model `{model}`"
+    words = tokenizer or weights
+    provenance = {
+        **{"source": "hub", "model": model, **_place(weights), "subfolder": weights.subfolder},
+        "tokenizer": _place(words),
+    }
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    kept = destination.with_name(f".{destination.name}.download")
+    with FileLock(destination.with_name(f".{destination.name}.lock")):
+        if _is_whole(destination, provenance):
+            return
+        configuration = inside(weights.subfolder, CONFIGURATION)
+        index = index_of(weights.files)
+        pins = {inside(weights.subfolder, name): file.hash for name, file in weights.files.items()}
+        small = [configuration, *([inside(weights.subfolder, index)] if index else [])]
+        own = {path: weights.small_files.get(path, "") for path in small} | pins
+        listed = words.small_files or files_at(
+            words.repository, words.revision, words.commit, where=where
+        )
+        paths = tokenizer_paths(listed, words.subfolder)
+        if not paths:
+            raise InputError(
+                f"{where}: `{words.repository}` at revision `{words.revision}` has no tokenizer; name a "
+                "repository that has it under `tokenizer` in the entry"
+            )
+        take = {path: words.small_files.get(path, "") for path in paths}
+        first = _download(weights, {configuration: own[configuration]}, kept / "weights", where)
+        refuse_contradiction(
+            entry, shape_of(read_configuration_file(first[0].parent), where), where
+        )
+        came = [
+            *_download(words, take, kept / "tokenizer", where),
+            *_download(weights, own, kept / "weights", where),
+        ]
+        with atomic_write(destination) as folder:
+            folder.mkdir()
+            for file in came:
+                shutil.move(file, folder / file.name)
+            write_record(folder, {f.name: file_entry(f) for f in folder.iterdir()}, **provenance)
+        remove(kept)
+
+
+def _is_whole(folder: Path, provenance: Mapping[str, Any]) -> bool:
+    """Whether a folder holds what is wanted already, and nothing else."""
+    record = read_record(folder)
+    if record is None or {key: record[key] for key in record if key != "files"} != provenance:
+        return False
+    return not changed_file(folder, record)
+
+
+def _place(locked: LockedRevision) -> dict[str, str]:
+    return {"repository": locked.repository, "revision": locked.revision, "commit": locked.commit}
+
+
+def _download(
+    place: LockedRevision, pins: Mapping[str, str], folder: Path, where: str
+) -> list[Path]:
+    """Bring files of a commit into a folder: path -> hash that they must have, empty for any."""
+    repository, commit = place.repository, place.commit
+    offline = constants.is_offline_mode()
+    local: dict[str, Any] = {} if offline else {"local_dir": folder}
+
+    def bring() -> str:
+        return snapshot_download(repository, revision=commit, allow_patterns=list(pins), **local)
+
+    came = asked(bring, repository, place.revision, where=where, pauses=DOWNLOAD_PAUSES)
+    for path, pin in pins.items():
+        file = folder / path
+        if offline and Path(came, path).exists():  # in the user's cache
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(Path(came, path), file)
+        if not file.exists():
+            raise MissingError(
+                f"{where}: `{repository}` at revision `{place.revision}` has no {path}; correct "
+                "`repository`, `revision` or `subfolder` in the entry"
+            )
+        found = f"git:{git_name(file)}" if pin.startswith("git:") else f"sha256:{sha256_of(file)}"
+        if pin and found != pin:
+            file.unlink()  # else the next run would find it there
+            raise InputError(
+                f"{where}: {path} of `{repository}` is not what is pinned for commit {commit[:10]}: expected "
+                f"{pin}, found {found}; run again, and if it stays so check HF_ENDPOINT, the Hugging Face "
+                "cache and the lock"
+            )
+    return [folder / path for path in pins]
+
+
+def git_name(path: Path) -> str:
+    r"""Name of a file's content in a git repository: SHA-1 of ``blob SIZE\0`` and the content."""
+    # Not a matter of security: a collision would have to be in the authors' repository.
+    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
