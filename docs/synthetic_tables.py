@@ -19,8 +19,8 @@ from shape_of_learning.claims.judging import (
 from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures.changed_blocks import KINDS, ORDERS
 from shape_of_learning.figures.table_reader import ESTIMATES, VERDICTS, Table
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
-from shape_of_learning.metrics.weights_table import CHECKPOINT_COLUMNS, POINT_COLUMNS, VALUE_COLUMNS
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.table_columns import WEIGHT_COLUMNS, WEIGHT_POINT_COLUMNS
 from shape_of_learning.plan.models import Model
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -46,13 +46,13 @@ def steps_of(model: Model) -> list[tuple[int, int]]:
     ]
 
 
-def estimates(models: Iterable[Model], measures: Iterable[ChosenMeasure], last: bool) -> Table:
+def estimates(models: Iterable[Model], measures: Iterable[Measure], last: bool) -> Table:
     """Rows of every layer and the averages over layers; `last`: of the last checkpoint only."""
     measures, rows = list(measures), []
     for model in models:
         layers = model.shape.layers or 24
         for step, tokens in steps_of(model)[-1 if last else 0 :]:
-            for measure in (each for each in measures if each.of != "weights"):
+            for measure in (each for each in measures if each.family != "weights"):
                 numbers = _numbers(model.name, measure.name, step)
                 places = np.arange(measure.first_layer, layers + 1)
                 late = np.log1p(step) / np.log1p(steps_of(model)[-1][0])
@@ -110,7 +110,7 @@ def judged(of: ClaimChoices) -> list[Specified]:
     return found
 
 
-def further(kind: str, models: Sequence[Model], measures: Sequence[ChosenMeasure]) -> pd.DataFrame:
+def further(kind: str, models: Sequence[Model], measures: Sequence[Measure]) -> pd.DataFrame:
     """A table that a figure `reads` besides."""
     columns, make = _FURTHER[kind]
     rows = [row for model in models for row in make(model, measures)]
@@ -121,7 +121,7 @@ def _numbers(*names: object) -> np.random.Generator:
     return np.random.default_rng(crc32(repr(names).encode()))
 
 
-def _shape(model: Model, measure: ChosenMeasure, depth: np.ndarray, late: float) -> np.ndarray:
+def _shape(model: Model, measure: Measure, depth: np.ndarray, late: float) -> np.ndarray:
     """A bell over depth that grows with training, at a level of the model's own."""
     own = _numbers(model.name, measure.axis).uniform(0.6, 1.2)
     bell = np.exp(-(((depth - _numbers(model.family).uniform(0.35, 0.65)) / 0.28) ** 2))
@@ -189,7 +189,7 @@ def _training(model: Model, _: object) -> Iterator[tuple]:
 
 
 def _weights(
-    model: Model, measures: Sequence[ChosenMeasure], last: bool = False
+    model: Model, measures: Sequence[Measure], last: bool = False
 ) -> Iterator[tuple]:
     for step, tokens in steps_of(model)[-1 if last else 0 :]:
         late = np.log1p(step) / np.log1p(steps_of(model)[-1][0])
@@ -272,12 +272,12 @@ _FURTHER = {
     ),
     "fit_errors": ([*FIT_ERROR_COLUMNS], _fit_errors),
     "training": ([*TRAINING_COLUMNS], _training),
-    "weights": ([*CHECKPOINT_COLUMNS, *VALUE_COLUMNS], _weights),
+    "weights": ([*WEIGHT_COLUMNS], _weights),
     "last_weights": (
-        [*CHECKPOINT_COLUMNS, *VALUE_COLUMNS],
+        [*WEIGHT_COLUMNS],
         lambda model, measures: _weights(model, measures, last=True),
     ),
-    "weight_points": ([*CHECKPOINT_COLUMNS, *POINT_COLUMNS], _points),
+    "weight_points": ([*WEIGHT_POINT_COLUMNS], _points),
 } | {
     kind: ([*CHECKPOINT, *columns], lambda model, _, kind=kind: _task_rows(kind, model))
     for kind, columns in TABLES.items()

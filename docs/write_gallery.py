@@ -15,11 +15,10 @@ from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInp
 from shape_of_learning.figures.output import PAPERS, Drawing, paper_function
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.choice_settings import read_choice_settings
-from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.configuration import read_configuration, with_defaults
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, read_papers
@@ -71,7 +70,7 @@ def draw(
     target: str,
     figure: FigureSpecification,
     models: Sequence[Model],
-    measures: Sequence[ChosenMeasure],
+    measures: Sequence[Measure],
     settings: Mapping[str, Any],
 ) -> str:
     """Draw one figure; the Markdown that shows it."""
@@ -92,7 +91,7 @@ def draw(
         [DrawnModel(m.name, m.label, m.family, m.shape.role) for m in by_family_and_size(models)],
         [
             DrawnMeasure(**{key: getattr(each, key) for key in keys})
-            for each in (replace(m, depends_on_n=m.of == "neighbours") for m in measures)
+            for each in (replace(m, depends_on_n=m.family == "dimension") for m in measures)
         ],
         words,
         **tables,

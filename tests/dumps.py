@@ -5,11 +5,8 @@ import json
 import torch
 
 from shape_of_learning.checkpoints.shapes import role_of
-from shape_of_learning.embeddings.hidden_state_files import dump_embeddings, layer_file
-from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun
-from shape_of_learning.embeddings.selected_rows import read_selected
-from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.embeddings.states import StateFiles, state_writer
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS
 
@@ -46,9 +43,8 @@ def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", *
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     """Dump them; number of tokens and cross-entropy."""
     sample = sample_of(checkpoint, widths, windows, **options)
-    return sample.tokens, dump_embeddings(
-        sample, model_matrices(sample.forward), destination, {"model": "tiny"}
-    )
+    with state_writer(destination, sample, {"model": "tiny"}) as writer:
+        return sample.tokens, sample.into(writer)
 
 
 def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):
@@ -57,6 +53,6 @@ def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):
     return measured
 
 
-def hidden_states(folder, layer):
-    """All rows of a layer."""
-    return read_selected(layer_file(folder, layer), Selection()).vectors
+def hidden_states(folder, state):
+    """All rows of a hidden state, of a model of three layers."""
+    return StateFiles(folder, 3)[state]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 
 from dumps import WINDOWS, cross_entropy, dump, hidden_states, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.language_model_head import LanguageModelHead
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
 from shape_of_learning.embeddings.window_batches import window_batches_of_equal_work

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
+from shape_of_learning.embeddings.selected_rows import read_selected
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
-from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
 from shape_of_learning.embeddings.model_weights import model_matrices
-from shape_of_learning.embeddings.selected_rows import read_selected
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.selections import Selection
 from tiny_models import CONFIGURATIONS, ENCODERS, WIDTHS, save_tiny_model

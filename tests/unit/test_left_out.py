@@ -10,13 +10,13 @@ from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
-from shape_of_learning.metrics.batches import Batch, contiguous_batches, shuffled_batches
-from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.left_out import measure_batch
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
-from shape_of_learning.metrics.neighbour_margin import searched_neighbours
-from shape_of_learning.metrics.registry import MEASURES, Measure
-from shape_of_learning.metrics.resampling import GROUPS, left_out_values, window_groups
+from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.intervals import left_out_values, window_groups
+from shape_of_learning.metrics.leaving_out import NeighbourLists, measure_batch
+from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
+from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.table_columns import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 DIMENSIONS = ("two_nn", "mada", "mom", "mle")
@@ -84,17 +84,17 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     window_of, groups = grouped(len(X))
     group_of = groups[window_of]
     chosen = MEASURES[name].chosen(name, {})
-    batch = Batch(len(X), window_of, lists_of(X, 128))
-    value, rows, anew = measure_batch(batch, chosen, group_of)
+    lists = lists_of(X, 128)
+    value, rows, anew = measure_batch(lists, chosen, group_of)
     function = chosen.load()
     distances = nearest_distances(X, chosen.neighbours)
     assert value == pytest.approx(function(distances), rel=RELATIVE)
-    first = np.unique(batch.content.distinct_of, return_index=True)[1]
+    first = np.unique(lists.distinct_of, return_index=True)[1]
     for group in range(GROUPS):
         left = group_of != group
         expected = function(nearest_distances(X[left], chosen.neighbours))
         assert anew[group] == pytest.approx(expected, rel=RELATIVE, nan_ok=True)
-        still_there = np.isin(np.arange(len(first)), batch.content.distinct_of[left])
+        still_there = np.isin(np.arange(len(first)), lists.distinct_of[left])
         assert rows[group] == pytest.approx(function(distances[still_there]), rel=RELATIVE)
 
 
@@ -180,20 +180,36 @@ def test_a_direction_that_one_part_alone_has_is_gone_without_it():
     assert expected[0] < 0.05 < 0.9 < expected[1]
 
 
-LARGEST = Measure("numpy:max", "vectors", "Largest", "Largest")
+LARGEST = Measure("numpy:max", "isotropy", "Largest", "Largest")
 TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
 ALL = {
     name: measure.chosen(name, {})
     for name, measure in {**MEASURES, "largest": LARGEST, "total": TOTAL}.items()
-    if measure.of in ("vectors", "spectrum", "neighbours")
+    if measure.family in ("isotropy", "spectrum", "dimension") and not measure.rows
 }
 
 
-def layer(X, windows=40, size=200, names=tuple(ALL)):
-    window_of, groups = grouped(len(X), windows)
-    measures = {name: ALL[name] for name in names}
-    stream = random_stream(0, "batches", model="m")
-    return measure_layer(X, window_of, measures, size, 128, stream, groups)
+class States:
+    """A checkpoint of one layer."""
+
+    layers = 0
+
+    def __init__(self, X, windows):
+        self.X, n = X, len(X)
+        none = np.zeros(n, int)
+        of_rows = {"positions": none, "token_ids": none, "special": none > 0}
+        self.rows = of_rows | {"windows": np.arange(n) * windows // n}
+
+    def __getitem__(self, state):
+        return self.X
+
+
+def layer(X, name, windows=40, size=200):
+    """Rows of the batches, and that of the layer."""
+    protocol = MeasuringProtocol("m", windows, 0, size, 128)
+    measure = ALL[name]
+    *batches, of_layer = measure_layer(States(X, windows), 0, measure.family, [measure], protocol)
+    return batches, of_layer
 
 
 @pytest.mark.parametrize("name", ["anisotropy", "average_cosine_centered", "largest", "total"])
@@ -206,12 +222,12 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name):
         "largest": np.max,
         "total": lambda X: np.var(X.astype(float), axis=0, ddof=1).sum(),
     }
-    estimate = layer(X)[name].estimate
+    estimate = layer(X, name)[1]
     batches = contiguous_batches(650, 200)
     for group in range(GROUPS):
         left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
         values = [float(functions[name](rows)) for rows in left]
-        assert estimate.left_out[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
+        assert estimate.without[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
     assert estimate.windows == 40
     assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
 
@@ -219,7 +235,7 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name):
 def test_of_neighbours_too():
     X = with_duplicates().astype(np.float32)
     window_of, groups = grouped(600)
-    estimate = layer(X)["two_nn"].estimate
+    _, estimate = layer(X, "two_nn")
     function = ALL["two_nn"].load()
     batches = shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
     found = [nearest_distances(X[rows], 2) for rows in batches]
@@ -233,36 +249,35 @@ def test_of_neighbours_too():
         some_rows = [rows[some] for rows, some in zip(batches, left, strict=True)]
         anew.append(np.mean([function(nearest_distances(X[rows], 2)) for rows in some_rows]))
     expected = left_out_values(np.array(as_found), np.array(anew))
-    assert estimate.left_out == pytest.approx(expected, rel=RELATIVE)
+    assert estimate.without == pytest.approx(expected, rel=RELATIVE)
     values = [function(nearest_distances(X[rows], 2)) for rows in batches]
     assert estimate.value == pytest.approx(np.mean(values), rel=RELATIVE)
-    assert estimate.batch_sd == pytest.approx(np.std(values, ddof=1), rel=RELATIVE)
     distinct = [len(np.unique(X[rows], axis=0)) for rows in batches]
     assert estimate.n_unique == pytest.approx(np.mean(distinct), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
-    few = layer(hidden_states(600), windows=15, names=(name,))[name].estimate
-    enough = layer(hidden_states(600), windows=16, names=(name,))[name].estimate
+    _, few = layer(hidden_states(600), name, windows=15)
+    _, enough = layer(hidden_states(600), name, windows=16)
     assert math.isfinite(few.value)
     assert few.windows == 15
-    assert np.isnan(few.left_out).all()
-    assert np.isfinite(enough.left_out).all()
+    assert np.isnan(few.without).all()
+    assert np.isfinite(enough.without).all() == ALL[name].left_out
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_layer_that_is_not_finite_anywhere_is_undefined(name):
     X = hidden_states(600)
     X[50, 3] = np.nan
-    measured = layer(X, names=(name,))[name]
-    assert sum(math.isnan(value.value) for value in measured.values) == 1
-    assert math.isnan(measured.estimate.value)
-    assert np.isnan(measured.estimate.left_out).all()
+    batches, estimate = layer(X, name)
+    assert sum(math.isnan(row.value) and row.n_unique == 1 for row in batches) == 1
+    assert sum(math.isnan(row.value) for row in batches) == 1
+    assert math.isnan(estimate.value)
+    assert np.isnan(estimate.without).all()
 
 
 def test_a_batch_of_one_group_says_nothing_without_it():
     """Of 17 windows of 50, a batch of 50 has one or two."""
-    X = hidden_states(850)
-    estimate = layer(X, windows=17, size=50, names=("anisotropy",))["anisotropy"].estimate
-    assert np.isfinite(estimate.left_out).all()
+    _, estimate = layer(hidden_states(850), "anisotropy", windows=17, size=50)
+    assert np.isfinite(estimate.without).all()

@@ -5,15 +5,15 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 import torch
+from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.pairs import measure_pair
+from shape_of_learning.metrics.resampling import window_groups
 
 from pretended_cuda import pretended_cuda
 from shape_of_learning.claims.choice_tables import AFTER, BEFORE
 from shape_of_learning.claims.choices import Choice, Rows, WantedMeasures
 from shape_of_learning.claims.measured_rows import MeasuredRows, share_of_windows
 from shape_of_learning.metrics.batches import shuffle_of
-from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.pairs import measure_pair
-from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import chosen_measures
 

@@ -1,92 +1,104 @@
+"""What is measured of a layer is what the functions say of its vectors, whoever has the hidden states."""
+
 import h5py
 import numpy as np
 import pytest
-import torch
 from scipy.spatial.distance import cdist
 
-import find_neighbours
-import find_spectra
 import measure
 from clouds import hidden_states
-from pretended_cuda import pretended_cuda
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spread import spectrum
-from shape_of_learning.metrics.batch_files import write_batches
-from shape_of_learning.metrics.batches import (
-    Batch,
-    contiguous_batches,
-    shuffle_of,
-    shuffled_batches,
-)
-from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.measurements import (
-    LAYER_COLUMNS,
-    LEFT_OUT_COLUMNS,
-    write_left_out,
-    write_measurements,
-)
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
-from shape_of_learning.metrics.registry import MEASURES, Measure
-from shape_of_learning.metrics.resampling import window_groups
+from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.intervals import window_groups
+from shape_of_learning.metrics.measure import MeasuringProtocol, by_selection, measure_layer
+from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tables import TidyRow, read_tidy
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.storage.csv_table import read_rows
-from shape_of_learning.storage.digests import add_digest
 
-TOTAL_VARIANCE = Measure("numpy:sum", "spectrum", "Total variance", "Variance")
-# Of the run's own rows, in batches; test_pairs_and_groups.py has the others.
-ALL = {
-    name: entry.chosen(name, {})
-    for name, entry in {**MEASURES, "total_variance": TOTAL_VARIANCE}.items()
-    if entry.of in ("vectors", "spectrum", "neighbours") and not entry.rows
+NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES, TOKENS = 128, 300, 700, 1000
+PROTOCOL = {"windows": 20, "seed": 0, "batch_vectors": BATCH_VECTORS, "neighbours": NEIGHBOURS}
+
+
+def ratio_of_widths(X, Y):
+    """A measure of a block."""
+    return X.shape[1] / Y.shape[1]
+
+
+def apart(X, windows):
+    """A measure of vectors and their windows."""
+    return sum(np.linalg.norm(X[windows == one].sum(axis=0)) for one in np.unique(windows))
+
+
+OWN = {
+    "total_variance": Measure("numpy:sum", "spectrum"),
+    "reach": Measure("numpy:vdot", "linearity"),
+    "later": Measure("numpy:vdot", "linearity", rows={"first_token": "drop"}),
+    "before": Measure("numpy:vdot", "linearity", rows={"last_layer": "before_final_norm"}),
+    "ratio": Measure(f"{__name__}:ratio_of_widths", "linearity"),
+    "apart": Measure(f"{__name__}:apart", "windows"),
+    "apart_later": Measure(f"{__name__}:apart", "windows", rows={"first_token": "drop"}),
 }
-OF_VECTORS = {name: chosen for name, chosen in ALL.items() if chosen.of == "vectors"}
-NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES = 128, 300, 700
-PROTOCOL = SamplingProtocol(windows=20, window_characters=0, seed=0)
+ALL = {name: entry.chosen(name, {}) for name, entry in {**MEASURES, **OWN}.items()}
+# Of the run's own rows, in batches.
+IN_BATCHES = {
+    name: chosen
+    for name, chosen in ALL.items()
+    if chosen.family in ("isotropy", "spectrum", "dimension") and not chosen.rows
+}
 
 
-def dump(folder, *layers):
-    """A dump as the forward pass leaves it, of windows of 50 tokens whose first is a special one."""
+class InMemory:
+    """Hidden states as they are after a run, of windows of 50 tokens whose first is a special one."""
+
+    def __init__(self, *states, before_final_norm=False):
+        self.states = [state.astype(np.float32) for state in states]
+        self.layers = len(states) - 1 - before_final_norm
+        tokens = np.arange(len(states[0]))
+        self.rows = {
+            "positions": tokens % 50,
+            "token_ids": tokens % TOKEN_TYPES,
+            "windows": tokens // 50,
+            "special": tokens % 50 == 0,
+        }
+
+    def __getitem__(self, state):
+        return self.states[state]
+
+
+def dumped(folder, states):
+    """The same as files."""
     folder.mkdir()
-    for number, X in enumerate(layers):
-        positions = np.arange(len(X)) % 50
-        path = folder / f"layer_{number}.h5"
-        with h5py.File(path, "w") as file:
-            file["embeddings"] = X.astype(np.float32)
-            file["positions"] = positions
-            file["token_ids"] = np.arange(len(X)) % TOKEN_TYPES
-            file["special"] = positions == 0
-            file["windows"] = np.arange(len(X)) // 50
-        add_digest(path)
+    for number, X in enumerate(states.states):
+        name = f"layer_{number}"
+        if number > states.layers:
+            name = f"layer_{states.layers}_before_final_norm"
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            file["embeddings"] = X
+            for key, value in states.rows.items():
+                file[key] = value
     return folder
 
 
-def measured(folder, name, selection=Selection(), layers=None):  # noqa: B008
-    """The tables of one estimator, by the jobs that make them."""
-    output, left_out = folder.parent / f"{name}.csv", folder.parent / f"left_out_{name}.csv"
-    layers = len(list(folder.glob("*.h5"))) - 1 if layers is None else layers
-    taken = {"vectors": folder}.get(ALL[name].of, folder.parent / ALL[name].of)
-    for layer in range(layers + 1):
-        embeddings, found = folder / f"layer_{layer}.h5", taken / f"layer_{layer}.h5"
-        if ALL[name].of == "neighbours":
-            find_neighbours.main(
-                embeddings, "m", selection, NEIGHBOURS, BATCH_VECTORS, PROTOCOL, found
-            )
-        elif ALL[name].of == "spectrum":
-            find_spectra.main(embeddings, selection, BATCH_VECTORS, PROTOCOL, found)
-    measure.main(taken, layers, ALL[name], selection, BATCH_VECTORS, PROTOCOL, output, left_out)
-    return read_rows(output, LAYER_COLUMNS), read_rows(left_out, LEFT_OUT_COLUMNS)
+def measured(states, names, layer=0, **selection):
+    """Rows of each measure: those of its batches, and that of the layer."""
+    protocol = MeasuringProtocol("m", **PROTOCOL, selection=Selection(**selection))
+    chosen = [ALL[name] for name in names]
+    rows = [row for f in FAMILIES for row in measure_layer(states, layer, f, chosen, protocol)]
+    return {name: [row for row in rows if row.estimator == name] for name in names}
 
 
 def clouds():
     """Two layers with duplicates."""
-    X = hidden_states(1000).astype(np.float32)
+    X = hidden_states(TOKENS).astype(np.float32)
     X[400:420] = X[380:400]
-    return X, X[::-1] * 2
+    return InMemory(X, X[::-1] * 2)
 
 
 def with_copies(X):
@@ -98,143 +110,141 @@ def with_copies(X):
 def expected(name, X):
     """(n, distinct, value) of each batch, by the functions of the library."""
     chosen = ALL[name]
-    stream = random_stream(0, "batches", model="m")
     batches = [X[rows] for rows in contiguous_batches(len(X), BATCH_VECTORS)]
-    if chosen.of == "neighbours":
+    if chosen.family == "dimension":
+        stream = random_stream(0, "batches", model="m")
         batches = [X[rows] for rows in shuffled_batches(len(X), BATCH_VECTORS, stream)]
     for batch in batches:
-        taken = {
-            "vectors": lambda X: X,
-            "spectrum": spectrum,
-            "neighbours": lambda X: (
-                nearest_distances(X, NEIGHBOURS) if chosen.collapse else with_copies(X)
-            ),
-        }[chosen.of](batch)
+        if chosen.family == "dimension":
+            taken = nearest_distances(batch, NEIGHBOURS) if chosen.collapse else with_copies(batch)
+        else:
+            taken = batch if chosen.family == "isotropy" else spectrum(batch)
         value = chosen.load()(taken)
-        yield (
-            len(batch),
-            len(distinct_rows(batch)),
-            value if chosen.collapse else pytest.approx(value, rel=1e-12),
-        )
+        # Of copies the distances are sums in another order.
+        close = value if chosen.collapse else pytest.approx(value, rel=1e-12)
+        yield len(batch), len(distinct_rows(batch)), close
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_each_batch_of_each_layer_has_the_value_of_its_vectors(tmp_path, name):
-    layers = clouds()
-    rows = iter(measured(dump(tmp_path / "dump", *layers), name)[0])
-    for layer, X in enumerate(layers):
-        for batch, (n, distinct, value) in enumerate(expected(name, X)):
-            *identity, written = next(rows)
-            assert identity == [str(layer), str(batch), str(n), str(distinct)]
-            assert float(written) == value
-    assert not list(rows)
+def shown(rows):
+    return [(row.n, row.n_unique, row.value) for row in rows if row.batch is not None]
 
 
-def in_memory(X):
-    """All measures of one layer by the job that writes no hidden states."""
-    windows, groups = np.arange(len(X)) // 50, window_groups(PROTOCOL.windows, PROTOCOL.seed)
-    return measure_layer(
-        X, windows, ALL, BATCH_VECTORS, NEIGHBOURS, shuffle_of(PROTOCOL.seed, "m"), groups
-    )
+@pytest.mark.parametrize("layer", [0, 1])
+def test_each_batch_has_the_value_of_its_vectors(layer):
+    states = clouds()
+    for name, (*batches, of_layer) in measured(states, IN_BATCHES, layer).items():
+        values = list(expected(name, states[layer]))
+        assert shown(batches) == values, name
+        assert [row.batch for row in batches] == list(range(len(values)))
+        assert (of_layer.batch, of_layer.layer, of_layer.selection) == (None, layer, "all")
+        assert of_layer.value == pytest.approx(np.mean([row.value for row in batches]), rel=1e-14)
 
 
-def test_in_memory_all_values_are_those_of_the_separate_jobs(tmp_path):
-    layers = clouds()
-    folder = dump(tmp_path / "dump", *layers)
-    values = [in_memory(X) for X in layers]
-    for name in ALL:
-        measured(folder, name)
-        columns = {layer: value[name] for layer, value in enumerate(values)}
-        for write, file in (
-            (write_measurements, f"{name}.csv"),
-            (write_left_out, f"left_out_{name}.csv"),
-        ):
-            write(tmp_path / "memory.csv", columns)
-            assert (tmp_path / "memory.csv").read_bytes() == (tmp_path / file).read_bytes()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_job_of_a_dumped_layer_and_family_writes_what_memory_has(tmp_path, family):
+    X = hidden_states(4 * TOKENS).astype(np.float32).reshape(4, TOKENS, -1)
+    states = InMemory(*X, before_final_norm=True)
+    folder = dumped(tmp_path / "dump", states)
+    names = sorted(n for n, each in ALL.items() if each.family in FAMILIES)
+    measures = [ALL[name].for_jobs() for name in names]
+    for layer in range(family == "linearity", 3):
+        measure.main(
+            folder, "m", 2, layer, family, measures, {**PROTOCOL, "selection": {}}, tmp_path / "t.csv"
+        )  # fmt: skip
+        rows = read_tidy(tmp_path / "t.csv")
+        own = [name for name in names if ALL[name].family == family]
+        for name, kept in measured(states, own, layer).items():
+            found = [row for row in rows if row.estimator == name]
+            np.testing.assert_equal([numbers(r) for r in found], [numbers(r) for r in kept])
 
 
-def test_on_a_gpu_values_are_those_of_the_cpu():
-    X, _ = clouds()
-
-    with pretended_cuda():
-        on_gpu = in_memory(torch.from_numpy(X).to("cuda"))
-    for name, expected in in_memory(X).items():
-        for there, here in zip(on_gpu[name].values, expected.values, strict=True):
-            assert (there.batch, there.n, there.n_unique) == (here.batch, here.n, here.n_unique)
-            assert there.value == pytest.approx(here.value, rel=1e-9)
-        assert on_gpu[name].estimate.left_out == pytest.approx(expected.estimate.left_out, rel=1e-9)
+def numbers(row):
+    """A row as it is read again, where what a batch does not say is as undefined."""
+    given = [np.nan if cell is None else cell for cell in row[3:-1]]
+    return [*row[:3], *given, *row.without]
 
 
 @pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
-def test_selected_rows_are_measured_as_if_there_were_no_others(tmp_path, name):
-    X, _ = clouds()
-    kept = np.arange(len(X)) % 50 != 0
-    for number, selection in enumerate(
-        (Selection(special_tokens="drop"), Selection(first_token="drop"))
-    ):
-        (tmp_path / f"{number}").mkdir()
-        rows, _ = measured(dump(tmp_path / f"{number}/dump", X), name, selection)
-        values = [(int(row[2]), int(row[3]), float(row[4])) for row in rows]
-        assert values == list(expected(name, X[kept]))
+@pytest.mark.parametrize("key", ["special_tokens", "first_token"])
+def test_selected_rows_are_measured_as_if_there_were_no_others(name, key):
+    states = clouds()
+    rows = measured(states, [name], **{key: "drop"})[name]
+    assert shown(rows) == list(expected(name, states[0][np.arange(TOKENS) % 50 != 0]))
 
 
-@pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
-def test_one_vector_of_each_token_type_is_measured(tmp_path, name):
-    X, _ = clouds()
-    token_ids, none = np.arange(len(X)) % TOKEN_TYPES, np.zeros(len(X), bool)
-    selection = Selection(token_types="one", seed=5)
-    kept = selection.rows(none, np.zeros(len(X)), token_ids)
+def test_one_vector_of_each_token_type_is_measured():
+    states = clouds()
+    kept = Selection(token_types="one").of(states.rows, window_groups(20, 0), 0)
     assert len(kept) == TOKEN_TYPES
-    rows, _ = measured(dump(tmp_path / "dump", X), name, selection)
-    values = [(int(row[2]), int(row[3]), float(row[4])) for row in rows]
-    assert values == list(expected(name, X[kept]))
+    for name in ("anisotropy", "two_nn", "total_variance"):
+        rows = measured(states, [name], token_types="one")[name]
+        assert shown(rows) == list(expected(name, states[0][kept]))
+
+
+def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_chooses():
+    *layers, before = np.random.default_rng(0).standard_normal((4, TOKENS, 6)).astype("f4")
+    states = InMemory(*layers, before, before_final_norm=True)
+    assert measured(states, ["reach"], 0) == {"reach": []}
+    ends = {"reach": layers[2], "later": layers[2], "before": before}
+    found = {block: measured(states, ends, block) for block in (1, 2)}
+    groups = window_groups(20, 0)[np.arange(TOKENS) // 50]
+    for name, last in ends.items():
+        kept = (np.arange(TOKENS) % 50 > 0) if name == "later" else np.ones(TOKENS, bool)
+        for block, x, y in ((1, layers[0], layers[1]), (2, layers[1], last)):
+            batch, of_layer = found[block][name]
+            assert (batch.layer, batch.batch) == (block, 0)
+            assert batch.n == batch.n_unique == kept.sum()
+            assert batch.value == pytest.approx(np.vdot(x[kept], y[kept]), rel=1e-5)
+            left = [kept & (groups != g) for g in range(GROUPS)]
+            without = [np.vdot(x[some], y[some]) for some in left]
+            assert of_layer.without == pytest.approx(without, rel=1e-4)
+    names = {name: found[1][name][0].selection for name in ends}
+    assert names == {"reach": "all", "later": "without_first_token", "before": "before_final_norm"}
+
+
+def test_measures_of_the_same_rows_share_what_is_expensive():
+    chosen = [ALL[name] for name in ("reach", "later", "ratio", "before")]
+    together = [[each.name for each in of] for _, of in by_selection(chosen, Selection())]
+    assert together == [["reach", "ratio"], ["later"], ["before"]]
+
+
+def test_hidden_states_of_other_widths_are_given_as_they_are():
+    X = np.random.default_rng(0).standard_normal((TOKENS, 6))
+    assert measured(InMemory(X, X[:, :2]), ["ratio"], 1)["ratio"][0].value == 3
+
+
+def test_vectors_and_their_windows_are_one_batch():
+    X = np.random.default_rng(0).standard_normal((TOKENS, 6)).astype("f4")
+    batch, of_layer = measured(InMemory(X), ["apart_later"])["apart_later"]
+    kept = np.flatnonzero(np.arange(TOKENS) % 50)
+    assert (batch.n, batch.n_unique) == (len(kept), len(kept))
+    assert batch.value == apart(X[kept], kept // 50)
+    others = kept[window_groups(20, 0)[kept // 50] != 3]
+    assert of_layer.without[3] == apart(X[others], others // 50)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ALL)
-def test_a_batch_that_is_not_finite_is_undefined_and_the_others_are_not(tmp_path, name, bad):
-    X = hidden_states(900)
-    X[50, 3] = bad
-    rows, _ = measured(dump(tmp_path / "dump", X), name)
-    assert sorted(row[3:] == ["1", ""] for row in rows) == [False, False, True]
+def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
+    X = np.stack([hidden_states(900).astype(np.float32)] * 4)
+    X[1, 50, 3] = bad
+    states = InMemory(*X)
+    for name, (*batches, _) in measured(states, IN_BATCHES, 1).items():
+        undefined = [row.n_unique == 1 and np.isnan(row.value) for row in batches]
+        assert sorted(undefined) == [False, False, True], name
+    blocks = [measured(states, ["reach"], block)["reach"] for block in (1, 2, 3)]
+    assert [np.isnan(batch.value) for batch, _ in blocks] == [True, True, False]
+    assert np.isnan(blocks[0][1].without).all()
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("missing", "is missing"),
-        ("truncated", "is not what was written.*"),
-        ("no HDF5", "is not what was written.*"),
-        ("a folder", r"cannot be read \(Is a directory\)"),
-        ("an I/O error", r"cannot be read \(Input/output error\)"),
-    ],
-)
-@pytest.mark.parametrize("name", ["anisotropy", "two_nn", "total_variance"])
-def test_hidden_states_that_cannot_be_read_are_one_sentence(tmp_path, name, how, said):
-    folder = dump(tmp_path / "dump", hidden_states(5000))
-    file = folder / "layer_0.h5"
-    content = file.read_bytes()
-    file.unlink()
-    if how == "truncated":
-        file.write_bytes(content[:300_000])
-    elif how == "no HDF5":
-        file.write_text("some words\n")
-    elif how == "a folder":
-        file.mkdir()
-    elif how == "an I/O error":
-        file.symlink_to("/proc/self/mem")  # whose first bytes nobody can read
-    with pytest.raises(InputError, match=rf"layer_0\.h5 {said}; delete .* and run again"):
-        measured(folder, name, layers=0)
-    assert not list(tmp_path.glob("*.csv"))
+def test_too_few_vectors_are_refused_before_a_model_is_run():
+    states, few = clouds(), MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
+    few.require_batches(states.rows, [ALL["apart"], ALL["reach"]])  # which have no batches
+    for name in ("two_nn", "anisotropy", "total_variance"):
+        with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):
+            few.require_batches(states.rows, [ALL[name]])
 
 
-def test_distances_that_are_none_name_their_file(tmp_path):
-    measured(dump(tmp_path / "dump", hidden_states(400)), "two_nn")
-    lists = NeighbourLists(-np.ones((3, 2)), np.zeros((3, 2), int), np.arange(3), np.float64(1))
-    write_batches(tmp_path / "neighbours/layer_0.h5", [Batch(3, np.arange(3), lists)])
-    with pytest.raises(InputError, match=r"layer_0\.h5: distances must be positive .*delete"):
-        measure.main(
-            tmp_path / "neighbours", 0, ALL["two_nn"], Selection(), 300, PROTOCOL,
-            tmp_path / "b.csv", tmp_path / "c.csv",
-        )  # fmt: skip
-    assert not (tmp_path / "b.csv").exists()
+def test_a_row_of_a_batch_has_no_left_out_values():
+    row = TidyRow("two_nn", "all", 0, 1, 4, 3, None, None, 0.5)
+    assert len(row.without) == GROUPS
+    assert np.isnan(row.without).all()

@@ -8,15 +8,15 @@ import pytest
 import requests
 import torch
 import transformers as hf
+from shape_of_learning.embeddings.weight_files import opened_weights, weights_file
+from shape_of_learning.metrics.weights_table import weight_points, weight_values
 
 from dumps import dump, sample_of
 from shape_of_learning.embeddings.model_weights import model_matrices
-from shape_of_learning.embeddings.weight_files import opened_weights, weights_file
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics import weights_table
 from shape_of_learning.metrics.registry import find_measure
-from shape_of_learning.metrics.weights_table import weight_points, weight_values
 from tiny_models import (
     CONFIGURATIONS,
     VOCABULARY,

@@ -5,10 +5,10 @@ import logging
 import numpy as np
 import pytest
 import torch
+from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 
 from dumps import WINDOWS, cross_entropy, dump, hidden_states, sample_of
 from pretended_cuda import pretended_cuda
-from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.tokenisation import load_tokenizer, tokenise
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_on_gpu

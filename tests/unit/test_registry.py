@@ -1,3 +1,4 @@
+import json
 import math
 import re
 import sys
@@ -8,9 +9,15 @@ import pytest
 
 from shape_of_learning import gride
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.registry import MEASURES, ChosenMeasure, Measure, registered
-from shape_of_learning.plan.measures import chosen_measures, science_of_measure
-from shape_of_learning.plan.science import _module, science
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.registry import MEASURES, registered
+from shape_of_learning.plan.measures import (
+    _science_of,
+    chosen_measures,
+    curves_of_a_run,
+    science_of_measures,
+)
+from shape_of_learning.plan.science import _module
 
 LABELS = {
     "anisotropy": "Anisotropy",
@@ -59,7 +66,8 @@ def test_our_measures_have_functions_and_the_labels_of_the_paper():
     for measure in measures.values():
         assert callable(measure.load())
         assert not measure.leaving_out or callable(measure.load_leaving_out())
-        assert ChosenMeasure.from_json(measure.to_json()) == measure
+        told = Measure(**json.loads(json.dumps(measure.for_jobs())))
+        assert (told.function, told.arguments) == (measure.function, measure.arguments)
 
 
 def test_settings_reach_function_and_words():
@@ -74,33 +82,51 @@ def test_settings_reach_function_and_words():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"of": "labelled"}, "`groups` must be one of windows, token_ids, but is ''"),
-        ({"of": "labelled", "groups": "lines"}, "`groups` must be one of windows, token_ids"),
-        ({"of": "pair", "groups": "windows"}, "`groups` is for labelled measures, but"),
+        ({"family": "pairs"}, "`family` must be one of isotropy, dimension, spectrum, linearity"),
+        ({"function": "numpy.sum"}, "must be 'module:function', but is 'numpy.sum'"),
         (
-            {"of": "neighbours", "rows": {"first_token": "drop"}},
-            "`rows` is for vectors, pair, labelled",
+            {"family": "dimension", "rows": {"first_token": "drop"}},
+            "not for measures of the family",
         ),
-        ({"of": "weights", "rows": {"first_token": "drop"}}, "but this measure is of weights"),
-        ({"of": "pair", "rows": {"first_token": "lose"}}, "but has first_token: 'lose'"),
-        ({"of": "pair", "rows": {"seed": "1"}}, "`rows` can have special_tokens: keep or drop, "),
-        (
-            {"of": "spectrum", "leaving_out": "without"},
-            "`leaving_out` is for vectors, pair, labelled",
-        ),
-        (
-            {"of": "pairs"},
-            "`of` must be one of vectors, spectrum, neighbours, pair, labelled, weights",
-        ),
+        ({"family": "weights", "rows": {"first_token": "drop"}}, "not for measures of the family"),
+        ({"family": "spectrum", "leaving_out": "without"}, "not for measures of the family"),
+        ({"family": "linearity", "rows": {"first_token": "lose"}}, "{'first_token': 'lose'}"),
+        ({"family": "linearity", "rows": {"seed": "1"}}, "`rows` can have "),
+        ({"family": "isotropy", "matrix": "final_norm"}, "a measure of weights only"),
+        ({"family": "isotropy", "collapse": False}, "`collapse` may be false for a measure of two"),
+        ({"family": "dimension", "neighbours": 3, "collapse": False}, "`collapse` may be false"),
     ],
 )
 def test_an_entry_that_means_nothing_is_refused(changes, said):
     with pytest.raises(ValueError, match=re.escape(said)):
-        Measure(**{"function": "numpy:sum", "label": "x", "axis": "x"} | changes)
+        Measure(**{"function": "numpy:sum", "family": "isotropy"} | changes)
+
+
+def test_words_name_parameters_that_there_are():
+    with pytest.raises(KeyError, match="k"):
+        Measure("numpy:sum", "isotropy", "{k}", "")
+    with pytest.raises(KeyError, match="k"):
+        Measure("numpy:sum", "dimension", neighbours="k").chosen("sum", {})
+
+
+def test_a_run_measures_its_estimators_everywhere_and_others_where_a_figure_asks():
+    figures = [
+        (["a"], ["mom", "anisotropy", "gain_length"], "last_checkpoint"),
+        (["a", "b"], ["mle"], "last_checkpoint"),
+        (["b"], ["mle"], "every_checkpoint"),
+    ]
+    found = curves_of_a_run(["a", "b"], ["anisotropy"], figures, {"anisotropy", "mom", "mle"})
+    assert list(found.items()) == [
+        (("a", "anisotropy"), "every_checkpoint"),
+        (("b", "anisotropy"), "every_checkpoint"),
+        (("a", "mom"), "last_checkpoint"),
+        (("a", "mle"), "last_checkpoint"),
+        (("b", "mle"), "every_checkpoint"),
+    ]
 
 
 def test_a_state_that_is_not_kept_is_refused_with_the_key():
-    entry = Measure("numpy:sum", "vectors", "x", "x", rows={"last_layer": "before_final_norm"})
+    entry = Measure("numpy:sum", "isotropy", "x", "x", rows={"last_layer": "before_final_norm"})
     measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": {}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MEASURES, "before", entry)
@@ -112,47 +138,19 @@ def test_a_state_that_is_not_kept_is_refused_with_the_key():
             chosen_measures(measurement, ["before"], "before_final_norm", {"before": "f"})
 
 
-def test_an_edit_of_one_job_measures_nothing_of_another_anew():
-    jobs = {"gain_length": "measure_weights", "linearity": "measure_pairs", "mle": "measure"}
-    for name, job in jobs.items():
-        (measure,) = chosen(name).values()
-        own = measure.module.removeprefix("shape_of_learning.")
-        assert science_of_measure(measure) == science(job, own)
-
-
-def test_words_are_no_reason_to_measure_again():
-    one, two = (
-        Measure("math:fsum", "spectrum", label, "axis", description=label).chosen("sum", {})
-        for label in ("Sum", "Total")
-    )
-    assert one != two
-    assert one.without_words() == two.without_words()
-
-
 def test_what_figures_make_of_a_value_is_no_reason_to_measure_again():
     plain = Measure("math:fsum", "spectrum", "Sum", "axis").chosen("sum", {})
-    drawn = Measure("math:fsum", "spectrum", "Sum", "axis", interval=False, suspect_above=0.2)
-    chosen = drawn.chosen("sum", {})
-    assert (chosen.interval, chosen.suspect_above) == (False, 0.2)
-    assert ChosenMeasure.from_json(chosen.to_json()) == chosen
-    assert chosen != plain
-    assert chosen.without_words() == plain.without_words()
+    drawn = Measure(
+        "math:fsum", "spectrum", "Total", "axis", description="x", interval=False, suspect_above=0.2
+    ).chosen("sum", {})
+    assert drawn != plain
+    assert drawn.for_jobs() == plain.for_jobs()
 
 
 def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
     suspect = {name for name, measure in chosen(*MEASURES).items() if measure.suspect_above}
     assert suspect == {"two_nn", "two_nn_authors", "gride_1"}
     assert chosen("two_nn")["two_nn"].suspect_above == 0.1
-
-
-def test_a_measure_is_registered_with_a_kind_and_a_function():
-    with pytest.raises(ValueError, match=r"`of` must be one of vectors, spectrum, neighbours"):
-        Measure("numpy:sum", "pairs", "", "")
-    with pytest.raises(ValueError, match=r"must be 'module:function', but is 'numpy\.sum'"):
-        Measure("numpy.sum", "vectors", "", "")
-    for words, options in (("{k}", {}), ("", {"neighbours": "k"})):
-        with pytest.raises(KeyError, match="k"):
-            Measure("numpy:sum", "vectors", words, "", **options)
 
 
 @pytest.mark.parametrize(
@@ -201,13 +199,6 @@ def test_gride_measures_at_the_scale_of_its_name():
         assert measure.load()(r) == gride(r, n1)
 
 
-def test_only_a_measure_of_two_neighbours_can_ask_for_copies():
-    assert not chosen("two_nn_authors")["two_nn_authors"].collapse
-    for of, neighbours in (("vectors", 0), ("neighbours", 3)):
-        with pytest.raises(ValueError, match=r"`collapse` may be false for a measure of two"):
-            Measure("numpy:sum", of, "", "", neighbours=neighbours, collapse=False)
-
-
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Put a package with entry points on the path."""
@@ -233,23 +224,24 @@ def install(tmp_path, monkeypatch):
 
 def test_a_package_registers_a_measure(install):
     code = """
-    from shape_of_learning.metrics.registry import Measure
+    from shape_of_learning.metrics.measure_entry import Measure
 
     def span(distances, power=1.0):
         return float((distances[:, -1] / distances[:, 0]).mean() ** power)
 
-    SPAN = Measure("shapes:span", "neighbours", "Span ^ {power}", "Span", {"power": 1.0})
+    SPAN = Measure("shapes:span", "dimension", "Span ^ {power}", "Span", {"power": 1.0})
     """
     module = install("shapes", code, span="shapes:SPAN")
     measure = chosen("span", span={"power": 2})["span"]
     assert measure.label == "Span ^ 2.0"
     assert measure.load()(np.array([[1.0, 3.0]])) == 9
     assert "did you mean `span`?" in refusal("spam")
-    before = science_of_measure(measure)
+    before = science_of_measures("measure", [measure])
     for edit, is_other in (("# said\n", False), ("OTHER = 1\n", True)):
         module.write_text(module.read_text() + edit)
         _module.cache_clear()
-        assert (science_of_measure(measure) != before) == is_other
+        _science_of.cache_clear()
+        assert (science_of_measures("measure", [measure]) != before) == is_other
 
 
 @pytest.mark.parametrize(
@@ -263,19 +255,17 @@ def test_a_package_registers_a_measure(install):
 def test_a_broken_entry_names_its_package(install, value, reason):
     install("shapes", "SPAN = 1", span=value)
     message = refusal("span")
-    assert f"package `shapes` registers the measure `span`, but {value} {reason}" in message
+    assert f"measure `span`: {value} {reason}" in message
     assert chosen("two_nn"), "whoever does not ask for it is not disturbed"
 
 
-def test_a_name_of_ours_is_taken(install):
+def test_a_name_that_is_taken_is_refused(install):
     install("shapes", "", two_nn="shapes:X")
-    assert (
-        "`shapes` registers the measure `two_nn`, which shape-of-learning has already"
-        in refusal("mada")
-    )
+    message = "package `shapes` registers the measure `two_nn`, a name that is taken already"
+    assert message in refusal("mada")
 
 
 def test_a_name_of_another_package_is_taken(install):
     install("shapes", "", span="shapes:X")
     install("others", "", span="others:X")
-    assert "registers the measure `span`, which" in refusal("mada")
+    assert "registers the measure `span`, a name that is taken" in refusal("mada")

@@ -1,12 +1,28 @@
 import numpy as np
 import pytest
 
+from shape_of_learning.metrics.intervals import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.random_streams import random_stream
 
 SPECIAL = np.array([True, False, False, True, False, False])
 TOKEN_IDS = np.array([2, 7, 8, 3, 7, 7])
 POSITIONS = np.array([0, 1, 2, 3, 0, 1])  # the second window begins with a token of its text
+GROUPS = window_groups(100, 0)
+
+
+def rows_of(special, positions, token_ids):
+    windows = np.cumsum(np.asarray(positions) == 0) - 1
+    return {
+        "special": special,
+        "positions": positions,
+        "token_ids": token_ids,
+        "windows": windows,
+    }
+
+
+def chosen(selection, sample, seed=0):
+    return selection.of(rows_of(*sample), GROUPS, seed)
 
 
 @pytest.mark.parametrize(
@@ -20,10 +36,9 @@ POSITIONS = np.array([0, 1, 2, 3, 0, 1])  # the second window begins with a toke
 )
 def test_rows_that_are_kept_ascend(special_tokens, first_token, rows):
     selection = Selection(special_tokens, first_token)
-    chosen = selection.rows(SPECIAL, POSITIONS, TOKEN_IDS)
-    assert chosen.dtype == np.int64
-    np.testing.assert_array_equal(chosen, rows)
-    assert Selection.from_json(selection.to_json()) == selection
+    found = chosen(selection, (SPECIAL, POSITIONS, TOKEN_IDS))
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, rows)
 
 
 def sample(tokens=5000, types=300):
@@ -37,9 +52,9 @@ def sample(tokens=5000, types=300):
 
 @pytest.mark.parametrize("first_token", ["keep", "drop"])
 def test_of_each_token_type_that_is_left_there_is_one(first_token):
-    special, positions, token_ids = sample()
-    left = Selection(first_token=first_token).rows(special, positions, token_ids)
-    rows = Selection(first_token=first_token, token_types="one").rows(special, positions, token_ids)
+    token_ids = sample()[2]
+    left = chosen(Selection(first_token=first_token), sample())
+    rows = chosen(Selection(first_token=first_token, token_types="one"), sample())
     assert rows.dtype == np.int64
     assert (np.diff(rows) > 0).all()
     assert set(rows) <= set(left)
@@ -48,7 +63,7 @@ def test_of_each_token_type_that_is_left_there_is_one(first_token):
 
 def test_the_seed_decides_which_and_nothing_else_does():
     def rows(seed):
-        return Selection(token_types="one", seed=seed).rows(*sample()).tolist()
+        return chosen(Selection(token_types="one"), sample(), seed).tolist()
 
     assert rows(0) == rows(0)
     assert rows(0) != rows(1)
@@ -60,14 +75,14 @@ def test_each_token_of_a_type_is_as_likely_as_the_others():
     draws = 4000
     counts = np.zeros(50)
     for seed in range(draws):
-        counts[Selection(token_types="one", seed=seed).rows(none, positions, token_ids)] += 1
+        counts[chosen(Selection(token_types="one"), (none, positions, token_ids), seed)] += 1
     expected = draws / np.repeat([40, 10], [40, 10])
     # Binomial counts; five standard deviations leave one false alarm in 35,000.
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
 
 
 def test_tables_call_a_selection_by_what_it_leaves_out():
-    assert Selection(seed=3).name == "all"
+    assert Selection().name == "all"
     own = Selection(special_tokens="drop").with_rows(
         {"first_token": "drop", "last_layer": "before_final_norm"}
     )
@@ -76,4 +91,16 @@ def test_tables_call_a_selection_by_what_it_leaves_out():
     assert Selection(special_tokens="drop").name == "without_special_tokens"
     everything = Selection("drop", "drop", "one")
     assert everything.name == "without_first_token+without_special_tokens+one_per_token_type"
-    assert Selection.from_json(everything.to_json()) == everything
+
+
+def test_a_share_of_the_windows_has_windows_of_every_group():
+    special, positions, token_ids = sample()
+    found = chosen(
+        Selection(first_token="drop", windows_share=0.5), (special, positions, token_ids)
+    )
+    windows = np.unique(found // 50)
+    sizes, whole = (np.bincount(GROUPS[w], minlength=16) for w in (windows, np.arange(100)))
+    assert (sizes == np.round(whole / 2)).all()
+    np.testing.assert_array_equal(
+        found, [r for r in range(5000) if r // 50 in windows and positions[r]]
+    )

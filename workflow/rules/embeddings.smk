@@ -3,9 +3,10 @@
 REQUIRED INPUTS: the cleaned text and a checkpoint.
 OUTPUTS:
     <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
-    <results>/embeddings/{model}/{revision}/weights.h5         the model's own matrices: embeddings and final norm
     <results>/losses/{model}/{revision}.csv   loss (nats per predicted token), predicted_tokens, vocabulary
     <results>/checkpoints/{model}/{revision}.tensors.csv      type, shape and digest of each tensor of the weights
+    <results>/weights/{model}/{revision}.csv          one value per matrix of the model and estimator of weights
+    <results>/weight_points/{model}/{revision}.csv    where entries of the vocabulary lie; both where figures read them
 STEPS: dump_embeddings, one forward pass per checkpoint.
 """
 
@@ -19,6 +20,7 @@ rule dump_embeddings:
         **CLEAN_CORPUS,
         checkpoint=checkpoint_inputs,
     output:
+        **WEIGHT_FILES,
         embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
         loss="<results>/losses/{model}/{revision}.csv",
         tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
@@ -32,18 +34,15 @@ rule dump_embeddings:
         "../../envs/models.yaml"
     threads: forward_threads
     resources:
+        **SAMPLE_RESOURCES,
         mem_mb=forward_memory,
         runtime=forward_minutes,
-        gpu=forward_gpus,
-        # All of its GPUs on one.
-        nodes=1,
     params:
-        **SAMPLE_PARAMETERS,
-        science=science("dump_embeddings", "embeddings.model_weights"),
+        code=[science("dump_embeddings"), *WEIGHT_SCIENCE],
+        weights=weights,
+        sample=sample_of_checkpoint,
+        matrices=measured_matrices,
     message:
         "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
-    shell:
-        'python "$SCRIPTS/dump_embeddings.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --text {input.text:q}'
-        " --model {wildcards.model:q} --revision {wildcards.revision:q}"
-        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
-        " --output {output.embeddings:q} --loss {output.loss:q} --tensors {output.tensors:q} --log {log:q}"
+    script:
+        "../scripts/dump_embeddings.py"

@@ -1,33 +1,21 @@
 """Everything that is measured of a checkpoint, in one job that writes no hidden states (`embeddings.dump: false`).
 
 REQUIRED INPUTS: the cleaned text and a checkpoint.
-OUTPUTS:
-    <results>/measurements/{model}/{revision}/{estimator}.csv   the tables of a dump
-    <results>/left_out/{model}/{revision}/{estimator}.csv       likewise
-    <results>/weights/{model}/{revision}.csv                    likewise, where figures read them
-    <results>/weight_points/{model}/{revision}.csv              likewise
-    <results>/losses/{model}/{revision}.csv
-    <results>/checkpoints/{model}/{revision}.tensors.csv
-STEPS: measure_checkpoint takes the place of dump_embeddings and of all rules of metrics.smk. It keeps the hidden
-    states of all layers in memory until they are measured.
+OUTPUTS: the tables of a dump, in the folder <results>/measurements/{model}/{revision}; and what dump_embeddings
+    writes beside hidden states.
+STEPS: measure_checkpoint takes the place of dump_embeddings and measure. It keeps the hidden states of all layers
+    in memory until they are measured.
 """
 
 
 rule measure_checkpoint:
-    """Run the sampled windows through one checkpoint and measure all layers with all estimators."""
+    """Run the sampled windows through one checkpoint and measure all layers with all estimators wanted of it."""
     input:
         **CLEAN_CORPUS,
         checkpoint=checkpoint_inputs,
     output:
-        **WEIGHTS_BESIDE,
-        measurements=expand(
-            "<results>/measurements/{{model}}/{{revision}}/{estimator}.csv",
-            estimator=CHOSEN_MEASURES,
-        ),
-        left_out=expand(
-            "<results>/left_out/{{model}}/{{revision}}/{estimator}.csv",
-            estimator=CHOSEN_MEASURES,
-        ),
+        **WEIGHT_FILES,
+        measurements=directory("<results>/measurements/{model}/{revision}"),
         loss="<results>/losses/{model}/{revision}.csv",
         tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
     log:
@@ -40,23 +28,17 @@ rule measure_checkpoint:
         "../../envs/models.yaml"
     threads: forward_threads
     resources:
+        **SAMPLE_RESOURCES,
         mem_mb=checkpoint_memory,
         runtime=checkpoint_minutes,
-        gpu=forward_gpus,
-        # All of its GPUs on one.
-        nodes=1,
     params:
-        **SAMPLE_PARAMETERS,
-        science=[science("measure_checkpoint"), *map(science_of, CHOSEN_MEASURES), *WEIGHT_SCIENCE],
-        measurement=measurement_at_once,
-        weights_beside=weights_beside,
+        code=science_of_checkpoint,
+        weights=weights,
+        sample=sample_of_checkpoint,
+        measures=measures_of_checkpoint,
+        measuring=MEASURING,
+        matrices=measured_matrices,
     message:
         "Measuring {wildcards.model} at {wildcards.revision}"
-    shell:
-        # Each layer is measured by one thread, which must not start others.
-        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        'python "$SCRIPTS/measure_checkpoint.py" --checkpoint {params.checkpoint:q} {params.receipt:q} --text {input.text:q}'
-        " --model {wildcards.model:q} --revision {wildcards.revision:q}"
-        " --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
-        " --measurement {params.measurement:q} --output {output.measurements:q}"
-        " --left-out {output.left_out:q} --loss {output.loss:q} --tensors {output.tensors:q} {params.weights_beside:q} --log {log:q}"
+    script:
+        "../scripts/measure_checkpoint.py"

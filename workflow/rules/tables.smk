@@ -1,48 +1,39 @@
-"""From small files per checkpoint and estimator to the tables that figures and readers use.
+"""From small files per checkpoint to the tables that figures and readers use.
 
-REQUIRED INPUTS: the measurements of each checkpoint, and its values with groups of windows left out.
+REQUIRED INPUTS: the tidy tables of each checkpoint, and what was measured of its matrices.
 OUTPUTS:
-    <results>/tables/{which}/{model}/{estimator}/{table}.csv   one model and estimator, of every_checkpoint or
-                                                               last_checkpoint; also left_out, what intervals
-                                                               come from
-    <results>/tables/{table}.csv     everything: measurements (one row per batch), estimates (one row per value,
-                                     with its interval) and changes (between checkpoints)
+    <results>/tables/{table}/{model}.csv  everything of one model: measurements (one row per batch), estimates (one
+                                          row per value, with its interval), changes (between checkpoints) and
+                                          left_out (what intervals come from)
     <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
                                           matrices, at every checkpoint or the last one
-    <results>/tables/weights.csv     the former of all models, one row per matrix, checkpoint and estimator
-    <results>/tables/protocol.yaml   the configuration that it was measured with
-STEPS: gather_checkpoints, gather_tables and write_protocol.
+    <results>/tables/{table}.csv          measurements, estimates, changes and weights of all models
+    <results>/tables/protocol.yaml        the configuration that it was measured with
+STEPS: gather_model, gather_weights, gather_tables and write_protocol.
 """
 
 
-rule gather_checkpoints:
-    """Gather one estimator over the checkpoints of one model, with intervals and changes."""
+rule gather_model:
+    """Gather all estimators over the checkpoints of one model, with intervals and changes."""
     input:
-        checkpoint_measurements,
+        measurements_of_model,
     output:
-        expand(
-            "<results>/tables/{{which}}/{{model}}/{{estimator}}/{table}.csv",
-            table=(*GATHERED, "left_out"),
-        ),
+        **{table: f"<results>/tables/{table}/{{model}}.csv" for table in (*GATHERED, "left_out")},
     log:
-        "<logs>/tables/{which}/{model}/{estimator}.log",
+        "<logs>/tables/{model}.log",
     benchmark:
-        "<benchmarks>/tables/{which}/{model}/{estimator}.tsv"
+        "<benchmarks>/tables/{model}.tsv"
     wildcard_constraints:
-        which="every_checkpoint|last_checkpoint",
         model=any_of(MODELS),
-        estimator=any_of(MEASURES),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("gather_checkpoints"),
-        # The script is given the folder: many names make a long command line.
-        results=subpath(input[0], ancestor=4),
-        curve=measured_curve,
-    shell:
-        'python "$SCRIPTS/gather_checkpoints.py" --curve {params.curve:q} --results {params.results:q}'
-        " --output {output:q} --log {log:q}"
+        code=science("gather_model"),
+        model=measured_model,
+        curves=measured_curves,
+    script:
+        "../scripts/gather_model.py"
 
 
 rule gather_weights:
@@ -62,26 +53,24 @@ rule gather_weights:
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("gather_weights"),
-        folder=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
+        code=science("gather_weights"),
+        kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
         checkpoints=gathered_checkpoints,
-    shell:
-        'python "$SCRIPTS/gather_weights.py" --kind {params.folder:q} --checkpoints {params.checkpoints:q}'
-        " --tables {input:q} --output {output:q} --log {log:q}"
+    script:
+        "../scripts/gather_weights.py"
 
 
 rule gather_tables:
-    """Gather the tables of all models and estimators into one tidy table."""
+    """Gather the tables of all models into one tidy table."""
     input:
-        tables=tables_of_all,
+        tables_of_all,
     output:
-        table=report(
+        report(
             "<results>/tables/{table}.csv",
             caption="../report/all_values.rst",
             category="All values",
             labels=lambda wildcards: {"result": NAMES_OF_RESULTS[f"tables/{wildcards.table}"]},
         ),
-        digest="<results>/tables/{table}.csv.sha256",
     log:
         "<logs>/tables/{table}.log",
     benchmark:
@@ -92,12 +81,12 @@ rule gather_tables:
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("gather_tables"),
+        code=science("gather_tables"),
+        curves=curves_in_table,
     message:
         "Gathering all {wildcards.table}"
-    shell:
-        'python "$SCRIPTS/gather_tables.py" --kind {wildcards.table:q} --tables {input.tables:q}'
-        " --output {output.table:q} --log {log:q}"
+    script:
+        "../scripts/gather_tables.py"
 
 
 rule write_protocol:
@@ -117,9 +106,9 @@ rule write_protocol:
     conda:
         "../../envs/corpus.yaml"
     params:
-        science=science("write_protocol"),
-        settings=json.dumps(without_plumbing(CONFIGURATION.settings)),
+        code=science("write_protocol"),
+        settings=settings_without_secrets,
     message:
         "Writing the protocol"
-    shell:
-        'python "$SCRIPTS/write_protocol.py" --settings {params.settings:q} --output {output:q} --log {log:q}'
+    script:
+        "../scripts/write_protocol.py"

@@ -1,67 +1,85 @@
 """Write the hidden states of all layers of one checkpoint on sampled windows, and its loss on them.
 
-Beside them go digests of its tensors, which tell copies whose files differ.
+Beside them go digests of its tensors, which tell copies whose files differ, and measures of its matrices.
 """
 
-import argparse
 import json
 import logging
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensors import checked_tensors, write_tensor_digests
-from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
 from shape_of_learning.embeddings.model_weights import model_matrices
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
+from shape_of_learning.embeddings.states import state_writer
+from shape_of_learning.job import job
+from shape_of_learning.metrics.matrices import write_matrix_tables
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.script_arguments.sample import add_sample_arguments
+
+logger = logging.getLogger("shape_of_learning")
 
 
 def main(
-    model: str,
-    revision: str,
+    names: Mapping[str, str],
+    checkpoint: Path,
+    receipt: str | None,
     text: Path,
-    protocol: SamplingProtocol,
-    output: Path,
-    loss: Path,
+    protocol: Mapping[str, Any],
+    matrices: Mapping[str, Any],
+    output: Mapping[str, str],
     **loaded: Any,
 ) -> None:
-    """Run the windows and write one HDF5 file per layer into the folder `output`.
+    """Run the windows through a checkpoint.
 
-    The table `loss` has one row, the checkpoint's cross-entropy on these windows; the table `tensors` has one
-    for each tensor of the weights.
+    Parameters
+    ----------
+    names : mapping
+        Its ``model`` and ``revision``.
+    checkpoint, receipt : Path
+        Its folder, and what its files were as they came; no receipt of a folder of the user's.
+    text : Path
+        Whose windows are run.
+    protocol : mapping
+        Fields of :class:`.SamplingProtocol`.
+    matrices : mapping
+        What is measured of its own matrices, arguments of :func:`.write_matrix_tables`.
+    output : mapping of str to str
+        Paths: ``embeddings``, a folder; ``loss``, a table of one row, the cross-entropy; ``tensors``, a table
+        with a row for each tensor; ``weights`` and ``weight_points``, if anything reads them.
+    **loaded
+        Further arguments of :meth:`.SampleRun.load`.
     """
     import torch
     import transformers
 
-    windows = draw_windows(text, protocol)
-    tensors, receipt = loaded.pop("tensors"), loaded.pop("receipt", None)
-    digests = checked_tensors(loaded["checkpoint"], receipt, loaded.get("threads", 1))
-    sample = SampleRun.load(windows=windows, protocol=protocol, **loaded)
-    origin = loaded["checkpoint"] / "checkpoint.json"
-    attributes = {
-        "model": model,
-        "revision": revision,
-        "checkpoint": origin.read_text(encoding="utf-8") if origin.exists() else "{}",
-        "protocol": protocol.to_json(),
-        "versions": json.dumps(
-            {"torch": torch.__version__, "transformers": transformers.__version__}
-        ),
-    }
-    cross_entropy = dump_embeddings(sample, model_matrices(sample.forward), output, attributes)
-    write_tensor_digests(tensors, digests)
-    # Last: who finds a loss finds whole embeddings.
-    write_loss(loss, cross_entropy)
-    logging.getLogger("shape_of_learning").info(
-        "%d tokens in %s, %.4f nats per predicted token", sample.tokens, output, cross_entropy.loss
-    )
+    sampling, folder = SamplingProtocol(**protocol), Path(output["embeddings"])
+    digests = checked_tensors(checkpoint, Path(receipt) if receipt else None, loaded["threads"])
+    sample = SampleRun.load(checkpoint, draw_windows(text, sampling), sampling, **loaded)
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+    described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}
+    with state_writer(folder, sample, {**names, **described}) as writer:
+        cross_entropy = sample.into(writer)
+    with threadpool_limits(1):
+        write_matrix_tables(model_matrices(sample.forward), output, **matrices)
+    write_tensor_digests(Path(output["tensors"]), digests)
+    write_loss(Path(output["loss"]), cross_entropy)
+    logger.info("%d tokens in %s", sample.tokens, folder)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_sample_arguments(parser)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--loss", type=Path, required=True)
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            dict(snakemake.wildcards.items()),
+            checkpoint=Path(snakemake.resources.checkpoint),
+            text=Path(snakemake.input.text),
+            output=dict(snakemake.output.items()),
+            threads=snakemake.threads,
+            window_batch_size=snakemake.resources.windows_at_once or None,
+            **snakemake.params.sample,
+            matrices=snakemake.params.matrices,
+        )

@@ -1,28 +1,37 @@
 """Gather what was measured of the matrices of a model over its checkpoints."""
 
-import argparse
-import json
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 
-from shape_of_learning.metrics.weights_table import CHECKPOINT_COLUMNS, TABLES, checkpoint_rows
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.storage.csv_table import write_table
+from shape_of_learning.files import read_rows, write_table
+from shape_of_learning.job import job
+from shape_of_learning.metrics import table_columns
+
+# Of a checkpoint, and of a model.
+COLUMNS = {
+    "weights": (table_columns.MATRIX_COLUMNS, table_columns.WEIGHT_COLUMNS),
+    "weight_points": (table_columns.POINT_COLUMNS, table_columns.WEIGHT_POINT_COLUMNS),
+}
 
 
-def main(kind: str, checkpoints: list[list[str]], tables: list[Path], output: Path) -> None:
-    """Put before each row which checkpoint it is of."""
-    read = (
-        checkpoint_rows(table, TABLES[kind], checkpoint)
+def main(
+    kind: str, checkpoints: Sequence[Sequence[object]], tables: Sequence[Path], output: Path
+) -> None:
+    """Put before each row which checkpoint it is of: model, role, revision, step and tokens."""
+    read, written = COLUMNS[kind]
+    rows = (
+        [*checkpoint, *row]
         for table, checkpoint in zip(tables, checkpoints, strict=True)
+        for row in read_rows(table, read)
     )
-    write_table(output, (*CHECKPOINT_COLUMNS, *TABLES[kind]), chain.from_iterable(read))
+    write_table(output, written, rows)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kind", choices=TABLES, required=True)
-    parser.add_argument("--checkpoints", type=json.loads, required=True, metavar="JSON")
-    parser.add_argument("--tables", type=Path, nargs="+", required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            snakemake.params.kind,
+            snakemake.params.checkpoints,
+            [Path(table) for table in snakemake.input],
+            Path(snakemake.output[0]),
+        )

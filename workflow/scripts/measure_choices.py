@@ -15,10 +15,8 @@ from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
 from shape_of_learning.claims.choices import Rows, WantedMeasures
 from shape_of_learning.claims.measured_rows import MeasuredRows
-from shape_of_learning.embeddings.in_memory import HiddenStatesInMemory
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import shuffle_of
-from shape_of_learning.metrics.measurements import Measured
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import checkpoint_folder, window_batch_size

@@ -1,25 +1,22 @@
 """Write the configuration of this run as YAML, beside the numbers that it led to."""
 
-import argparse
-import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.script_arguments.settings import with_plumbing
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.files import atomic_write
+from shape_of_learning.job import job
 
 
-def main(settings: str, output: Path) -> None:
-    """Turn JSON `settings`, with what no number depends on, into YAML that ``--configfile`` takes again."""
-    whole = with_plumbing(json.loads(settings))
+def main(settings: Mapping[str, Any], output: Path) -> None:
+    """Write YAML that ``--configfile`` takes again."""
     with atomic_write(output) as partial:
-        partial.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+        whole = yaml.safe_dump(dict(settings), sort_keys=False)
+        partial.write_text(whole, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(snakemake.params.settings, Path(snakemake.output[0]))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from shape_of_learning.claims.choices import WantedMeasures
 from shape_of_learning.claims.claim_choices import thinned
+from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 
 CHOICE_SETTINGS = at_the_door(read_choice_settings, CONFIGURATION.settings)
@@ -99,7 +100,7 @@ def choice_measures(wildcards):
         name for c in checkpoints_of_part(wildcards) for name in wanted_of(c.model)[c.revision]
     }
     every = {name: measure for of in VARIANTS.values() for name, measure in of.items()}
-    return {name: every[name].without_words() for name in sorted(names)}
+    return {name: Measure(**every[name].for_jobs()) for name in sorted(names)}
 
 
 def choice_wanted(wildcards):
@@ -114,7 +115,7 @@ def choice_wanted(wildcards):
 
 def choice_science(wildcards):
     measures = choice_measures(wildcards).values()
-    return [science("measure_choices"), *map(science_of_measure, measures)]
+    return science_of_measures("measure_choices", measures)
 
 
 def choice_memory(wildcards, threads, attempt):

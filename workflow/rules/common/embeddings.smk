@@ -29,19 +29,33 @@ def forward_precision(wildcards):
 
 def sampling_protocol(wildcards):
     """How the windows are drawn and run through the model."""
-    return SamplingProtocol(
+    return json.dumps(sampling(wildcards))
+
+
+def sampling(wildcards):
+    """The same, as plain values."""
+    return {
         **CONFIGURATION.settings["sampling"],
-        seed=CONFIGURATION.settings["seed"],
-        precision=forward_precision(wildcards),
-        last_layer=setting("forward", "last_layer"),
-    ).to_json()
+        "seed": CONFIGURATION.settings["seed"],
+        "precision": forward_precision(wildcards),
+        "last_layer": setting("forward", "last_layer"),
+    }
 
 
-def measurement_at_once(wildcards):
-    """What measure_checkpoint.py measures of the hidden states, as JSON."""
-    chosen = [MEASURES[n].without_words().to_json() for n in CHOSEN_MEASURES]
-    neighbours = setting("measurement", "neighbours")
-    return json.dumps({"measures": chosen, "neighbours": neighbours, **ROWS})
+def sample_of_checkpoint(wildcards):
+    """What both rules that run a checkpoint tell their scripts of it."""
+    model = MODELS[wildcards.model]
+    return {
+        "receipt": model.source.receipt(wildcards.revision, PLACES),
+        "protocol": sampling(wildcards),
+        "shape": dict(vars(model.shape)),
+    }
+
+
+def windows_at_once(wildcards):
+    """Windows that go through the model together; 0 to choose by free memory."""
+    size = setting("forward", "batch_size")
+    return 0 if size == "auto" else size
 
 
 def unless_kept(path):
@@ -49,7 +63,14 @@ def unless_kept(path):
     return path if setting("embeddings", "keep") else temp(path)
 
 
-# Of both rules that run it: the one that dumps hidden states and the one that measures them at once.
+# What no number depends on, so that to change it makes nothing anew.
+SAMPLE_RESOURCES = {
+    "checkpoint": folder_on_this_machine,
+    "windows_at_once": windows_at_once,
+    "gpu": forward_gpus,
+    "nodes": 1,  # all of its GPUs on one
+}
+# Of rules that are told of it on a command line.
 SAMPLE_PARAMETERS = {
     "checkpoint": checkpoint_folder,
     "receipt": receipt_options,

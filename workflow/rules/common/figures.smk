@@ -118,7 +118,7 @@ def figure_inputs(wildcards):
             "measures": [
                 # Other batches are as large as the sample makes them; the caption says how large.
                 {key: getattr(measure, key) for key in keys}
-                | {"depends_on_n": measure.depends_on_n and measure.of == "neighbours"}
+                | {"depends_on_n": measure.depends_on_n and measure.family == "dimension"}
                 for measure in measures
             ],
             "options": {**figure.options, **settings, **published_options(figure, models)},
@@ -166,7 +166,7 @@ def protocol_sentences(figure):
     """What a caption must say of the protocol that the tables do not."""
     if figure.reads and not figure.estimators:
         return ""  # of whatever samples its tables are
-    of = {CONFIGURATION.measures[name].of for name in figure.estimators}
+    of = {CONFIGURATION.measures[name].family for name in figure.estimators}
     if of == {"weights"}:
         return ""  # of no tokens at all
     last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")

@@ -1,86 +1,78 @@
-"""What the rules that measure ask of the configuration."""
+"""What is measured of each checkpoint: the estimators of the configuration, and what figures ask for besides."""
 
-from shape_of_learning.metrics.measure_entry import by_rows
-from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.plan.measures import science_of_measure
+from shape_of_learning.metrics.measure_entry import FAMILIES, WEIGHTS
+from shape_of_learning.plan.measures import curves_of_a_run, science_of_measures
 
-# Folders and large files count as ever old, since a copy of the checkout may set their times anew. What a dump was
-# computed from says whether it is another, and so do digests beside distances and spectra.
-DUMP = {
-    "embeddings": ancient("<results>/embeddings/{model}/{revision}"),
-    "alphabet": CLEAN_CORPUS["alphabet"],
-    "weights": trained_weights,
-}
-# Where what an estimator is taken of lies, by its kind: one file per layer, but for hidden states.
-MEASURED_FOLDERS = {
-    "neighbours": "<results>/neighbours/{model}/{revision}",
-    "spectrum": "<results>/spectra/{model}/{revision}",
-}
-# What is written of each model, not of each layer, is in no table of estimates.
-MEASURES = {name: each for name, each in CONFIGURATION.measures.items() if each.of != "weights"}
-# In an order that is not that of the configuration, where another one is no other measurement.
-CHOSEN_MEASURES = sorted(MEASURES)
-PAIRS = [name for name in CHOSEN_MEASURES if MEASURES[name].of == "pair"]
-PAIR_SELECTIONS = len(by_rows(MEASURES[name] for name in PAIRS))
-TOKEN_SWITCHES = ("special_tokens", "first_token", "token_types")
-ROWS = {
-    "selection": Selection(
-        **{key: setting("measurement", key) for key in TOKEN_SWITCHES},
-        seed=CONFIGURATION.settings["seed"],
-    ).to_json(),
+# What is measured of a model itself, not of its layers, is in no table of estimates.
+MEASURES = {name: each for name, each in CONFIGURATION.measures.items() if each.family != WEIGHTS}
+MEASURING = {
+    "windows": setting("sampling", "windows"),
+    "seed": CONFIGURATION.settings["seed"],
     "batch_vectors": setting("measurement", "batch_vectors"),
-}
-# Of all jobs that read a dump, and of those that read what these have kept.
-MEASUREMENT = {
-    "weights": weights,
-    "sample": sampling_protocol,
-    "forward": science("dump_embeddings"),
-    **ROWS,
+    "neighbours": setting("measurement", "neighbours"),
+    "selection": {
+        key: setting("measurement", key) for key in ("special_tokens", "first_token", "token_types")
+    },
 }
 
 
-def what_is_measured(wildcards):
-    """The folder or the files that an estimator reads."""
-    kind = MEASURES[wildcards.estimator].of
-    if kind not in MEASURED_FOLDERS:
-        return DUMP["embeddings"]
-    folder = MEASURED_FOLDERS[kind].format(model=wildcards.model, revision=wildcards.revision)
-    layers = range(MODELS[wildcards.model].shape.layers + 1)
-    return [ancient(f"{folder}/layer_{layer}.h5") for layer in layers]
-
-
-def receipts_of_what_is_measured(wildcards):
-    """Small files that say whether those are others which an estimator reads."""
-    files = what_is_measured(wildcards)
-    if isinstance(files, list):
-        return [f"{file}.sha256" for file in files]
-    return [DUMP["alphabet"], *trained_weights(wildcards)]
-
-
-def measured_folder(wildcards, input):
-    """The folder of what an estimator reads."""
-    is_dump = MEASURES[wildcards.estimator].of not in MEASURED_FOLDERS
-    return input.measured if is_dump else str(Path(input.measured[0]).parent)
-
-
-def measure_settings(wildcards):
-    """All that an estimator's values depend on, as JSON; what figures call it is no reason to measure again."""
-    return MEASURES[wildcards.estimator].without_words().to_json()
-
-
-def pair_settings(wildcards):
-    """The same of all measures of pairs, which one job takes."""
-    return json.dumps([MEASURES[name].without_words().to_json() for name in PAIRS])
+def is_measured_whole(model):
+    """Whether all estimators of the configuration are measured at every checkpoint of a model."""
+    return model not in setting("measurement", "for_figures_only")
 
 
 @cache
-def science_of(estimator):
-    return science_of_measure(MEASURES[estimator])
+def measured_in_the_run():
+    """Models and estimators, and whether these are measured at every checkpoint or at the last one."""
+    figures = [
+        (models, FIGURES[name].estimators, checkpoints_of_figure(FIGURES[name]))
+        for name, models in CONFIGURATION.figures.items()
+    ]
+    of_all = [name for name in CONFIGURATION.estimators if name in MEASURES]
+    whole = [name for name in CONFIGURATION.models if is_measured_whole(name)]
+    return curves_of_a_run(whole, of_all, figures, MEASURES)
 
 
-def science_of_estimator(wildcards):
-    """Digest of what the estimator that the wildcard names is computed by."""
-    return science_of(wildcards.estimator)
+@cache
+def estimators_at(model):
+    """By checkpoint of a model, the estimators that are wanted of it."""
+    last = last_checkpoint(model).name
+    return {
+        each.name: [
+            estimator
+            for (name, estimator), which in measured_in_the_run().items()
+            if name == model and (which == "every_checkpoint" or each.name == last)
+        ]
+        for each in checkpoints(model)
+    }
+
+
+@cache
+def measures_at(model, revision, family=None):
+    """The same, of one family or of all, in an order that is not that of the configuration."""
+    names = sorted(estimators_at(model)[revision])
+    return [MEASURES[name] for name in names if family in (None, MEASURES[name].family)]
+
+
+def measures_of_family(wildcards):
+    """All that values of a family depend on."""
+    found = measures_at(wildcards.model, wildcards.revision, wildcards.family)
+    return [measure.for_jobs() for measure in found]
+
+
+def measures_of_checkpoint(wildcards):
+    """The same of all families."""
+    return [measure.for_jobs() for measure in measures_at(wildcards.model, wildcards.revision)]
+
+
+def science_of_family(wildcards):
+    measures = measures_at(wildcards.model, wildcards.revision, wildcards.family)
+    return science_of_measures("measure", measures)
+
+
+def science_of_checkpoint(wildcards):
+    measures = measures_at(wildcards.model, wildcards.revision)
+    return [*science_of_measures("measure_checkpoint", measures), *WEIGHT_SCIENCE]
 
 
 def model_layers(wildcards):

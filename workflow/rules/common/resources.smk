@@ -88,64 +88,25 @@ def forward_minutes(wildcards, threads, attempt):
 def checkpoint_memory(wildcards, threads, attempt):
     on_gpu = is_on_gpu("measure_checkpoint")
     work = work_of(wildcards.model)
-    needed = needs.checkpoint_memory_mb(work, threads, on_gpu=on_gpu, pairs=PAIR_SELECTIONS)
+    needed = needs.checkpoint_memory_mb(work, threads, on_gpu=on_gpu, pairs=2)
     return needs.asked_mb(needed, attempt)
 
 
 def checkpoint_minutes(wildcards, threads, attempt):
     on_gpu = is_on_gpu("measure_checkpoint")
     work = work_of(wildcards.model)
-    minutes = needs.checkpoint_minutes(work, threads=threads, on_gpu=on_gpu, pairs=PAIR_SELECTIONS)
+    minutes = needs.checkpoint_minutes(work, threads=threads, on_gpu=on_gpu, pairs=2)
     return needs.asked_minutes(minutes, attempt)
 
 
-def minutes_in_group(minutes, wildcards, attempt):
-    """Minutes of a layer's job; the group's start is counted with its first layer."""
-    return needs.asked_minutes_in_group(minutes, attempt, starts=wildcards.layer == "0")
-
-
-def isotropy_memory(wildcards, attempt):
-    return needs.asked_mb(needs.isotropy_memory_mb(work_of(wildcards.model)), attempt)
-
-
-def spectra_minutes(wildcards, attempt):
-    return minutes_in_group(needs.spectra_minutes(work_of(wildcards.model)), wildcards, attempt)
-
-
-def neighbours_memory(wildcards, attempt):
-    return needs.asked_mb(needs.neighbours_memory_mb(work_of(wildcards.model)), attempt)
-
-
-def neighbours_minutes(wildcards, attempt):
-    return minutes_in_group(needs.neighbours_minutes(work_of(wildcards.model)), wildcards, attempt)
-
-
-def pairs_memory(wildcards, attempt):
-    return needs.asked_mb(needs.pairs_memory_mb(work_of(wildcards.model)), attempt)
-
-
-def pairs_minutes(wildcards, attempt):
-    minutes = needs.pairs_minutes(work_of(wildcards.model), PAIR_SELECTIONS)
-    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
-
-
 def measure_memory(wildcards, attempt):
-    measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
-    anew = not measure.leaving_out
-    return needs.asked_mb(needs.measure_memory_mb(work, measure.of, anew), attempt)
+    """Memory of one layer and family."""
+    work = work_of(wildcards.model)
+    return needs.asked_mb(needs.measure_memory_mb(work, wildcards.family), attempt)
 
 
 def measure_minutes(wildcards, attempt):
-    """Minutes of all layers; each counts the group's start, since it may be all that is new."""
-    measure, work = CONFIGURATION.measures[wildcards.estimator], work_of(wildcards.model)
-    minutes = needs.measure_minutes(work, measure.of, anew=not measure.leaving_out)
-    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
-
-
-def weights_memory(wildcards, attempt):
-    return needs.asked_mb(needs.weights_memory_mb(work_of(wildcards.model)), attempt)
-
-
-def weights_minutes(wildcards, attempt):
-    minutes = needs.weights_minutes(work_of(wildcards.model))
-    return needs.asked_minutes_in_group(minutes, attempt, starts=True)
+    """Minutes of it; the start of the group is counted with its first layer."""
+    minutes = needs.measure_minutes(work_of(wildcards.model), wildcards.family)
+    starts = wildcards.layer in ("0", "1")
+    return needs.asked_minutes_in_group(minutes, attempt, starts=starts)

@@ -1,95 +1,69 @@
 """Which measurements belong to a table."""
 
+from shape_of_learning.errors import without_secrets
+
 # Per batch; per value, with its interval; per pair of checkpoints.
 GATHERED = ("measurements", "estimates", "changes")
-SELECTION = Selection.from_json(ROWS["selection"])
 
 
-def selected_checkpoints(wildcards):
-    """All checkpoints of a model, or just its last good one."""
-    if wildcards.which == "last_checkpoint":
-        return [last_checkpoint(wildcards.model)]
-    return checkpoints(wildcards.model)
-
-
-def checkpoint_measurements(wildcards):
-    """What one estimator says of each checkpoint, with all windows and without groups of them.
-
-    Without a dump one job measures all estimators, and with one all of pairs; then all of them are asked for: of a
-    job one of whose files is missing Snakemake would not notice that its settings are others.
-    """
-    folders = [
-        f"{wildcards.model}/{checkpoint.name}" for checkpoint in selected_checkpoints(wildcards)
-    ]
-    beside, of_weights = CHOSEN_MEASURES, WEIGHTS_BESIDE
-    if setting("embeddings", "dump"):
-        beside, of_weights = PAIRS if wildcards.estimator in PAIRS else [], {}
+def measurements_of_model(wildcards):
+    """What is measured of each checkpoint: with a dump a file per family and layer, without one a folder."""
+    model = wildcards.model
+    folders = {each: f"<results>/measurements/{model}/{each}" for each in estimators_at(model)}
+    if not setting("embeddings", "dump"):
+        return [folder for each, folder in folders.items() if estimators_at(model)[each]]
     return [
-        *(f"<results>/measurements/{each}/{wildcards.estimator}.csv" for each in folders),
-        *(f"<results>/left_out/{each}/{wildcards.estimator}.csv" for each in folders),
-        *(
-            f"<results>/measurements/{each}/{other}.csv"
-            for each in folders
-            for other in beside
-            if other != wildcards.estimator
-        ),
-        *(f"<results>/{table}/{each}.csv" for each in folders for table in of_weights),
+        f"{folder}/{family}/layer_{layer}.csv"
+        for revision, folder in folders.items()
+        for family in FAMILIES
+        if measures_at(model, revision, family)
+        for layer in range(family == "linearity", MODELS[model].shape.layers + 1)
     ]
 
 
-def measured_curve(wildcards):
-    """What gather_checkpoints.py is told of a model, its checkpoints and the estimator, as JSON."""
-    shape, measure = MODELS[wildcards.model].shape, MEASURES[wildcards.estimator]
-    return json.dumps(
-        {
-            "model": wildcards.model,
-            "role": shape.role,
-            "estimator": wildcards.estimator,
-            "selection": SELECTION.with_rows(measure.rows).name,
-            "layers": shape.layers,
-            "checkpoints": [(c.name, c.step, c.tokens) for c in selected_checkpoints(wildcards)],
-            "average_over": setting("figures", "average_over"),
-            "interval": measure.interval,
-            "first_layer": measure.first_layer,
-        }
-    )
-
-
-def is_measured_whole(model):
-    """Whether all estimators of the configuration are measured at every checkpoint of a model."""
-    return model not in setting("measurement", "for_figures_only")
-
-
-def tables_of_all(wildcards):
-    """The estimators of the configuration at every checkpoint; of estimates, also what only figures draw."""
-    if wildcards.table == "weights":
-        return tables_of_weights()
-    of_all = measured_in_the_run() if wildcards.table == "estimates" else measured_whole()
-    return [
-        f"<results>/tables/{which}/{model}/{estimator}/{wildcards.table}.csv"
-        for (model, estimator), which in of_all.items()
-    ]
-
-
-def measured_whole():
-    """Models and estimators of the configuration, which are measured at every checkpoint."""
+def measured_model(wildcards):
+    """What gather_model.py is told of a model and its checkpoints."""
+    shape = MODELS[wildcards.model].shape
     return {
-        (model, estimator): "every_checkpoint"
-        for model in filter(is_measured_whole, CONFIGURATION.models)
-        for estimator in CONFIGURATION.estimators
-        if estimator in MEASURES
+        "name": wildcards.model,
+        "role": shape.role,
+        "layers": shape.layers,
+        "checkpoints": [(c.name, c.step, c.tokens) for c in checkpoints(wildcards.model)],
+        "average_over": setting("figures", "average_over"),
     }
 
 
-@cache
-def measured_in_the_run():
-    """These, and beyond them what figures draw, each with the checkpoints at which it is measured."""
-    measured = measured_whole()
-    for name, models in CONFIGURATION.figures.items():
-        which = checkpoints_of_figure(FIGURES[name])
-        for model in models:
-            for estimator in estimated(FIGURES[name]):
-                # Every checkpoint, if one figure draws them all, is also the last one.
-                if measured.get((model, estimator)) != "every_checkpoint":
-                    measured[model, estimator] = which
-    return measured
+def measured_curves(wildcards):
+    """Its estimators, each with the checkpoints at which it is measured."""
+    at = estimators_at(wildcards.model)
+    names = [name for model, name in measured_in_the_run() if model == wildcards.model]
+    return [
+        {
+            "estimator": name,
+            "family": MEASURES[name].family,
+            "interval": MEASURES[name].interval,
+            "revisions": [revision for revision, estimators in at.items() if name in estimators],
+        }
+        for name in names
+    ]
+
+
+def tables_of_all(wildcards):
+    """The tables of all models that are put together."""
+    if wildcards.table == "weights":
+        return tables_of_weights()
+    models = dict.fromkeys(model for model, _ in measured_in_the_run())
+    return [f"<results>/tables/{wildcards.table}/{model}.csv" for model in models]
+
+
+def curves_in_table(wildcards):
+    """Models and estimators of the configuration; of estimates, also what only figures draw."""
+    if wildcards.table == "weights":
+        return None
+    every = wildcards.table == "estimates"
+    return [each for each in measured_in_the_run() if every or each[1] in CONFIGURATION.estimators]
+
+
+def settings_without_secrets(wildcards):
+    """The configuration, without passwords and tokens in its addresses."""
+    return json.loads(without_secrets(json.dumps(CONFIGURATION.settings)))

@@ -6,8 +6,7 @@ WEIGHT_TABLES = {
     "last_weights": "weights",
     "weight_points": "weight_points",
 }
-WEIGHT_MEASURES = sorted(n for n, m in CONFIGURATION.measures.items() if m.of == "weights")
-WEIGHT_SCIENCE = [science_of_measure(CONFIGURATION.measures[name]) for name in WEIGHT_MEASURES]
+WEIGHT_MEASURES = sorted(n for n, m in CONFIGURATION.measures.items() if m.family == WEIGHTS)
 
 
 @cache
@@ -34,36 +33,30 @@ def weight_checkpoints(kind, name):
     return list(dict.fromkeys([good[0], good[len(good) // 2], last]))
 
 
-def weight_measurement(wildcards):
-    """What is measured of the matrices of a checkpoint, as JSON."""
+def measured_matrices(wildcards):
+    """What is measured of the matrices of a checkpoint."""
 
     def is_in(*kinds):
         asked = [c for kind in kinds for c in weight_checkpoints(kind, wildcards.model)]
         return wildcards.revision in {checkpoint.name for checkpoint in asked}
 
     measures = WEIGHT_MEASURES if is_in("weights", "last_weights") else []
-    return json.dumps(
-        {
-            "measures": [CONFIGURATION.measures[n].without_words().to_json() for n in measures],
-            "points": is_in("weight_points"),
-            "seed": CONFIGURATION.settings["seed"],
-        }
-    )
+    return {
+        "measures": [CONFIGURATION.measures[name].for_jobs() for name in measures],
+        "points": is_in("weight_points"),
+        "seed": CONFIGURATION.settings["seed"],
+    }
 
 
-# What is written of the matrices of a checkpoint.
+# What is written of the matrices of a checkpoint; nothing where nobody reads it.
 WEIGHT_FILES = {
-    folder: f"<results>/{folder}/{{model}}/{{revision}}.csv" for folder in WEIGHT_TABLES.values()
+    folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
+    for folder in WEIGHT_TABLES.values()
+    if any(map(weight_models, WEIGHT_TABLES))
 }
-# Where one job measures all of a checkpoint, it is told nothing of what nobody reads.
-WEIGHTS_BESIDE = WEIGHT_FILES if any(map(weight_models, WEIGHT_TABLES)) else {}
-
-
-def weights_beside(wildcards, output):
-    """The option by which measure_checkpoint.py measures matrices, too."""
-    if not WEIGHTS_BESIDE:
-        return []
-    return ["--weights", weight_measurement(wildcards), output.weights, output.weight_points]
+WEIGHT_SCIENCE = science_of_measures(
+    "gather_weights", [CONFIGURATION.measures[name] for name in WEIGHT_MEASURES]
+)
 
 
 def gathered_weights(wildcards):
@@ -76,10 +69,10 @@ def gathered_weights(wildcards):
 
 
 def gathered_checkpoints(wildcards):
-    """Which checkpoints these are, in the columns of the table, as JSON."""
+    """Which checkpoints these are, in the columns of the table."""
     name, role = wildcards.model, MODELS[wildcards.model].shape.role
     asked = weight_checkpoints(wildcards.kind, name)
-    return json.dumps([[name, role, c.name, c.step, c.tokens] for c in asked])
+    return [(name, role, c.name, c.step, c.tokens) for c in asked]
 
 
 def tables_of_weights():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.measure_entry import Measure
 
 # A specification: an option of each choice, by the choice's name.
 Specification = Mapping[str, str]
@@ -43,7 +43,7 @@ class Rows:
 
 ROW_CHOICES = tuple(field.name for field in fields(Rows))
 # Of a measure that takes all vectors together, without batches.
-WHOLE = ("pair", "labelled")
+WHOLE = ("linearity", "windows")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class WantedMeasures:
 
     Attributes
     ----------
-    measures : mapping of str to ChosenMeasure
+    measures : mapping of str to Measure
         By the names of tables.
     choices : sequence of Choice
         Those of :class:`Rows`.
@@ -77,7 +77,7 @@ class WantedMeasures:
         Keys of ``measurement``.
     """
 
-    measures: Mapping[str, ChosenMeasure]
+    measures: Mapping[str, Measure]
     choices: Sequence[Choice]
     batch_vectors: int
     neighbours: int
@@ -99,6 +99,6 @@ class WantedMeasures:
     def from_json(cls, text: str) -> "WantedMeasures":
         """Read what :meth:`to_json` wrote."""
         given = json.loads(text)
-        measures = {name: ChosenMeasure(**each) for name, each in given.pop("measures").items()}
+        measures = {name: Measure(**each) for name, each in given.pop("measures").items()}
         choices = [Choice(each["name"], tuple(each["options"])) for each in given.pop("choices")]
         return cls(measures, choices, **given)

@@ -9,7 +9,7 @@ from typing import Any
 
 from shape_of_learning.claims.choices import WHOLE, Choice, Rows, Specification, specifications
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.measure_entry import Measure
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Variant:
     ----------
     base : str
         The measure's name in the registry.
-    measure : ChosenMeasure
+    measure : Measure
         Its name tells the parameters that differ from the run's.
     """
 
     base: str
-    measure: ChosenMeasure
+    measure: Measure
 
     @property
     def name(self) -> str:
@@ -63,12 +63,12 @@ class ChoiceSettings:
         """Every combination of the choices of rows."""
         return [Rows(**each) for each in specifications(self.rows)]
 
-    def choices(self, measures: Mapping[str, ChosenMeasure], average_over: str) -> list[Choice]:
+    def choices(self, measures: Mapping[str, Measure], average_over: str) -> list[Choice]:
         """List the choices that touch a claim.
 
         Parameters
         ----------
-        measures : mapping of str to ChosenMeasure
+        measures : mapping of str to Measure
             The estimators that its statistic is made of.
         average_over : str
             Which layers count for it by itself.
@@ -86,7 +86,7 @@ class ChoiceSettings:
             choice
             for choice in self.rows
             if any(choice.name not in each.rows for each in values)
-            and not (choice.name == "batch_share" and all(each.of in WHOLE for each in values))
+            and not (choice.name == "batch_share" and all(each.family in WHOLE for each in values))
         ]
         for family, variants in self.families.items():
             named = [name for name in measures if any(name == each.base for each in variants)]
@@ -103,7 +103,7 @@ class ChoiceSettings:
             found.append(Choice("last_layer", self.last_layer))
         return [choice for choice in found if len(choice.options) > 1]
 
-    def of_claim(self, claim: Claim, measures: Mapping[str, ChosenMeasure]) -> "ClaimChoices":
+    def of_claim(self, claim: Claim, measures: Mapping[str, Measure]) -> "ClaimChoices":
         """Say which choices touch a claim; `measures` are the estimators that it names."""
         choices = self.choices(measures, claim.average_over)
         decided_by: dict[str, str] = {}
@@ -112,7 +112,7 @@ class ChoiceSettings:
             decided_by |= {name: family if len(named) == 1 else name for name in named}
         return ClaimChoices(claim, choices, self.own_rows, self.last_layer[0], decided_by)
 
-    def variants(self, measures: Mapping[str, ChosenMeasure]) -> dict[str, ChosenMeasure]:
+    def variants(self, measures: Mapping[str, Measure]) -> dict[str, Measure]:
         """Collect all that is measured for a claim on some measures, by name."""
         wanted = dict(measures)
         named = {option for choice in self.choices(measures, "") for option in choice.options}

@@ -90,7 +90,7 @@ class MeasuredRows:
             measures = [
                 replace(each, name=name)
                 for name, each in self._wanted.measures.items()
-                if choice.batch_share == own_size or each.of not in WHOLE
+                if choice.batch_share == own_size or each.family not in WHOLE
             ]
             self._add(choice, measures, numbered)
 

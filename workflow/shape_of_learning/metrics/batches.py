@@ -1,44 +1,18 @@
 """How the vectors of a layer are divided into the batches that error bars come from."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows, is_finite
+from shape_of_learning.estimators.dimension import mean_distance_to_mean
+from shape_of_learning.estimators.neighbours import nearest_neighbours
+from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.metrics.leaving_out import NeighbourLists, spectra
+from shape_of_learning.metrics.measure_entry import searched_neighbours
 from shape_of_learning.random_streams import random_stream
-
-if TYPE_CHECKING:
-    import torch
-
-
-class Spectra(NamedTuple):
-    """Eigenvalues of the covariance of a batch.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray of float64, shape (r,)
-        Descending.
-    without : ndarray of float64, shape (16, r)
-        Those without each group of windows; NaN where fewer vectors remain than give so many.
-    """
-
-    eigenvalues: np.ndarray
-    without: np.ndarray
-
-
-class Labelled(NamedTuple):
-    """Vectors and the group of each.
-
-    Attributes
-    ----------
-    vectors : ndarray or tensor, shape (n, width)
-    groups : ndarray of int64, shape (n,)
-    """
-
-    vectors: Any
-    groups: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -51,9 +25,9 @@ class Batch:
         Distinct ones among its vectors.
     windows : ndarray of int64, shape (n,)
         The window of text of each vector.
-    content : ndarray, tensor, Labelled, Pair, Spectra, NeighbourLists or None
-        The vectors themselves, with what belongs to each, their spectra or their nearest neighbours. None of
-        a broken checkpoint, whose hidden states are NaN or infinite.
+    content : ndarray or tensor, (vectors, windows), Pair, Spectra, NeighbourLists or None
+        What the measures of a family are taken of. None of a broken checkpoint, whose hidden states are NaN
+        or infinite.
     """
 
     n_unique: int
@@ -65,16 +39,9 @@ class Batch:
         """Number of vectors."""
         return len(self.windows)
 
-    @classmethod
-    def not_finite(cls, windows: np.ndarray) -> "Batch":
-        """One that holds NaN or infinity: as if all vectors were one."""
-        return cls(1, windows, None)
 
-
-def vector_batches(
-    vectors: "np.ndarray | torch.Tensor", windows: np.ndarray, size: int
-) -> list[Batch]:
-    """Divide a layer into contiguous batches of at least `size` vectors.
+def vector_batches(vectors: Any, windows: np.ndarray, size: int) -> list[Batch]:
+    """Divide a layer into contiguous batches of at least `size` vectors, for measures of vectors.
 
     Parameters
     ----------
@@ -85,26 +52,87 @@ def vector_batches(
     size : int
         Least number of vectors in a batch.
     """
-    batches = contiguous_batches(len(vectors), size)
     return [
         Batch(len(distinct_rows(vectors[rows])), windows[rows], vectors[rows])
         if is_finite(vectors[rows])
-        else Batch.not_finite(windows[rows])
-        for rows in batches
+        else _broken(windows[rows])
+        for rows in contiguous_batches(len(vectors), size)
     ]
 
 
-def labelled_batch(
-    vectors: "np.ndarray | torch.Tensor", windows: np.ndarray, labels: np.ndarray
-) -> Batch:
-    """Take all vectors of a layer, with the group of each; shapes (tokens, width), (tokens,), (tokens,)."""
+def spectrum_batches(
+    vectors: Any, windows: np.ndarray, size: int, groups: np.ndarray
+) -> list[Batch]:
+    """Find the spectra of the same batches, with all windows and without each of their `groups`."""
+    return [
+        batch
+        if batch.content is None
+        else Batch(batch.n_unique, batch.windows, spectra(batch.content, groups[batch.windows]))
+        for batch in vector_batches(vectors, windows, size)
+    ]
+
+
+def neighbour_batches(
+    vectors: Any,
+    windows: np.ndarray,
+    size: int,
+    neighbours: int,
+    stream: np.random.Generator,
+    *,
+    with_copies: bool = True,
+) -> list[Batch]:
+    """Shuffle a layer, divide it into batches of exactly `size` vectors and search within each.
+
+    Parameters
+    ----------
+    vectors, windows
+        As for :func:`vector_batches`.
+    size : int
+        Vectors of a batch.
+    neighbours : int
+        How many nearest others measures ask for; :func:`.searched_neighbours` says how many are looked for.
+    stream : numpy.random.Generator
+        Decides the shuffle.
+    with_copies : bool
+        Whether a measure counts identical vectors one by one, and needs the unit of its distances.
+    """
+    searched = min(searched_neighbours(neighbours), size - 1)
+    batches = []
+    for rows in shuffled_batches(len(vectors), size, stream):
+        batch, batch_windows = vectors[rows], windows[rows]
+        if not is_finite(batch):
+            batches.append(_broken(batch_windows))
+            continue
+        unit = np.array((mean_distance_to_mean(batch) if with_copies else 0) or 1.0)
+        lists = NeighbourLists(*nearest_neighbours(batch, searched), unit)
+        batches.append(Batch(len(lists.distances), batch_windows, lists))
+    return batches
+
+
+def window_batch(vectors: Any, windows: np.ndarray) -> Batch:
+    """Take all vectors of a layer, with the window of each."""
     if not is_finite(vectors):
-        return Batch.not_finite(windows)
-    return Batch(len(distinct_rows(vectors)), windows, Labelled(vectors, labels))
+        return _broken(windows)
+    return Batch(len(distinct_rows(vectors)), windows, (vectors, windows))
+
+
+def block_batch(before: Any, after: Any, windows: np.ndarray) -> Batch:
+    """Take all vectors before and after a block: batches would be too few for wide models.
+
+    ``n_unique`` counts the vectors before the block.
+    """
+    if not (is_finite(before) and is_finite(after)):
+        return _broken(windows)
+    return Batch(len(distinct_rows(before)), windows, Pair(before, after, windows))
+
+
+def _broken(windows: np.ndarray) -> Batch:
+    """One that holds NaN or infinity: as if all vectors were one."""
+    return Batch(1, windows, None)
 
 
 def contiguous_batches(vectors: int, size: int) -> list[slice]:
-    """Divide in dump order into batches of at least `size`, for anisotropy and cosine.
+    """Divide in the order of the tokens into batches of at least `size`, for anisotropy and cosine.
 
     Parameters
     ----------
@@ -152,8 +180,7 @@ def shuffled_batches(vectors: int, size: int, stream: np.random.Generator) -> li
     Returns
     -------
     list of ndarray of int64, shape (size,)
-        Disjoint row numbers, ascending within a batch, in which order changes nothing but the disk
-        likes it.
+        Disjoint row numbers, ascending within a batch.
 
     Raises
     ------

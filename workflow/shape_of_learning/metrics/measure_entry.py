@@ -1,21 +1,19 @@
-"""What an entry of the registry of measures says, and what is chosen by it.
+"""What the registry says of a measure, and what is chosen of it.
 
 This module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
-import json
+import math
 import string
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any
 
 from shape_of_learning.errors import InputError
 
-# What a measure can be taken of. A new kind is a name here, what it takes in `metrics/layer.py`, and a job.
-KINDS = ("vectors", "spectrum", "neighbours", "pair", "labelled", "weights")
-# What the groups of a labelled measure can be: of each vector its window, or its entry of the vocabulary.
-LABELS = ("windows", "token_ids")
+FAMILIES = ("isotropy", "dimension", "spectrum", "linearity", "windows")  # of hidden states
+WEIGHTS = "weights"  # the family of what is measured of a model's own matrices
 # What an entry can choose in the place of the configuration: keys of `measurement`, and of the last
 # layer the state before the final norm.
 ROW_SWITCHES = {
@@ -24,9 +22,6 @@ ROW_SWITCHES = {
     "token_types": ("all", "one"),
     "last_layer": ("before_final_norm",),
 }
-# Of what is kept for all measures of a kind, there is one selection of rows.
-OF_HIDDEN_STATES = ("vectors", "pair", "labelled")
-
 Value = bool | int | float | str
 
 
@@ -52,20 +47,20 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measure:
-    """An entry: what a measure is taken of, its settings, and how figures call it.
+    """What is measured, of what, with which settings, and how figures call it.
 
     Attributes
     ----------
     function : str
-        ``"module:function"``. It is given what `of` says and the parameters by name, and returns a float, NaN
-        where it is undefined.
-    of : {"vectors", "spectrum", "neighbours", "pair", "labelled", "weights"}
-        Of a batch: its vectors (n, d), float32 or a tensor on a GPU; the eigenvalues of their covariance,
-        descending, float64; or the distances from each distinct vector to its nearest others, ascending,
-        (m, `neighbours`), float64 (see `collapse`). Of all selected vectors together, without batches: the
-        hidden states before a block and after it, two arguments (n, d) and (n, e), and `layer` is the block,
-        from 1; or vectors and the group of each, int64 (n,) (see `groups`). Of a checkpoint: a matrix of its
-        weights (rows, d), float32, that is read by rows.
+        ``"module:function"``. It is given what `family` says and the arguments by name, and returns a float,
+        NaN where it is undefined.
+    family : {"isotropy", "spectrum", "dimension", "linearity", "windows", "weights"}
+        What the function takes. Of a batch: its vectors (n, d), float32, or a tensor on a GPU (isotropy); the
+        eigenvalues of their covariance, descending, float64 (spectrum); or the distances from each distinct
+        vector to its nearest others, ascending, (m, `neighbours`), float64 (dimension). Of all selected
+        vectors together, without batches: hidden states before a block and after it, (n, d) and (n, e), and
+        ``layer`` is the block, from 1 (linearity); or vectors and the window of each, int64 (n,) (windows).
+        Of a checkpoint: a matrix of its weights (rows, d), float32 (weights).
     label, axis, description : str
         Name on panels, quantity on an axis, clause of a caption; ``{parameter}`` is replaced by its value and
         ``{parameter:percent}`` by it as a percentage.
@@ -81,10 +76,10 @@ class Measure:
         How many nearest distances it is given, or the name of the parameter that says it; 0 for
         ``measurement.neighbours``.
     leaving_out : str
-        Of a measure of vectors, a pair or labelled vectors: a function in the same module that finds the
-        values without each of some sets of rows faster than by measuring again and again. It is given a list
-        of their row numbers besides, and returns the value and those without each set. One of a pair is given
-        a :class:`~shape_of_learning.estimators.pair.Pair`, which all measures of this block share.
+        Of vectors, blocks or windows: a function in the same module that finds the values without each of
+        some sets of rows faster than by measuring again and again. It is given a list of their row numbers
+        besides, and returns the value and those without each set. One of a block is given a
+        :class:`~shape_of_learning.estimators.pair.Pair`, which all measures of this block share.
     collapse : bool
         Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
@@ -92,30 +87,31 @@ class Measure:
     interval : bool
         Whether the 95 % intervals of single layers are known to cover (docs/statistics.md); if not, tables
         and figures have them of averages over layers only.
+    left_out : bool
+        Whether values without groups of windows are taken at all; if not, there are no intervals.
     suspect_above : float, optional
         The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
         it, figures mark the point.
-    groups : {"windows", "token_ids"}, optional
-        Of a labelled measure, and only of one: what the groups are.
     matrix : {"final_norm"}, optional
-        Of a measure of weights: that it is given the gain of the final norm and its bias, (d,) each, or None
-        where it has no bias; else it is given the input and the output embeddings, each by itself.
+        Of weights: that it is given the gain of the final norm and its bias, (d,) each, or None where it has
+        no bias; else it is given the input and the output embeddings, each by itself.
     rows : mapping
-        Of a measure of hidden states (vectors, pair, labelled): in which keys of ``measurement`` its
-        selection of rows differs from the configuration's, such as ``{"first_token": "drop"}``; or
-        ``{"last_layer": "before_final_norm"}``, with which the last layer is the state before the final
-        norm (``forward.last_layer: both``).
+        Of vectors, blocks or windows: in which keys of ``measurement`` its selection of rows differs from the
+        configuration's, such as ``{"first_token": "drop"}``; or ``{"last_layer": "before_final_norm"}``, with
+        which the last layer is the state before the final norm (``forward.last_layer: both``).
+    name : str
+        Its key in the registry; :meth:`chosen` fills it in.
 
     Examples
     --------
-    >>> Measure("numpy:trace", "vectors", "Trace {k}", "Trace", {"k": 0}).chosen("trace", {"k": 1}).label
+    >>> Measure("numpy:trace", "isotropy", "Trace {k}", "Trace", {"k": 0}).chosen("trace", {"k": 1}).label
     'Trace 1'
     """
 
     function: str
-    of: str
-    label: str
-    axis: str
+    family: str
+    label: str = ""
+    axis: str = ""
     parameters: Mapping[str, Value] = field(default_factory=dict)
     allowed: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
     fixed: Mapping[str, Value] = field(default_factory=dict)
@@ -125,100 +121,63 @@ class Measure:
     leaving_out: str = ""
     collapse: bool = True
     interval: bool = True
+    left_out: bool = True
     suspect_above: float | None = None
-    groups: str = ""
     matrix: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
 
     def __post_init__(self) -> None:
-        if self.of not in KINDS:
-            raise ValueError(f"`of` must be one of {', '.join(KINDS)}, but is {self.of!r}")
-        if not self.collapse and (self.of, self.neighbours) != ("neighbours", 2):
-            raise ValueError("`collapse` may be false for a measure of two neighbours only")
-        if self.of == "labelled" and self.groups not in LABELS:
-            raise ValueError(f"`groups` must be one of {', '.join(LABELS)}, but is {self.groups!r}")
-        if self.of != "labelled" and self.groups:
-            raise ValueError(f"`groups` is for labelled measures, but this one is of {self.of}")
-        if self.matrix and (self.of, self.matrix) != ("weights", "final_norm"):
-            raise ValueError("`matrix` can be 'final_norm', and that for a measure of weights only")
-        for key in ("rows", "leaving_out"):
-            if getattr(self, key) and self.of not in OF_HIDDEN_STATES:
-                kinds = ", ".join(OF_HIDDEN_STATES)
-                raise ValueError(f"`{key}` is for {kinds}, but this measure is of {self.of}")
-        for key, choice in self.rows.items():
-            if choice not in ROW_SWITCHES.get(key, ()):
-                known = ", ".join(f"{k}: {' or '.join(v)}" for k, v in ROW_SWITCHES.items())
-                raise ValueError(f"`rows` can have {known}, but has {key}: {choice!r}")
-        if ":" not in self.function:
-            raise ValueError(f"`function` must be 'module:function', but is {self.function!r}")
-        # Which fails where words or `neighbours` name a parameter that there is not.
-        self.chosen("", {})
+        selects = self.family in ("isotropy", "linearity", "windows")
+        wrong = {
+            f"`family` must be one of {', '.join((*FAMILIES, WEIGHTS))}, but is {self.family!r}": (
+                self.family not in (*FAMILIES, WEIGHTS)
+            ),
+            f"`function` must be 'module:function', but is {self.function!r}": (
+                ":" not in self.function
+            ),
+            "`collapse` may be false for a measure of two neighbours only": (
+                not self.collapse and (self.family, self.neighbours) != ("dimension", 2)
+            ),
+            "`matrix` can be 'final_norm', and that for a measure of weights only": (
+                bool(self.matrix) and (self.family, self.matrix) != (WEIGHTS, "final_norm")
+            ),
+            f"`rows` and `leaving_out` are not for measures of the family {self.family}": (
+                not selects and bool(self.rows or self.leaving_out)
+            ),
+            f"`rows` can have {ROW_SWITCHES}, but has {dict(self.rows)}": any(
+                choice not in ROW_SWITCHES.get(key, ()) for key, choice in self.rows.items()
+            ),
+        }
+        for problem, applies in wrong.items():
+            if applies:
+                raise ValueError(problem)
+        self._in_words(
+            self.parameters
+        )  # which fails where words name a parameter that there is not
 
-    def chosen(self, name: str, settings: Mapping[str, Value]) -> "ChosenMeasure":
+    def _in_words(self, parameters: Mapping[str, Value]) -> dict[str, str]:
+        keys = ("label", "axis", "description")
+        return {key: _Template().vformat(getattr(self, key), (), parameters) for key in keys}
+
+    def chosen(self, name: str, settings: Mapping[str, Value]) -> "Measure":
         """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
         parameters = {**self.parameters, **settings}
-        words = {
-            key: _Template().vformat(getattr(self, key), (), parameters)
-            for key in ("label", "axis", "description")
-        }
-        needed = self.neighbours
-        return ChosenMeasure(
-            name=name,
-            function=self.function,
-            of=self.of,
-            parameters={**self.fixed, **parameters},
-            neighbours=int(parameters[needed]) if isinstance(needed, str) else needed,
-            depends_on_n=self.depends_on_n,
-            leaving_out=self.leaving_out,
-            collapse=self.collapse,
-            interval=self.interval,
-            suspect_above=self.suspect_above,
-            groups=self.groups,
-            matrix=self.matrix,
-            rows=dict(self.rows),
-            **words,
+        needed = (
+            parameters[self.neighbours] if isinstance(self.neighbours, str) else self.neighbours
         )
+        words = self._in_words(parameters)
+        return replace(self, name=name, parameters=parameters, neighbours=int(needed), **words)
 
-
-@dataclass(frozen=True)
-class ChosenMeasure:
-    """A measure with its settings, as jobs and figures are told of it.
-
-    Attributes
-    ----------
-    name : str
-        Of tables and configuration.
-    parameters : mapping
-        All arguments of the function but what it is taken of.
-    neighbours : int
-        How many nearest distances it is given.
-    function, of, depends_on_n, leaving_out, collapse, interval, suspect_above, groups, matrix, rows
-        As in :class:`Measure`.
-    label, axis, description : str
-        In words, with the settings in use.
-    """
-
-    name: str
-    function: str
-    of: str
-    parameters: Mapping[str, Value]
-    neighbours: int = 0
-    depends_on_n: bool = False
-    label: str = ""
-    axis: str = ""
-    description: str = ""
-    leaving_out: str = ""
-    collapse: bool = True
-    interval: bool = True
-    suspect_above: float | None = None
-    groups: str = ""
-    matrix: str = ""
-    rows: Mapping[str, str] = field(default_factory=dict)
+    @property
+    def arguments(self) -> dict[str, Value]:
+        """All arguments of the function but what it is taken of."""
+        return {**self.fixed, **self.parameters}
 
     @property
     def first_layer(self) -> int:
         """The first number in the column ``layer``: 0, or 1 where layers are blocks."""
-        return 1 if self.of == "pair" else 0
+        return 1 if self.family == "linearity" else 0
 
     @property
     def module(self) -> str:
@@ -226,22 +185,16 @@ class ChosenMeasure:
         return self.function.partition(":")[0]
 
     def load(self) -> Callable[..., float]:
-        """Import the function; what is returned takes what the measure is taken of.
-
-        Raises
-        ------
-        InputError
-            If there is no such function.
-        """
+        """Import the function; what is returned takes what the measure is taken of."""
         function = self._function(self.function.partition(":")[2])
-        return lambda *taken: float(function(*taken, **self.parameters))
+        return lambda *taken: float(function(*taken, **self.arguments))
 
     def load_leaving_out(self) -> Callable[..., tuple[float, Any]] | None:
-        """Import the function that also measures without sets of rows, if there is one; errors likewise."""
+        """Import the function that also measures without sets of rows, if there is one."""
         if not self.leaving_out:
             return None
         function = self._function(self.leaving_out)
-        return lambda *taken: function(*taken, **self.parameters)
+        return lambda *taken: function(*taken, **self.arguments)
 
     def _function(self, name: str) -> Callable[..., Any]:
         try:
@@ -252,28 +205,23 @@ class ChosenMeasure:
                 "entry, or install its package where jobs run"
             ) from error
 
-    def without_words(self) -> "ChosenMeasure":
-        """What its values depend on, and nothing else."""
-        return replace(self, label="", axis="", description="", interval=True, suspect_above=None)
-
-    def to_json(self) -> str:
-        """Write as one line that :meth:`from_json` reads."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "ChosenMeasure":
-        """Read what :meth:`to_json` wrote."""
-        return cls(**json.loads(text))
-
-
-def by_rows(
-    measures: Iterable[ChosenMeasure],
-) -> list[tuple[dict[str, str], dict[str, ChosenMeasure]]]:
-    """Put measures together that are of the same rows: their `rows`, and they by name."""
-    together: dict[tuple[tuple[str, str], ...], dict[str, ChosenMeasure]] = {}
-    for measure in measures:
-        together.setdefault(tuple(sorted(measure.rows.items())), {})[measure.name] = measure
-    return [(dict(rows), chosen) for rows, chosen in together.items()]
+    def for_jobs(self) -> dict[str, Any]:
+        """All that its values depend on; what figures call it is no reason to measure again."""
+        words = (
+            "label",
+            "axis",
+            "description",
+            "allowed",
+            "interval",
+            "suspect_above",
+            "depends_on_n",
+        )
+        kept = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in words
+        }
+        return {
+            key: dict(value) if isinstance(value, Mapping) else value for key, value in kept.items()
+        }
 
 
 class _Template(string.Formatter):
@@ -281,3 +229,22 @@ class _Template(string.Formatter):
         if format_spec == "percent":
             return f"{100 * value:.4g} %"
         return super().format_field(value, format_spec)
+
+
+def searched_neighbours(k: int) -> int:
+    r"""How many neighbours are searched, of which, without a group of windows, k are left.
+
+    The least :math:`K` with :math:`(1 - p) K - 4 \sqrt{p (1 - p) K} \ge k`. Neighbours gather in some
+    windows, as if two of the 16 groups were left out at a time, p = 2/16; four standard deviations of a
+    binomial leave one vector in 30,000 with fewer. With MiniLM on 128 windows of real text, one in 1,000 at
+    most had fewer.
+
+    Examples
+    --------
+    >>> [searched_neighbours(k) for k in (2, 20, 100, 128)]
+    [6, 32, 132, 166]
+    """
+    p = 2 / 16
+    spread = 4 * math.sqrt(p * (1 - p))
+    root = (spread + math.sqrt(spread**2 + 4 * (1 - p) * k)) / (2 * (1 - p))
+    return math.ceil(root**2)

@@ -12,34 +12,25 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import ChosenMeasure, Interval, Measure
+from shape_of_learning.metrics.measure_entry import WEIGHTS, Interval, Measure
 
-__all__ = ["ChosenMeasure", "Interval", "Measure", "find_measure", "measure_names", "registered"]
-
-GROUP = "shape_of_learning.measures"
-_KEPT = Interval(above=0, most=1)
-_K = Interval(least=2)
-_COMBINE = ("mean", "median", "harmonic")
+ESTIMATORS = "shape_of_learning.estimators"
 
 
-def _isotropy(function: str, center: bool, label: str, axis: str, description: str) -> Measure:
-    module = function.removeprefix("average_")
-    where = f"shape_of_learning.estimators.{module}:{function}"
-    return Measure(
-        where,
-        "vectors",
-        label,
-        axis,
-        fixed={"center": center},
-        description=description,
-        leaving_out=f"{function}_without",
-    )
+def _measure(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
+    """One of our own; `where` is its module and its function."""
+    return Measure(f"{ESTIMATORS}.{where}", family, label, axis, **others)
+
+
+def _isotropy(where: str, center: bool, label: str, axis: str, **others: Any) -> Measure:
+    without = f"{where.partition(':')[2]}_without"
+    fixed = {"center": center}
+    return _measure(where, "isotropy", label, axis, fixed=fixed, leaving_out=without, **others)
 
 
 def _dimension(function: str, label: str, **others: Any) -> Measure:
-    where = f"shape_of_learning.estimators.dimension:{function}"
     axis = "Intrinsic dimension"
-    return Measure(where, "neighbours", label, axis, depends_on_n=True, **others)
+    return _measure(f"dimension:{function}", "dimension", label, axis, depends_on_n=True, **others)
 
 
 def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Measure:
@@ -48,79 +39,70 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
         function,
         label,
         parameters={"k": k, "combine": combine},
-        allowed={"k": _K, "combine": _COMBINE},
+        allowed={"k": Interval(least=2), "combine": ("mean", "median", "harmonic")},
         neighbours="k",
         interval=interval,
         description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
 
 
-def _of_final_norm(function: str, label: str, axis: str) -> Measure:
-    where = f"shape_of_learning.estimators.weights:{function}"
-    return Measure(where, "weights", label, axis, matrix="final_norm")
-
-
-def _linearity(name: str, label: str, description: str, *, depends_on_n: bool = True) -> Measure:
-    where = f"shape_of_learning.estimators.linearity:{name}"
-    return Measure(
-        where,
-        "pair",
+def _linearity(name: str, label: str, description: str = "", **others: Any) -> Measure:
+    return _measure(
+        f"linearity:{name}",
+        "linearity",
         label,
         "Linearity",
-        depends_on_n=depends_on_n,
+        depends_on_n=not name.endswith("_adjusted"),
         description=description,
         leaving_out=f"{name}_without",
+        **others,
     )
 
 
-def _spread(function: str, label: str, axis: str, *, of: str = "vectors", **others: Any) -> Measure:
-    return Measure(f"shape_of_learning.estimators.{function}", of, label, axis, **others)
-
-
 def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
-    fixed = {"center": False, "signs": "one", **variant}
-    words = f"{label[0].lower()}{label[1:]} {description}"
-    return _spread(
+    return _measure(
         "partition_isotropy:log_partition_isotropy",
+        "isotropy",
         label,
         "ln I",
-        fixed=fixed,
-        description=words,
-        interval=False,  # a few long vectors decide, and other windows have others
+        fixed={"center": False, "signs": "one", **variant},
+        description=f"{label[0].lower()}{label[1:]} {description}",
+        # A few long vectors decide, and other windows have others.
+        interval=False,
+        left_out=False,
     )
 
 
 def _window_cosine(pairs: str, label: str) -> Measure:
-    return _spread(
-        f"cosine:{pairs}_window_cosine",
-        label,
-        "Average cosine",
-        of="labelled",
-        groups="windows",
-        leaving_out=f"{pairs}_window_cosine_without",
-    )
+    name, axis = f"{pairs}_window_cosine", "Average cosine"
+    return _measure(f"cosine:{name}", "windows", label, axis, leaving_out=f"{name}_without")
+
+
+def _spectrum(where: str, label: str, axis: str = "Directions", **others: Any) -> Measure:
+    return _measure(where, "spectrum", label, axis, depends_on_n=True, **others)
 
 
 MEASURES: dict[str, Measure] = {
     "anisotropy": _isotropy(
-        "anisotropy",
+        "anisotropy:anisotropy",
         True,
         "Anisotropy",
         "Anisotropy",
-        "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
+        description="anisotropy is the largest squared singular value of the centred vectors over the sum "
+        "of all",
     ),
     "anisotropy_uncentered": _isotropy(
-        "anisotropy", False, "Anisotropy, not centred", "Anisotropy", ""
+        "anisotropy:anisotropy", False, "Anisotropy, not centred", "Anisotropy"
     ),
-    "average_cosine": _isotropy("average_cosine", False, "Average cosine", "Average cosine", ""),
+    "average_cosine": _isotropy("cosine:average_cosine", False, "Average cosine", "Average cosine"),
     "average_cosine_centered": _isotropy(
-        "average_cosine", True, "Average cosine, centred", "Average cosine", ""
+        "cosine:average_cosine", True, "Average cosine, centred", "Average cosine"
     ),
     "two_nn": _dimension(
         "two_nn",
         "TwoNN",
         parameters={"kept": 0.9},
-        allowed={"kept": _KEPT},
+        allowed={"kept": Interval(above=0, most=1)},
         neighbours=2,
         suspect_above=0.1,
         description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
@@ -163,13 +145,9 @@ MEASURES: dict[str, Measure] = {
         "linearity_adjusted",
         "Linearity, adjusted",
         "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the input's rank r",
-        depends_on_n=False,
     ),
     "linearity_increment_adjusted": _linearity(
-        "linearity_increment_adjusted",
-        "Linearity of the increment, adjusted",
-        "",
-        depends_on_n=False,
+        "linearity_increment_adjusted", "Linearity of the increment, adjusted"
     ),
     "linearity_held_out": _linearity(
         "linearity_held_out",
@@ -177,37 +155,23 @@ MEASURES: dict[str, Measure] = {
         "held-out linearity is that on each half of the windows by the map of the other half",
     ),
     "linearity_increment_held_out": _linearity(
-        "linearity_increment_held_out", "Linearity of the increment, held out", ""
+        "linearity_increment_held_out", "Linearity of the increment, held out"
     ),
-    "block_norm_ratio": Measure(
-        "shape_of_learning.estimators.linearity:block_norm_ratio",
-        "pair",
+    "block_norm_ratio": _measure(
+        "linearity:block_norm_ratio",
+        "linearity",
         "Norm ratio of a block",
         "Norm of the increment / norm of the output",
         description="the norm ratio is the median over tokens",
         leaving_out="block_norm_ratio_without",
     ),
-    "block_cosine": Measure(
-        "shape_of_learning.estimators.linearity:block_cosine",
-        "pair",
+    "block_cosine": _measure(
+        "linearity:block_cosine",
+        "linearity",
         "Cosine of a block's input and output",
         "Cosine",
         leaving_out="block_cosine_without",
     ),
-    **{
-        f"{name}_without_first_token": Measure(
-            f"shape_of_learning.estimators.linearity:{name}",
-            "pair",
-            f"{label}, without first tokens",
-            "Linearity",
-            leaving_out=f"{name}_without",
-            rows={"first_token": "drop"},
-        )
-        for name, label in (
-            ("linearity", "Linearity"),
-            ("linearity_increment", "Linearity of the increment"),
-        )
-    },
     "log_partition_isotropy": _partition_isotropy(
         "Partition isotropy",
         "is the logarithm of the smallest over the largest value of the partition function over the "
@@ -223,76 +187,79 @@ MEASURES: dict[str, Measure] = {
     ),
     "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
     "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
-    "participation_ratio": _spread(
+    "participation_ratio": _measure(
         "spread:participation_ratio",
+        "isotropy",
         "Participation ratio",
         "Directions",
-        # Of n vectors from a Gaussian, its inverse is 1/n too large.
-        depends_on_n=True,
+        depends_on_n=True,  # of n vectors from a Gaussian, its inverse is 1/n too large
     ),
-    "participation_ratio_corrected": _spread(
+    "participation_ratio_corrected": _measure(
         "spread:participation_ratio_corrected",
+        "isotropy",
         "Participation ratio, corrected",
         "Directions",
         description="the corrected participation ratio is one of unbiased estimators for few vectors",
     ),
-    "isoscore": _spread("spread:isoscore", "IsoScore", "IsoScore", depends_on_n=True),
-    "top_10_share": _spread(
+    "isoscore": _measure("spread:isoscore", "isotropy", "IsoScore", "IsoScore", depends_on_n=True),
+    "top_10_share": _measure(
         "spread:top_share",
+        "spectrum",
         "Variance share of the top 10",
         "Share of variance",
-        of="spectrum",
         fixed={"directions": 10},
     ),
-    "effective_rank": _spread(
+    "effective_rank": _spectrum(
         "spread:effective_rank_of_spectrum",
         "Effective rank (exponent 2)",
-        "Directions",
-        of="spectrum",
         fixed={"exponent": 2},
-        depends_on_n=True,
         description="effective rank is the exponential of the entropy of the shares of variance",
     ),
-    "rankme": _spread(
+    "rankme": _spectrum(
         "spread:effective_rank_of_spectrum",
         "RankMe (exponent 1)",
-        "Directions",
-        of="spectrum",
         fixed={"exponent": 1},
-        depends_on_n=True,
         description="RankMe is the exponential of the entropy of the shares of singular values",
     ),
-    "alpha_req": _spread(
+    "alpha_req": _spectrum(
         "spread:alpha_req",
         "Alpha-ReQ",
         "Decay of eigenvalues",
-        of="spectrum",
         parameters={"first": 11, "last": 40},
         allowed={"first": Interval(least=1), "last": Interval(least=2)},
-        depends_on_n=True,
         description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
     ),
-    "directions_for_90": _spread(
+    "directions_for_90": _spectrum(
         "spread:directions_for",
         "Directions for 90 %",
-        "Directions",
-        of="spectrum",
         fixed={"share": 0.9},
-        depends_on_n=True,
         interval=False,  # a whole number, which most groups do not change
     ),
+    "gain_length": _measure(
+        "weights:gain_length", WEIGHTS, "Length of the gain", "|g|", matrix="final_norm"
+    ),
+    "bias_length": _measure(
+        "weights:bias_length", WEIGHTS, "Length of the bias", "|b|", matrix="final_norm"
+    ),
+    "bias_to_gain": _measure(
+        "weights:bias_gain_ratio", WEIGHTS, "Bias to gain", "|b| / |g|", matrix="final_norm"
+    ),
+}
+MEASURES |= {
+    f"{name}_without_first_token": replace(
+        MEASURES[name],
+        label=f"{MEASURES[name].label}, without first tokens",
+        description="",
+        rows={"first_token": "drop"},
+    )
+    for name in ("linearity", "linearity_increment")
 }
 # Of the matrices of a model itself; the function is that of hidden states.
 MEASURES |= {
     f"matrix_partition_isotropy{variant}": replace(
-        MEASURES[f"log_partition_isotropy{variant}"], of="weights", interval=True, leaving_out=""
+        MEASURES[f"log_partition_isotropy{variant}"], family=WEIGHTS, interval=True
     )
     for variant in ("", "_centered")
-}
-MEASURES |= {
-    "gain_length": _of_final_norm("gain_length", "Length of the gain", "|g|"),
-    "bias_length": _of_final_norm("bias_length", "Length of the bias", "|b|"),
-    "bias_to_gain": _of_final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
 }
 # The same with the last layer before the final norm.
 MEASURES |= {
@@ -316,24 +283,20 @@ def registered() -> dict[str, EntryPoint]:
         If a name is taken already, or none that a file can have anywhere.
     """
     found: dict[str, EntryPoint] = {}
-    for entry in entry_points(group=GROUP):
+    for entry in entry_points(group="shape_of_learning.measures"):
+        package = entry.dist.name if entry.dist else entry.module
+        problem = None
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", entry.name):
+            problem = "whose name has other signs than letters, digits, `.`, `_` and `-`"
+        elif entry.name in MEASURES or entry.name in found:
+            problem = "a name that is taken already"
+        if problem:
             raise InputError(
-                f"package `{_package(entry)}` registers a measure `{entry.name}`; rename its entry point "
-                "with letters, digits, `.`, `_` and `-`, or uninstall it"
-            )
-        if entry.name in MEASURES or entry.name in found:
-            other = _package(found[entry.name]) if entry.name in found else "shape-of-learning"
-            raise InputError(
-                f"package `{_package(entry)}` registers the measure `{entry.name}`, which {other} has "
-                "already; rename its entry point, or uninstall it"
+                f"package `{package}` registers the measure `{entry.name}`, {problem}; rename its entry "
+                "point, or uninstall it"
             )
         found[entry.name] = entry
     return found
-
-
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else entry.module
 
 
 def measure_names() -> list[str]:
@@ -361,6 +324,5 @@ def find_measure(name: str) -> Measure:
             return measure
         reason = f"is no Measure but {type(measure).__name__}"
     raise InputError(
-        f"package `{_package(entry)}` registers the measure `{name}`, but {entry.value} {reason}; correct "
-        "the package, or uninstall it"
+        f"measure `{name}`: {entry.value} {reason}; correct the package that registers it, or uninstall it"
     )

@@ -1,8 +1,7 @@
-"""Which tokens are measured: dumps hold all of them, and a measurement chooses."""
+"""Which tokens are measured: hidden states are of all of them, and a measurement chooses."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,25 @@ class Selection:
     first_token : {"keep", "drop"}
         That of each window, special or not.
     token_types : {"all", "one"}
-        All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other two
-        leave.
+        All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other
+        choices leave.
     before_final_norm : bool
         Whether the last layer is the state before the final norm, though the run measures that after it.
-    seed : int
-        Decides which. It belongs to no model or layer: whoever has the same tokens measures the same ones.
+    windows_share : float
+        Share of the windows whose tokens are measured, of each group the first ones.
     """
 
     special_tokens: str = "keep"
     first_token: str = "keep"
     token_types: str = "all"
-    seed: int = 0
     before_final_norm: bool = False
+    windows_share: float = 1.0
 
     def with_rows(self, chosen: Mapping[str, str]) -> "Selection":
         """Make the choices that a measure's entry makes for itself, `rows` of :class:`.Measure`."""
         switches: Any = {key: value for key, value in chosen.items() if key != "last_layer"}
-        return replace(self, before_final_norm="last_layer" in chosen, **switches)
+        before = self.before_final_norm or "last_layer" in chosen
+        return replace(self, before_final_norm=before, **switches)
 
     @property
     def name(self) -> str:
@@ -51,46 +51,66 @@ class Selection:
         }
         return "+".join(part for part, applies in parts.items() if applies) or "all"
 
-    def rows(self, special: np.ndarray, positions: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
+    def of(self, rows: Mapping[str, np.ndarray], groups: np.ndarray, seed: int = 0) -> np.ndarray:
         """Choose among the tokens of a sample.
 
         Parameters
         ----------
-        special : ndarray of bool, shape (n,)
-            Whether a token is a special one.
-        positions : ndarray of int, shape (n,)
-            Its position within its window, from 0.
-        token_ids : ndarray of int, shape (n,)
-            Its type: its entry in the vocabulary.
+        rows : mapping of str to ndarray, shape (n,)
+            Of each token whether it is a ``special`` one, its position within its window, from 0
+            (``positions``), its entry in the vocabulary (``token_ids``) and its window (``windows``).
+        groups : ndarray of int64, shape (windows,)
+            From :func:`.window_groups`.
+        seed : int
+            Decides which one of a token type. It belongs to no model or layer: whoever has the same tokens
+            measures the same ones.
 
         Returns
         -------
         ndarray of int64, shape (m,)
-            Ascending row numbers of the tokens that are measured.
+            Ascending numbers of the tokens that are measured.
 
         Examples
         --------
-        >>> positions, token_ids = np.array([0, 1, 0, 1]), np.array([7, 5, 6, 5])
-        >>> Selection(first_token="drop").rows(np.zeros(4, bool), positions, token_ids)
+        >>> rows = {"windows": [0, 0, 1, 1], "special": [False] * 4, "positions": [0, 1, 0, 1]}
+        >>> rows |= {"token_ids": [7, 5, 6, 5]}
+        >>> Selection(first_token="drop").of(rows, np.array([0, 1]))
         array([1, 3])
         """
-        kept = np.ones(len(positions), dtype=bool)
+        kept = np.ones(len(rows["positions"]), dtype=bool)
+        if self.windows_share < 1:
+            kept &= np.isin(rows["windows"], share_of_windows(groups, self.windows_share))
         if self.special_tokens == "drop":
-            kept &= ~np.asarray(special, dtype=bool)
+            kept &= ~np.asarray(rows["special"], dtype=bool)
         if self.first_token == "drop":
-            kept &= np.asarray(positions) != 0
-        rows = np.flatnonzero(kept)
+            kept &= np.asarray(rows["positions"]) != 0
+        chosen = np.flatnonzero(kept)
         if self.token_types == "one":
-            order = random_stream(self.seed, "token types").permutation(rows)
-            _, first = np.unique(np.asarray(token_ids)[order], return_index=True)
-            rows = np.sort(order[first])
-        return rows
+            order = random_stream(seed, "token types").permutation(chosen)
+            _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
+            chosen = np.sort(order[first])
+        return chosen
 
-    def to_json(self) -> str:
-        """Write as one line that :meth:`from_json` reads."""
-        return json.dumps(asdict(self))
 
-    @classmethod
-    def from_json(cls, text: str) -> "Selection":
-        """Read what :meth:`to_json` wrote."""
-        return cls(**json.loads(text))
+def share_of_windows(groups: np.ndarray, share: float) -> np.ndarray:
+    """Choose the first windows of each group, so that every group has some.
+
+    Parameters
+    ----------
+    groups : ndarray of int64, shape (windows,)
+        From :func:`.window_groups`.
+    share : float
+        How many of each, rounded, and one at least.
+
+    Returns
+    -------
+    ndarray of int64
+        Ascending numbers of windows.
+
+    Examples
+    --------
+    >>> share_of_windows(np.array([0, 1, 1, 0]), 0.5)
+    array([0, 1])
+    """
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    return np.sort(np.concatenate([of[: max(1, round(share * len(of)))] for of in members]))

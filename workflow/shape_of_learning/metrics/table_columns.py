@@ -1,21 +1,44 @@
-"""What the tables of estimates and changes hold, for those who read them; imports nothing."""
+"""What the tables hold, for those who write and read them; imports nothing."""
 
 GROUPS = 16  # of windows, each of which is left out in turn
-ESTIMATE_COLUMNS = (
-    *("model", "role", "revision", "step", "tokens", "layer", "depth", "estimator", "selection"),
-    *("value", "standard_error", "low", "high"),
-    *("batch_sd", "n", "n_unique", "near_duplicates", "windows"),
+_WITHOUT = tuple(f"without_{group}" for group in range(GROUPS))
+_CHECKPOINT = ("model", "role", "revision", "step", "tokens")
+# Of one layer and family of measures: a row per batch, and one of the layer, whose `batch` is empty.
+TIDY_COLUMNS = (
+    *(
+        "estimator",
+        "selection",
+        "layer",
+        "batch",
+        "n",
+        "n_unique",
+        "near_duplicates",
+        "windows",
+        "value",
+    ),
+    *_WITHOUT,
 )
-# Of one model and estimator: what intervals of whatever is made of its values come from.
-WITHOUT_COLUMNS = tuple(f"without_{group}" for group in range(GROUPS))
-LEFT_OUT_TABLE_COLUMNS = (
-    *("model", "revision", "step", "tokens", "layer", "estimator", "selection"),
-    *("value", "n", "near_duplicates", *WITHOUT_COLUMNS),
+# Of a model, and of all.
+MEASUREMENT_COLUMNS = (
+    *(*_CHECKPOINT, "layer", "depth", "estimator"),
+    *("batch", "n", "n_unique", "value"),
+)
+ESTIMATE_COLUMNS = (
+    *(*_CHECKPOINT, "layer", "depth", "estimator", "selection"),
+    *("value", "standard_error", "low", "high"),
+    *("batch_sd", "n", "n_unique", "near_duplicates", "windows", "layers"),
 )
 CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
     *("difference", "standard_error", "low", "high", "smallest_visible"),
 )
+# Of a model: what intervals of whatever is made of its values come from.
+LEFT_OUT_COLUMNS = (*_CHECKPOINT, *TIDY_COLUMNS)
+# Of the matrices of a model itself: of one checkpoint, and of a model or all.
+MATRIX_COLUMNS = ("matrix", "estimator", "n", "d", "value")
+POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")
+WEIGHT_COLUMNS = (*_CHECKPOINT, *MATRIX_COLUMNS)
+WEIGHT_POINT_COLUMNS = (*_CHECKPOINT, *POINT_COLUMNS)
 CLAIM_COLUMNS = (
     *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
     *("verdict", "because", "models", "revisions", "n", "selections", "hashes"),

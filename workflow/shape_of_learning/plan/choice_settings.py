@@ -8,7 +8,7 @@ from shape_of_learning.claims.choices import ROW_CHOICES, Choice
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.claim_choices import ChoiceSettings, ClaimChoices, Variant
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
+from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.refusals import unknown_name
@@ -116,7 +116,7 @@ def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) 
         except InputError as error:
             said = str(error).replace("measurement.parameters", key)
             raise InputError(said.replace("measurement.estimators", key)) from error
-        if chosen.of == "weights":
+        if chosen.family == "weights":
             raise InputError(
                 f"configuration key `{key}` names `{base}`, which is measured of a model's own matrices; "
                 "remove it"
@@ -148,7 +148,7 @@ def claims_with_choices(
     choices: ChoiceSettings,
     models: Mapping[str, Mapping[str, Any]],
     papers: Collection[str],
-) -> tuple[dict[str, tuple[ClaimChoices, list[str]]], dict[str, dict[str, ChosenMeasure]]]:
+) -> tuple[dict[str, tuple[ClaimChoices, list[str]]], dict[str, dict[str, Measure]]]:
     """List the claims that are judged under other specifications.
 
     Parameters
@@ -169,7 +169,7 @@ def claims_with_choices(
         By the claims' names, with the models that are measured for each: claims on hidden states alone, for
         which the run has as many models as they need and searches as many neighbours, of the papers that
         ``choices.papers`` names.
-    dict of str to dict of str to ChosenMeasure
+    dict of str to dict of str to Measure
         Of each of these claims what is measured.
 
     Raises
@@ -191,7 +191,7 @@ def claims_with_choices(
             if not all(_is_searched(each, settings["measurement"]) for each in claim.estimators):
                 continue
             measures = chosen_measures(settings["measurement"], claim.estimators, "both")
-            if any(measure.of == "weights" for measure in measures.values()):
+            if any(measure.family == "weights" for measure in measures.values()):
                 continue
             if name in found:
                 raise InputError(

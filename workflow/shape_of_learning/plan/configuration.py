@@ -8,7 +8,8 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.metrics.registry import ChosenMeasure, measure_names
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.registry import measure_names
 from shape_of_learning.plan.claim_list import CLAIMS, check_claims
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.models import Entries, Model, origins_of, read_entries, read_models
@@ -38,7 +39,7 @@ class Configuration:
         Models from which these are trained further, measured themselves or not.
     estimators : tuple of str
         Those of ``measurements.csv``.
-    measures : dict of str to ChosenMeasure
+    measures : dict of str to Measure
         These, and what figures draw besides, with their settings.
     figures, tables : dict of str to tuple of str
         The models that each figure or table of a paper shows; one without any is absent.
@@ -55,7 +56,7 @@ class Configuration:
     models: dict[str, Model]
     origins: dict[str, Model]
     estimators: tuple[str, ...]
-    measures: dict[str, ChosenMeasure]
+    measures: dict[str, Measure]
     figures: dict[str, tuple[str, ...]]
     tables: dict[str, tuple[str, ...]]
     claims: dict[str, Mapping[str, Claim]]

@@ -1,13 +1,14 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import ChosenMeasure, Interval, Measure, Value
+from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.refusals import unknown_name
 from shape_of_learning.plan.science import PACKAGE, digest_of_package, science
@@ -20,7 +21,7 @@ def chosen_measures(
     names: Collection[str],
     last_layer: str = "after_final_norm",
     figures: Mapping[str, str] | None = None,
-) -> dict[str, ChosenMeasure]:
+) -> dict[str, Measure]:
     """Look up measures and give them their settings.
 
     Parameters
@@ -59,7 +60,7 @@ def chosen_measures(
         checked = {key: _checked(name, measure, key, value) for key, value in own.items()}
         chosen[name] = measure.chosen(name, checked)
         _require_neighbours(chosen[name], measure, searched, _named(name, names, figures))
-        if not chosen[name].neighbours and measure.of == "neighbours":
+        if not chosen[name].neighbours and measure.family == "dimension":
             chosen[name] = replace(chosen[name], neighbours=searched)
     for name in names:
         if "last_layer" in chosen[name].rows and last_layer != "both":
@@ -77,22 +78,57 @@ def _named(name: str, names: Collection[str], figures: Mapping[str, str] | None)
     return f"measure `{name}`, which {who} names,"
 
 
-def science_of_measure(measure: ChosenMeasure) -> str:
-    """Digest of what one measure is computed by; of another package's, of all modules there."""
-    script = {"pair": "measure_pairs", "weights": "measure_weights"}.get(measure.of, "measure")
-    package, _, module = measure.module.partition(".")
+def curves_of_a_run(
+    models: Sequence[str],
+    estimators: Sequence[str],
+    figures: Iterable[tuple[Sequence[str], Sequence[str], str]],
+    of_layers: Collection[str],
+) -> dict[tuple[str, str], str]:
+    """List what a run measures.
+
+    Parameters
+    ----------
+    models, estimators : sequence of str
+        Of the configuration: each estimator is measured at every checkpoint of each model.
+    figures : iterable of (models, estimators, which)
+        What figures draw besides, at ``"every_checkpoint"`` or at the ``"last_checkpoint"``.
+    of_layers : collection of str
+        The measures of hidden states.
+
+    Returns
+    -------
+    dict of (str, str) to str
+        Model and estimator -> at which checkpoints.
+    """
+    wanted = {(model, name): "every_checkpoint" for model in models for name in estimators}
+    for drawn, named, which in figures:
+        for model in drawn:
+            for name in named:
+                # Every checkpoint, if one figure draws them all, is also the last one.
+                if name in of_layers and wanted.get((model, name)) != "every_checkpoint":
+                    wanted[model, name] = which
+    return wanted
+
+
+@cache
+def _science_of(script: str, where: str) -> str:
+    """Digest of the script and of the module of a measure; of another package's, of all modules there."""
+    package, _, module = where.partition(".")
     if package == PACKAGE.name:
         return science(script, module)
     try:
-        source = find_spec(measure.module)
+        source = find_spec(where)
     except ImportError:
         source = None
     origin = source.origin if source is not None else None
     if origin is None or not origin.endswith(".py"):
-        raise InputError(
-            f"measure `{measure.name}`: there is no Python module {measure.module}; correct its entry"
-        )
+        raise InputError(f"there is no Python module {where}; correct the entry of its measure")
     return f"{science(script)}-{digest_of_package(Path(origin))}"
+
+
+def science_of_measures(script: str, measures: Iterable[Measure]) -> list[str]:
+    """Digest of what measures are computed by, without repetitions."""
+    return sorted({science(script), *(_science_of(script, each.module) for each in measures)})
 
 
 def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
@@ -116,8 +152,8 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
     raise InputError(f"{where}.{key}` is {value!r}, but must be {must}")
 
 
-def _require_neighbours(chosen: ChosenMeasure, measure: Measure, searched: int, asks: str) -> None:
-    if chosen.of != "neighbours" or chosen.neighbours <= searched:
+def _require_neighbours(chosen: Measure, measure: Measure, searched: int, asks: str) -> None:
+    if chosen.family != "dimension" or chosen.neighbours <= searched:
         return
     if isinstance(measure.neighbours, str):
         asks = f"configuration key `measurement.parameters.{chosen.name}.{measure.neighbours}`"

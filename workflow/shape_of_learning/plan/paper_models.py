@@ -98,7 +98,7 @@ def with_chosen_measures(
 
 
 def _is_of_layers(name: str) -> bool:
-    return find_measure(name).of != "weights"
+    return find_measure(name).family != "weights"
 
 
 def by_family_and_size(models: Iterable[Model]) -> list[Model]:

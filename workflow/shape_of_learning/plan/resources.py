@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shape_of_learning.metrics.neighbour_margin import searched_neighbours
+from shape_of_learning.metrics.measure_entry import searched_neighbours
 from shape_of_learning.plan.models import Model
 
 MB = 1e6
@@ -248,55 +248,35 @@ def spectra_minutes(work: Work) -> float:
     return operations / CORE_FLOPS / 60
 
 
-def measure_memory_mb(work: Work, kind: str, anew: bool = False) -> float:
-    """Memory of a measure, one layer at a time: of vectors, or of what has been kept of them.
+def measure_memory_mb(work: Work, family: str) -> float:
+    """Memory of a family of measures of one layer.
 
-    Lists of neighbours are held three times: the file, what HDF5 makes of it, and what is read. Those of a
-    batch are copied six times: without a group of windows, and to compute with.
-
-    A measure of vectors that is measured `anew` without each group of windows may take eigenvectors: three
-    matrices beside the Gram matrix.
+    Lists of neighbours of a batch are copied six times: without a group of windows, and to compute with. Of
+    spectra, and of measures of vectors without a faster way to leave groups out, there may be eigenvectors:
+    three matrices beside the Gram matrix.
     """
-    if kind == "vectors" and anew:
-        return isotropy_memory_mb(work) + 3 * 8 * work.hidden_size**2 / MB
-    if kind in ("vectors", "labelled"):
-        return isotropy_memory_mb(work)
-    if kind == "spectrum":
-        return NUMPY_MB + 3 * SPECTRA * 8 * work.tokens / MB
-    lists = 3 * 10 * work.tokens + 6 * 16 * work.batch_vectors
-    return NUMPY_MB + lists * searched_neighbours(work.neighbours) / MB
+    if family == "linearity":
+        return pairs_memory_mb(work)
+    if family == "dimension":
+        lists = 6 * 16 * work.batch_vectors * searched_neighbours(work.neighbours) / MB
+        return neighbours_memory_mb(work) + lists
+    return isotropy_memory_mb(work) + 3 * 8 * work.hidden_size**2 / MB
 
 
-def measure_minutes(work: Work, kind: str, anew: bool = False) -> float:
-    """Time of a measure of all layers; of eigenvectors, as it may be if `anew`, twice that of eigenvalues."""
-    if kind == "vectors" and anew:
-        return (work.layers + 1) * 2 * spectra_minutes(work)
-    layer = isotropy_minutes(work) if kind in ("vectors", "labelled") else DIMENSION_MINUTES
-    return (work.layers + 1) * layer
+def measure_minutes(work: Work, family: str) -> float:
+    """Time of it; of two selections of rows, as there may be of blocks."""
+    if family == "linearity":
+        return pairs_minutes(work, 2) / work.layers
+    if family == "dimension":
+        return neighbours_minutes(work) + 10 * DIMENSION_MINUTES
+    if family == "spectrum":
+        return 2 * spectra_minutes(work)
+    return 4 * isotropy_minutes(work)
 
 
 def matrices_mb(work: Work) -> float:
     """Size of the input and the output embeddings as float32."""
     return 2 * work.vocabulary * work.hidden_size * 4 / MB
-
-
-def weights_memory_mb(work: Work) -> float:
-    """Memory of a measure of one matrix of embeddings, read by rows: blocks of them, and matrices d x d.
-
-    These are the products, their eigenvectors and what LAPACK takes besides. Several values of each row are
-    kept.
-    """
-    squares = 5 * 8 * work.hidden_size**2 / MB
-    return NUMPY_MB + PRODUCTS_BYTES / MB + squares + 4 * 8 * work.vocabulary / MB
-
-
-def weights_minutes(work: Work) -> float:
-    """Time of all that is measured of two matrices: products, ten times the cube of the width, projections.
-
-    Each is raw and centred: isotropy and points.
-    """
-    n, d = work.vocabulary, work.hidden_size
-    return 8 * (4 * n * d**2 + 10 * d**3) / CORE_FLOPS / 60
 
 
 def pairs_memory_mb(work: Work) -> float:

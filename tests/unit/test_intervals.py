@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shape_of_learning.metrics.resampling import (
-    GROUPS,
+from shape_of_learning.metrics.intervals import (
     interval,
+    left_out_values,
     quantile,
     standard_error,
     window_groups,
 )
+from shape_of_learning.metrics.table_columns import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 
@@ -36,6 +37,20 @@ def test_the_standard_error_of_a_mean_is_the_textbook_one():
     values = random_stream(0, "values").normal(size=GROUPS)
     left_out = [np.delete(values, group).mean() for group in range(GROUPS)]
     assert standard_error(left_out) == pytest.approx(values.std(ddof=1) / 4, rel=1e-12)
+
+
+def test_there_are_sixteen_groups():
+    assert GROUPS == 16
+
+
+def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():
+    stream = random_stream(0, "values")
+    rows, anew = stream.normal(size=GROUPS), 3 + 2 * stream.normal(size=GROUPS)
+    both = left_out_values(rows, anew)
+    error = math.sqrt(standard_error(rows) * standard_error(anew))
+    assert standard_error(both) == pytest.approx(error, rel=1e-12)
+    assert both.mean() == pytest.approx(anew.mean(), rel=1e-12)
+    np.testing.assert_allclose(left_out_values(anew, anew), anew, rtol=1e-14)
 
 
 def test_intervals_are_those_of_student():

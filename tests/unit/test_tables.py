@@ -1,22 +1,27 @@
 """Estimates and changes follow from left-out values: against sums done one number at a time."""
 
-import json
+import csv
 import math
 import statistics
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import gather_checkpoints
+import gather_model
 import gather_tables
+import gather_weights
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.estimates import MeasuredCurve
-from shape_of_learning.metrics.measurements import COLUMNS, LAYER_COLUMNS, LEFT_OUT_COLUMNS
-from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS, GROUPS
-from shape_of_learning.storage.csv_table import read_rows, write_table
+from shape_of_learning.files import write_table
+from shape_of_learning.metrics.table_columns import (
+    CHANGE_COLUMNS,
+    ESTIMATE_COLUMNS,
+    GROUPS,
+    LEFT_OUT_COLUMNS,
+    MATRIX_COLUMNS,
+    MEASUREMENT_COLUMNS,
+    WEIGHT_COLUMNS,
+)
+from shape_of_learning.metrics.tables import TidyRow, layer_table, read_tidy, write_tidy
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]
@@ -49,31 +54,49 @@ def checkpoint_rows(seed, *, shared=0.0, undefined=(), lost=()):
     return batches, left_out
 
 
-def write_checkpoint(folder, revision, rows, estimator="two_nn"):
-    for kind, columns, table in zip(
-        ("measurements", "left_out"), (LAYER_COLUMNS, LEFT_OUT_COLUMNS), rows, strict=True
-    ):
-        path = folder / kind / "m" / revision / f"{estimator}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(path, columns, table)
+def write_checkpoint(folder, revision, rows, family, names):
+    batches, left_out = rows
+    for layer, value, _, n, n_unique, near, windows, *without in left_out:
+        tidy = []
+        for name in names:
+            own = (row for row in batches if row[0] == layer)
+            tidy += [TidyRow(name, "all", layer, *row[1:4], None, None, row[4]) for row in own]
+            of_layer = (None, n, n_unique, near, windows, value, tuple(without))
+            tidy.append(TidyRow(name, "all", layer, *of_layer))
+        write_tidy(layer_table(folder / "m" / revision, family, layer), tidy)
 
 
-def gathered(folder, *checkpoints, **options):
-    """The three tables of these checkpoints, by the script, as dictionaries."""
+KINDS = {
+    "measurements": MEASUREMENT_COLUMNS,
+    "estimates": ESTIMATE_COLUMNS,
+    "changes": CHANGE_COLUMNS,
+    "left_out": LEFT_OUT_COLUMNS,
+}
+
+
+def table(path, columns):
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file)
+        assert tuple(reader.fieldnames) == columns
+        return list(reader)
+
+
+def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_outputs", **curve):
+    """The tables of these checkpoints, by the script, as dictionaries."""
+    family = curve.get("family", "dimension")
     for step, rows in zip(STEPS, checkpoints, strict=False):
-        write_checkpoint(folder, f"step{step}", rows)
-    given = {
-        **{"model": "m", "role": "decoder", "estimator": "two_nn", "selection": "all"},
-        **{"layers": LAYERS, "average_over": "block_outputs", "interval": True},
-        "checkpoints": [(f"step{step}", step, step * 2048) for step in STEPS[: len(checkpoints)]],
+        write_checkpoint(folder, f"step{step}", rows, family, names)
+    steps = STEPS[: len(checkpoints)]
+    model = {
+        **{"name": "m", "role": "decoder", "layers": LAYERS, "average_over": average_over},
+        "checkpoints": [(f"step{step}", step, step * 2048) for step in steps],
     }
-    curve = MeasuredCurve.from_json(json.dumps(given | options))
-    files = [folder / f"{t}.csv" for t in ("measurements", "estimates", "changes", "without")]
-    gather_checkpoints.main(curve, folder, files)
-    return [
-        [dict(zip(columns, row, strict=True)) for row in read_rows(file, columns)]
-        for file, columns in zip(files, (COLUMNS, ESTIMATE_COLUMNS, CHANGE_COLUMNS), strict=False)
-    ]
+    revisions = [f"step{step}" for step in steps]
+    given = {"family": family, "interval": True, "revisions": revisions} | curve
+    curves = [{"estimator": name, **given} for name in names]
+    files = {kind: folder / f"{kind}.csv" for kind in KINDS}
+    gather_model.main(folder / "m", model, curves, {k: str(v) for k, v in files.items()})
+    return [table(files[kind], columns) for kind, columns in KINDS.items()][:3]
 
 
 def test_blocks_are_numbered_from_one(tmp_path):
@@ -82,13 +105,12 @@ def test_blocks_are_numbered_from_one(tmp_path):
         return [row for row in batches if row[0]], [row for row in left_out if row[0]]
 
     _, every, differences = gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2))
-    _, estimates, changes = gathered(tmp_path, blocks(1), blocks(2), first_layer=1)
+    of_blocks = {"family": "linearity"}
+    _, estimates, changes = gathered(tmp_path, blocks(1), blocks(2), **of_blocks)
     assert estimates == [row for row in every if row["layer"] != "0"]
     assert changes == [row for row in differences if row["layer"] != "0"]
-    over_all = gathered(tmp_path, blocks(1), first_layer=1, average_over="all_layers")[1]
+    over_all = gathered(tmp_path, blocks(1), average_over="all_layers", **of_blocks)[1]
     assert over_all == estimates[: len(over_all)]
-    with pytest.raises(InputError, match="does not hold all batches of the layers 1 to 3"):
-        gathered(tmp_path, checkpoint_rows(1), first_layer=1)
 
 
 def error_of(left_out):
@@ -116,6 +138,7 @@ def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
         assert_is(row, "value", value, rows[1][layer][7:])
         assert float(row["batch_sd"]) == sd
         assert (row["n"], row["n_unique"], row["windows"]) == ("600", "590", str(windows))
+        assert row["layers"] == "1"
         assert float(row["near_duplicates"]) == layer / 10
 
 
@@ -136,6 +159,7 @@ def test_an_average_over_layers_is_that_of_its_left_out_values(tmp_path, average
     ]
     assert float(row["batch_sd"]) == pytest.approx(statistics.stdev(by_batch), rel=ROUNDING)
     assert float(row["near_duplicates"]) == 0.3  # the largest of its layers'
+    assert row["layers"] == str(LAYERS + 1 - first)
     assert (row["n"], row["n_unique"], row["windows"]) == ("600", "590", "128")
 
 
@@ -202,6 +226,8 @@ def test_a_change_of_the_average_compares_the_same_layers(tmp_path):
     assert next(row for row in changes if row["layer"] == "2")["difference"] == ""
     first = next(row for row in estimates if row["layer"] == "")
     assert float(first["value"]) == pytest.approx(means[0][0], rel=ROUNDING)
+    # The averages of the two checkpoints are of two layers and of three, and the table says so.
+    assert [row["layers"] for row in estimates if row["layer"] == ""] == ["2", "3"]
 
 
 BARS = ("standard_error", "low", "high")
@@ -217,6 +243,7 @@ def test_what_is_undefined_is_empty(tmp_path):
     _, estimates, changes = gathered(tmp_path, rows, checkpoint_rows(2))
     for row in estimates[: LAYERS + 2]:
         assert [row["value"], *bars(row), row["batch_sd"]] == [""] * 5
+    assert estimates[LAYERS + 1]["layers"] == "0"
     assert {row["difference"] for row in changes} == {""}
     assert {row["smallest_visible"] for row in changes} == {""}
 
@@ -258,38 +285,69 @@ def test_measurements_are_those_of_the_batches(tmp_path):
     ] == [("step0", str(r[0] / LAYERS), r[0], r[1], r[4]) for r in rows[0]]
 
 
-@pytest.mark.parametrize(
-    ("kind", "cut"),
-    [
-        ("measurements", lambda rows: rows[:-1]),
-        ("measurements", lambda rows: rows[:0]),
-        ("measurements", lambda rows: [row for row in rows if row[0] != 2]),
-        ("left_out", lambda rows: rows[:-1]),
-        ("left_out", lambda rows: [rows[1], rows[0], *rows[2:]]),
-        ("left_out", lambda rows: [*rows, rows[-1]]),
-        ("left_out", lambda rows: [[*row[:-1], "1.2.3"] for row in rows]),
-    ],
-)
-def test_a_damaged_table_is_refused_by_name_and_nothing_is_written(tmp_path, kind, cut):
-    batches, left_out = checkpoint_rows(1)
-    rows = (cut(batches), left_out) if kind == "measurements" else (batches, cut(left_out))
-    with pytest.raises(InputError, match=rf"{kind}/m/step0/two_nn\.csv.*delete it and run again"):
-        gathered(tmp_path, rows)
-    assert not list(tmp_path.glob("*.csv"))
+def test_left_out_values_are_those_of_the_layers(tmp_path):
+    rows = checkpoint_rows(1, undefined=[2])
+    gathered(tmp_path, rows)
+    found = table(tmp_path / "left_out.csv", LEFT_OUT_COLUMNS)
+    assert [row["layer"] for row in found] == ["0", "1", "2", "3"]
+    assert {(row["model"], row["revision"], row["batch"]) for row in found} == {("m", "step0", "")}
+    assert found[2]["value"] == found[2]["without_3"] == ""
+    assert [float(found[1][f"without_{g}"]) for g in range(GROUPS)] == rows[1][1][7:]
 
 
-def test_tables_of_one_kind_are_gathered_into_one(tmp_path):
-    gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2))
-    for kind, columns in (("estimates", ESTIMATE_COLUMNS), ("changes", CHANGE_COLUMNS)):
+def test_a_measure_of_some_checkpoints_has_those_alone(tmp_path):
+    checkpoints = [checkpoint_rows(seed) for seed in (1, 2, 3)]
+    some = gathered(tmp_path, *checkpoints, revisions=["step0", "step16"])
+    assert {row["revision"] for row in some[1]} == {"step0", "step16"}
+    assert {(r["from_revision"], r["to_revision"]) for r in some[2]} == {("step0", "step16")}
+
+
+def test_a_measure_without_a_value_is_refused_where_there_was_something_to_measure(tmp_path):
+    undefined = checkpoint_rows(1, undefined=range(LAYERS + 1))
+    with pytest.raises(InputError, match=r"m/step0 holds no value of `two_nn`, though its vectors"):
+        gathered(tmp_path, undefined)
+    few = [[*row[:3], 60, row[4]] for row in undefined[0]], undefined[1]
+    gathered(tmp_path, few)  # of few distinct vectors, fewer than a measure has neighbours
+
+
+def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):
+    gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2), names=("mom", "two_nn", "mle"))
+    for kind in ("measurements", "estimates", "changes"):
         file, output = tmp_path / f"{kind}.csv", tmp_path / "all.csv"
-        gather_tables.main(kind, [file, file], output)
-        assert read_rows(output, columns) == read_rows(file, columns) * 2
+        gather_tables.main(kind, [file], [("m", "two_nn"), ("m", "mom"), ("n", "mom")], output)
+        rows = table(file, KINDS[kind])
+        expected = [row for name in ("two_nn", "mom") for row in rows if row["estimator"] == name]
+        assert table(output, KINDS[kind]) == expected
+    gather_tables.main("measurements", [], [], output)
+    assert table(output, MEASUREMENT_COLUMNS) == []
 
 
-def test_of_no_tables_the_columns_are_left(tmp_path):
-    output = tmp_path / "all.csv"
-    given = ["--kind=measurements", "--tables", f"--output={output}"]
-    script = Path(gather_tables.__file__)
-    library = {"PYTHONPATH": str(script.parents[1])}
-    subprocess.run([sys.executable, script, *given], env=library, check=True)
-    assert output.read_text().splitlines() == [",".join(COLUMNS)]
+def test_tables_of_matrices_are_put_together_with_their_checkpoints(tmp_path):
+    for step in (0, 4):
+        write_table(tmp_path / f"{step}.csv", MATRIX_COLUMNS, [("input", "x", 9, 4, 0.1 + step)])
+    files = [tmp_path / f"{step}.csv" for step in (0, 4)]
+    checkpoints = [("m", "decoder", f"step{step}", step, None) for step in (0, 4)]
+    gather_weights.main("weights", checkpoints, files, tmp_path / "m.csv")
+    gather_tables.main("weights", [tmp_path / "m.csv"] * 2, None, tmp_path / "all.csv")
+    rows = table(tmp_path / "all.csv", WEIGHT_COLUMNS)
+    assert [(row["revision"], row["value"]) for row in rows] == [
+        ("step0", "0.1"),
+        ("step4", "4.1"),
+    ] * 2
+
+
+def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
+    without = (0.1 + 0.2, math.nan, *(float(n) for n in range(14)))
+    rows = [
+        TidyRow("mom", "all", 7, 0, 4, 3, None, None, 0.1 + 0.2),
+        TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 20, math.inf, without),
+    ]
+    write_tidy(tmp_path / "t.csv", rows)
+    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,0.30000")
+    batch, layer = read_tidy(tmp_path / "t.csv")
+    assert (batch[:6], batch.value) == (rows[0][:6], 0.1 + 0.2)
+    assert layer[:9] == rows[1][:9]
+    np.testing.assert_array_equal(layer.without, without)
+    (tmp_path / "t.csv").write_text("batch,n\n0,1\n")
+    with pytest.raises(InputError, match=r"t\.csv has the columns .*; delete it"):
+        read_tidy(tmp_path / "t.csv")

@@ -1,9 +1,7 @@
-"""What is measured of the matrices of a model itself, and the tables that hold it."""
+"""What is measured of the matrices of a model itself."""
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,73 +9,48 @@ import numpy as np
 
 from shape_of_learning.estimators.arrays import NotFiniteError
 from shape_of_learning.estimators.weights import principal_coordinates
-from shape_of_learning.metrics.measure_entry import ChosenMeasure
-from shape_of_learning.metrics.table_columns import FINAL_NORM
+from shape_of_learning.files import write_table
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.table_columns import FINAL_NORM, MATRIX_COLUMNS, POINT_COLUMNS
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.storage.csv_table import read_rows, write_table
 
-# Of one checkpoint; of the tables of a model and of all, after what says which checkpoint it is.
-VALUE_COLUMNS = ("matrix", "estimator", "n", "d", "value")
-POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")
-CHECKPOINT_COLUMNS = ("model", "role", "revision", "step", "tokens")
-TABLES = {"weights": VALUE_COLUMNS, "weight_points": POINT_COLUMNS}
 MOST_POINTS = 20_000
 DIGITS = 6  # of a point: more than a page shows
 
-Matrix = tuple[str, Any]
 
-
-@dataclass(frozen=True)
-class WeightMeasurement:
-    """What is asked of the matrices of one checkpoint.
-
-    Attributes
-    ----------
-    measures : sequence of ChosenMeasure
-        Of weights; none where no figure draws this checkpoint.
-    points : bool
-        Whether a figure draws its points.
-    seed : int
-        Of the run.
-    """
-
-    measures: Sequence[ChosenMeasure]
-    points: bool
-    seed: int
-
-    @classmethod
-    def from_json(cls, text: str) -> "WeightMeasurement":
-        """Read the argument of a script."""
-        fields = json.loads(text)
-        measures = [ChosenMeasure.from_json(entry) for entry in fields.pop("measures")]
-        return cls(measures, **fields)
-
-
-def write_weight_tables(
-    matrices: Sequence[Matrix], measurement: WeightMeasurement, values: Path, points: Path
+def write_matrix_tables(
+    matrices: Iterable[Any],
+    output: Mapping[str, str],
+    measures: Sequence[Mapping[str, Any]],
+    seed: int,
+    *,
+    points: bool,
 ) -> None:
-    """Measure the matrices of one checkpoint and write both tables; what is not asked for has no rows.
+    """Measure the matrices of one checkpoint and write two tables; what is not asked for has no rows.
 
     Parameters
     ----------
-    matrices : sequence of (str, array)
-        As in :func:`weight_values`.
+    matrices : iterable of ModelMatrix
+    output : mapping of str to str
+        Paths of ``weights`` and ``weight_points``; nothing is done if they are absent.
+    measures : sequence of mapping
+        Fields of :class:`.Measure`.
+    seed : int
+        Of the run.
+    points : bool
+        Whether a figure draws the points of this checkpoint.
     """
-    write_table(values, VALUE_COLUMNS, weight_values(matrices, measurement.measures))
-    drawn = weight_points(matrices, measurement.seed) if measurement.points else ()
-    write_table(points, POINT_COLUMNS, drawn)
-
-
-def checkpoint_rows(
-    path: Path, columns: tuple[str, ...], checkpoint: Sequence[Any]
-) -> Iterator[list[Any]]:
-    """Read one of these tables and say in each row which checkpoint it is of, :data:`CHECKPOINT_COLUMNS`."""
-    for row in read_rows(path, columns):
-        yield [*checkpoint, *row]
+    if "weights" not in output:
+        return
+    read = [(each.name, each.read()) for each in matrices]
+    chosen = [Measure(**each) for each in measures]
+    write_table(Path(output["weights"]), MATRIX_COLUMNS, weight_values(read, chosen))
+    drawn = weight_points(read, seed) if points else ()
+    write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
 
 
 def weight_values(
-    matrices: Iterable[Matrix], measures: Sequence[ChosenMeasure]
+    matrices: Iterable[tuple[str, Any]], measures: Sequence[Measure]
 ) -> Iterator[tuple[str, str, int, int, float]]:
     """Measure the matrices of one checkpoint.
 
@@ -86,13 +59,13 @@ def weight_values(
     matrices : iterable of (str, array)
         ``input``, ``output`` or ``tied``, embeddings of shape (V, d), read by rows; and ``final_norm``, gain
         and, if there is one, bias, (1, d) or (2, d).
-    measures : sequence of ChosenMeasure
+    measures : sequence of Measure
         Of weights.
 
     Yields
     ------
     tuple
-        Columns :data:`VALUE_COLUMNS`. `n` is the number of vectors: 1 for the final norm. The value is NaN
+        Columns ``MATRIX_COLUMNS``. `n` is the number of vectors: 1 for the final norm. The value is NaN
         where it is undefined, or the matrix holds NaN or infinity.
     """
     for name, matrix in matrices:
@@ -111,7 +84,7 @@ def weight_values(
 
 
 def weight_points(
-    matrices: Iterable[Matrix], seed: int
+    matrices: Iterable[tuple[str, Any]], seed: int
 ) -> Iterator[tuple[str, str, int, float, float]]:
     """Find where entries of the vocabulary lie in the plane in which their embeddings are widest.
 
@@ -126,7 +99,7 @@ def weight_points(
     Yields
     ------
     tuple
-        Columns :data:`POINT_COLUMNS`, ``centered`` being ``yes`` or ``no``. None of a matrix that holds NaN
+        Columns ``POINT_COLUMNS``, ``centered`` being ``yes`` or ``no``. None of a matrix that holds NaN
         or infinity.
     """
     for name, matrix in matrices:

@@ -1,0 +1,194 @@
+"""Hidden states of all layers of one checkpoint: in memory until they are measured, or in HDF5 files.
+
+A hidden state has a number: 0 is the embedding output, L the last layer; L + 1 is the last one before the
+final norm, where both are kept. Files are ``layer_0.h5`` to ``layer_L.h5``, and
+``layer_L_before_final_norm.h5``.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import atomic_write
+
+if TYPE_CHECKING:
+    from shape_of_learning.embeddings.sample_run import SampleRun
+
+ROWS = ("token_ids", "positions", "windows", "special")
+# A chunk is the unit of reading and of the checksum: 256 kB are large against a seek, and smaller than the
+# rows of a window. Else most chunks are written in parts, of which HDF5 reads and writes each as a whole.
+CHUNK_BYTES = 1 << 18
+# Of a GPU's free memory beside the weights; the rest is for window batches, and a measurement needs no more
+# than what the weights leave behind.
+SHARE_OF_FREE_MEMORY = 0.5
+
+
+class StatesInMemory:
+    """Hidden states that are written by a run of a sample, and measured afterwards.
+
+    Parameters
+    ----------
+    sample : SampleRun
+        What will be run. On a GPU, the hidden states stay there if they fit; else they return to be measured.
+
+    Attributes
+    ----------
+    layers, rows
+        As :class:`.metrics.measure.HiddenStates` has them.
+    device : torch.device
+        Where they are kept.
+    """
+
+    def __init__(self, sample: "SampleRun"):
+        import torch
+
+        self.layers = len(sample.widths) - 1 - sample.before_final_norm
+        self.rows = sample.rows
+        self.device = self._measured_on = sample.forward.device
+        shapes = [(sample.tokens, width) for width in sample.widths]
+        needed = 4 * sum(tokens * width for tokens, width in shapes)
+        if self.device.type == "cpu" or needed > SHARE_OF_FREE_MEMORY * _free_memory(self.device):
+            self.device = torch.device("cpu")
+        self._states = [torch.empty(shape, device=self.device) for shape in shapes]
+
+    def write(self, state: int, rows: slice, values: Any) -> None:
+        """Keep `values`, float32 of shape (rows, width)."""
+        import torch
+
+        self._states[state][rows] = torch.as_tensor(values)
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Nothing is kept of what is known only once all is computed."""
+
+    def __getitem__(self, state: int) -> Any:
+        """One hidden state: an array, or a tensor on the GPU that has run the model."""
+        values = self._states[state].to(self._measured_on)
+        return values.numpy() if values.device.type == "cpu" else values
+
+
+def _free_memory(device: Any) -> int:
+    import torch
+
+    return torch.cuda.mem_get_info(device)[0]
+
+
+class StateFiles:
+    """Hidden states in the files of a dump, read as they are asked for.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the dump.
+    layers : int
+        Of the model.
+    """
+
+    def __init__(self, folder: Path, layers: int):
+        self.folder, self.layers = folder, layers
+        self._states: dict[int, np.ndarray] = {}
+        self._rows: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, state: int) -> np.ndarray:
+        """One hidden state, float32 of shape (tokens, width)."""
+        if state not in self._states:
+            self._read(state)
+        return self._states[state]
+
+    @property
+    def rows(self) -> dict[str, np.ndarray]:
+        """What each row is, the same in all files."""
+        if not self._rows:
+            self._read(next(iter(self._states), self.layers))
+        return self._rows
+
+    def _read(self, state: int) -> None:
+        path = state_file(self.folder, state, self.layers)
+        try:
+            with h5py.File(path, "r") as file:
+                self._states[state] = file["embeddings"][()]
+                self._rows = {name: file[name][()] for name in ROWS}
+        except (
+            OSError,
+            KeyError,
+            RuntimeError,
+        ) as error:  # as HDF5 calls a checksum that is wrong, too
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"{path} is damaged or missing ({reason}); delete {self.folder} and run again"
+            ) from error
+
+
+def state_file(folder: Path, state: int, layers: int) -> Path:
+    """Return the path of one hidden state, by its number."""
+    if state > layers:
+        return folder / f"layer_{layers}_before_final_norm.h5"
+    return folder / f"layer_{state}.h5"
+
+
+class StateWriter:
+    """Writes the hidden states of a checkpoint into files, window by window; see :func:`state_writer`."""
+
+    device = "cpu"
+
+    def __init__(self, files: list[h5py.File]):
+        self._files = files
+
+    def write(self, state: int, rows: slice, values: np.ndarray) -> None:
+        """Write `values`, float32 of shape (rows, width)."""
+        self._files[state]["embeddings"][rows] = values
+
+    def describe(self, attributes: Mapping[str, Any]) -> None:
+        """Add attributes to each file, such as are known only once all is computed."""
+        for file in self._files:
+            file.attrs.update(attributes)
+
+
+@contextmanager
+def state_writer(
+    folder: Path, sample: "SampleRun", attributes: Mapping[str, Any]
+) -> Iterator[StateWriter]:
+    """Open a file for each hidden state of a sample; the folder is there once all are written.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go.
+    sample : SampleRun
+        What will be run.
+    attributes : mapping
+        Where the data come from; stored as attributes of each file, beside ``layer``.
+
+    Notes
+    -----
+    Dataset ``embeddings`` is float32 of shape ``(tokens, width)``; the others are :data:`ROWS`, of shape
+    ``(tokens,)``. Each chunk of rows has a checksum, and so has what describes them: a bit that flips is an
+    error when it is read. Nothing is compressed: the mantissa of a hidden state is
+    noise to a compressor.
+    """
+    layers = len(sample.widths) - 1 - sample.before_final_norm
+    files: list[h5py.File] = []
+    with atomic_write(folder) as partial:
+        partial.mkdir()
+        try:
+            for state, width in enumerate(sample.widths):
+                # The latest version of the format has checksums of its own structure.
+                file = h5py.File(state_file(partial, state, layers), "w", libver="latest")
+                files.append(file)
+                file.attrs.update({"layer": min(state, layers), **attributes})
+                rows = min(sample.tokens, max(1, CHUNK_BYTES // (4 * width)))
+                file.create_dataset(
+                    *("embeddings", (sample.tokens, width), np.float32),
+                    chunks=(rows, width),
+                    fletcher32=True,
+                )
+                for name in ROWS:
+                    file.create_dataset(name, data=sample.rows[name], chunks=True, fletcher32=True)
+            yield StateWriter(files)
+        finally:
+            for file in files:
+                file.close()

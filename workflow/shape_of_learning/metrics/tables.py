@@ -1,0 +1,344 @@
+"""The tidy table of a layer, and what is gathered of it: estimates and changes of a model, with intervals.
+
+All intervals follow from left-out values: what a value would be without one of the groups of windows. The
+groups are the same for all layers and checkpoints, so an average or a difference has left-out values of its
+own, the averages or differences of theirs, and what its parts share is in its interval.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_rows, write_table
+from shape_of_learning.metrics.intervals import interval, standard_error
+from shape_of_learning.metrics.table_columns import (
+    AVERAGED_LAYERS,
+    CHANGE_COLUMNS,
+    ESTIMATE_COLUMNS,
+    GROUPS,
+    LEFT_OUT_COLUMNS,
+    MEASUREMENT_COLUMNS,
+    TIDY_COLUMNS,
+)
+
+UNDEFINED = (math.nan,) * GROUPS  # left-out values from which no interval follows
+
+
+class TidyRow(NamedTuple):
+    """A row of the tidy table: what one measure says of one batch, or of a layer.
+
+    Attributes
+    ----------
+    estimator, selection : str
+        Names of the measure and of the selection of rows.
+    layer : int
+    batch : int or None
+        Number of the batch within its layer; None for the mean over batches.
+    n, n_unique : float
+        Vectors of the batch, and distinct ones among them; of a layer in the mean over batches.
+    near_duplicates : float or None
+        Of a layer: share of the vectors with a near-duplicate, :meth:`.NeighbourLists.near_duplicates`, in
+        the mean over batches. NaN for measures that are not of neighbours.
+    windows : int or None
+        Of a layer: how many windows have vectors in the batches.
+    value : float
+        NaN where it is undefined, of a layer if it is so in any batch.
+    without : tuple of float
+        Of a layer: values without each group of windows, means over the batches, as far as vectors are left.
+        NaN where undefined, and all of them where there are not windows of every group.
+    """
+
+    estimator: str
+    selection: str
+    layer: int
+    batch: int | None
+    n: float
+    n_unique: float
+    near_duplicates: float | None
+    windows: int | None
+    value: float
+    without: tuple[float, ...] = UNDEFINED
+
+
+def layer_table(folder: Path, family: str, layer: int) -> Path:
+    """Where one family of measures of one layer is, in the folder of a checkpoint's measurements."""
+    return folder / family / f"layer_{layer}.csv"
+
+
+def write_tidy(path: Path, rows: Iterable[TidyRow]) -> None:
+    """Write the tidy table; what is undefined is an empty cell."""
+    write_table(path, TIDY_COLUMNS, ((*row[:-1], *row.without) for row in rows))
+
+
+def read_tidy(path: Path) -> list[TidyRow]:
+    """Read what :func:`write_tidy` wrote."""
+    return [_tidy_row(row) for row in read_rows(path, TIDY_COLUMNS)]
+
+
+def _tidy_row(cells: Sequence[str]) -> TidyRow:
+    estimator, selection, layer, batch, n, n_unique, near, windows, *numbers = cells
+    value, *without = [float(cell or "nan") for cell in numbers]
+    return TidyRow(
+        *(estimator, selection, int(layer), int(batch) if batch else None),
+        *(_size(n), _size(n_unique), float(near or "nan"), int(windows) if windows else None),
+        *(value, tuple(without)),
+    )
+
+
+def _size(cell: str) -> float:
+    return int(cell) if cell.isdecimal() else float(cell)
+
+
+@dataclass(frozen=True)
+class MeasuredModel:
+    """A model whose checkpoints were measured.
+
+    Attributes
+    ----------
+    name, role : str
+    layers : int
+        Hidden states are 0 to `layers`.
+    checkpoints : sequence of (str, int or None, int or None)
+        Revision, step and tokens of each, by ascending step.
+    average_over : {"block_outputs", "all_layers"}
+        Layers 1 to L, or 0 to L.
+    """
+
+    name: str
+    role: str
+    layers: int
+    checkpoints: Sequence[tuple[str, int | None, int | None]]
+    average_over: str
+
+    @property
+    def first(self) -> int:
+        """The first layer in an average."""
+        return AVERAGED_LAYERS[self.average_over]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One measure over checkpoints of a model.
+
+    Attributes
+    ----------
+    estimator, family : str
+    interval : bool
+        Whether the intervals of single layers cover; if not, only averages over layers have some.
+    revisions : sequence of str
+        Where it was measured.
+    """
+
+    estimator: str
+    family: str
+    interval: bool
+    revisions: Sequence[str]
+
+
+class AtCheckpoint(NamedTuple):
+    """One measure at one checkpoint: which, its values of batches, and of layers by number, ascending."""
+
+    checkpoint: tuple[str, int | None, int | None]
+    batches: list[TidyRow]
+    layers: dict[int, TidyRow]
+
+
+def write_model_tables(
+    folder: Path, model: MeasuredModel, curves: Iterable[Curve], tables: Mapping[str, Path]
+) -> None:
+    """Gather what was measured of the checkpoints of a model.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the model's measurements: ``{revision}/{family}/layer_{layer}.csv``.
+    model : MeasuredModel
+    curves : iterable of Curve
+        In the order of the tables.
+    tables : mapping of str to Path
+        Where ``measurements``, ``estimates``, ``changes`` and ``left_out`` are written to.
+
+    Raises
+    ------
+    InputError
+        If a measure has no value at a checkpoint though its vectors are distinct.
+    """
+    writers = {
+        "measurements": (MEASUREMENT_COLUMNS, measurement_rows),
+        "estimates": (ESTIMATE_COLUMNS, estimate_rows),
+        "changes": (CHANGE_COLUMNS, change_rows),
+        "left_out": (LEFT_OUT_COLUMNS, left_out_rows),
+    }
+    read: dict[tuple[str, str], list[TidyRow]] = {}
+    measured = []
+    for curve in curves:
+        found = []
+        for checkpoint in model.checkpoints:
+            revision = checkpoint[0]
+            if revision not in curve.revisions:
+                continue
+            if (revision, curve.family) not in read:
+                first = 1 if curve.family == "linearity" else 0
+                read[revision, curve.family] = [
+                    row
+                    for layer in range(first, model.layers + 1)
+                    for row in read_tidy(layer_table(folder / revision, curve.family, layer))
+                ]
+            rows = [row for row in read[revision, curve.family] if row.estimator == curve.estimator]
+            found.append(_at_checkpoint(checkpoint, rows, folder / revision))
+        measured.append((curve, found))
+    for name, path in tables.items():
+        columns, rows_of = writers[name]
+        write_table(path, columns, (row for each in measured for row in rows_of(model, *each)))
+
+
+def _at_checkpoint(
+    checkpoint: tuple[str, int | None, int | None], rows: Sequence[TidyRow], folder: Path
+) -> AtCheckpoint:
+    batches = [row for row in rows if row.batch is not None]
+    # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
+    distinct = any(2 * row.n_unique > row.n for row in batches)
+    if distinct and all(math.isnan(row.value) for row in batches):
+        raise InputError(
+            f"{folder} holds no value of `{rows[0].estimator}`, though its vectors are distinct; take the "
+            "measure out of `measurement.estimators`, or correct it if it is your own"
+        )
+    layers = {
+        row.layer: row._replace(without=UNDEFINED) if math.isnan(row.value) else row
+        for row in rows
+        if row.batch is None
+    }
+    return AtCheckpoint(checkpoint, batches, layers)
+
+
+def measurement_rows(
+    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``measurements.csv``: one per layer and batch."""
+    for checkpoint, batches, _ in measured:
+        for row in batches:
+            place = [row.layer, row.layer / model.layers, curve.estimator]
+            yield [
+                *(model.name, model.role, *checkpoint, *place),
+                *(row.batch, row.n, row.n_unique, row.value),
+            ]
+
+
+def estimate_rows(
+    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
+    for checkpoint, batches, layers in measured:
+        identity = [model.name, model.role, *checkpoint]
+        for layer, row in layers.items():
+            place = [layer, layer / model.layers, curve.estimator, row.selection]
+            shown = row if curve.interval else row._replace(without=UNDEFINED)
+            values = [batch.value for batch in batches if batch.layer == layer]
+            yield [*identity, *place, *_estimate(shown, values, 1)]
+        averaged = [
+            row
+            for layer, row in layers.items()
+            if layer >= model.first and not math.isnan(row.value)
+        ]
+        mean = average(averaged, layers[max(model.first, min(layers))])
+        values = _averages_of_batches(batches, {row.layer for row in averaged})
+        place = [None, None, curve.estimator, mean.selection]
+        yield [*identity, *place, *_estimate(mean, values, len(averaged))]
+
+
+def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
+    """Average over layers whose value is defined; `first` is the first of all layers.
+
+    Its left-out values are the averages of theirs. ``near_duplicates`` is the largest share of any layer.
+    """
+    if not layers:
+        return first._replace(value=math.nan, without=UNDEFINED)
+    return first._replace(
+        value=_mean([row.value for row in layers]),
+        n=_mean([row.n for row in layers]),
+        n_unique=_mean([row.n_unique for row in layers]),
+        near_duplicates=max(row.near_duplicates for row in layers),
+        without=tuple(np.mean([row.without for row in layers], axis=0)),
+    )
+
+
+def _averages_of_batches(batches: Sequence[TidyRow], layers: set[int]) -> list[float]:
+    """Within each batch, the average over these layers."""
+    by_batch: dict[int | None, list[float]] = {}
+    for row in batches:
+        if row.layer in layers:
+            by_batch.setdefault(row.batch, []).append(row.value)
+    return [_mean(values) for values in by_batch.values()]
+
+
+def change_rows(
+    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``changes.csv``: from each checkpoint to the next, and from the first to the last.
+
+    Of each pair first the layers, then the average over layers, whose layer is empty. That is over the layers
+    that are defined at both checkpoints.
+    """
+    pairs = list(pairwise(measured))
+    if len(measured) > 2:
+        pairs.append((measured[0], measured[-1]))
+    for before, after in pairs:
+        changes: dict[int | None, tuple[float, Any]] = {
+            layer: (b.value - a.value, np.subtract(b.without, a.without))
+            for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
+        }
+        averaged = [
+            change
+            for layer, change in changes.items()
+            if layer >= model.first and not math.isnan(change[0])
+        ] or [(math.nan, UNDEFINED)]
+        differences, left_out = zip(*averaged, strict=True)
+        changes[None] = _mean(differences), np.mean(left_out, axis=0)
+        selection = next(iter(after.layers.values())).selection
+        for layer, (difference, without) in changes.items():
+            if layer is not None and not curve.interval:
+                without = UNDEFINED
+            yield [
+                *(model.name, curve.estimator, selection, layer),
+                *(before.checkpoint[0], after.checkpoint[0]),
+                *(difference, *_bars(difference, without), _bars(0.0, without)[2]),
+            ]
+
+
+def left_out_rows(
+    model: MeasuredModel, curve: Curve, measured: Sequence[AtCheckpoint]
+) -> Iterator[list[object]]:
+    """Rows of ``left_out.csv``: of each checkpoint its layers."""
+    for at in measured:
+        for row in at.layers.values():
+            yield [model.name, model.role, *at.checkpoint, *row[:-1], *row.without]
+
+
+def _estimate(row: TidyRow, batch_values: Sequence[float], layers: int) -> list[object]:
+    """Columns from ``value`` on."""
+    batch_sd = float(np.std(batch_values, ddof=1)) if len(batch_values) > 1 else math.nan
+    sizes = [_whole_if_it_is(row.n), _whole_if_it_is(row.n_unique)]
+    return [
+        *(row.value, *_bars(row.value, row.without)),
+        *(batch_sd, *sizes, row.near_duplicates, row.windows, layers),
+    ]
+
+
+def _bars(value: float, left_out: Sequence[float]) -> list[float]:
+    """Columns ``standard_error``, ``low`` and ``high``."""
+    without = np.asarray(left_out)
+    return [float(each) for each in (standard_error(without), *interval(np.array(value), without))]
+
+
+def _whole_if_it_is(number: float) -> float:
+    return int(number) if float(number).is_integer() else number
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
