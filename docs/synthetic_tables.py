@@ -6,7 +6,9 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.claims.choices import specifications
 from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.judging import (
@@ -17,10 +19,13 @@ from shape_of_learning.claims.judging import (
     Judgement,
 )
 from shape_of_learning.claims.specifications import Specified
-from shape_of_learning.figures.changed_blocks import KINDS, ORDERS
-from shape_of_learning.figures.table_reader import ESTIMATES, VERDICTS, Table
+from shape_of_learning.figures.inputs import KINDS as TYPES
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.table_columns import WEIGHT_COLUMNS, WEIGHT_POINT_COLUMNS
+from shape_of_learning.metrics.table_columns import (
+    ESTIMATE_COLUMNS,
+    WEIGHT_COLUMNS,
+    WEIGHT_POINT_COLUMNS,
+)
 from shape_of_learning.plan.models import Model
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -46,7 +51,9 @@ def steps_of(model: Model) -> list[tuple[int, int]]:
     ]
 
 
-def estimates(models: Iterable[Model], measures: Iterable[Measure], last: bool) -> Table:
+def estimates(
+    models: Iterable[Model], measures: Iterable[Measure], last: bool
+) -> pd.DataFrame:
     """Rows of every layer and the averages over layers; `last`: of the last checkpoint only."""
     measures, rows = list(measures), []
     for model in models:
@@ -71,12 +78,15 @@ def estimates(models: Iterable[Model], measures: Iterable[Measure], last: bool) 
                     at = (pd.NA, np.nan) if place is None else (place, place / layers)
                     whose = (model.name, model.shape.role, f"step{step}", step, tokens, *at)
                     bounds = (value - 2.131 * error, value + 2.131 * error)
-                    counts = (0.1 * abs(value), 4096, 4090, share, 128)
+                    deviation = (
+                        np.nan if measure.first_layer else 0.1 * abs(value)
+                    )  # blocks have no batches
+                    counts = (deviation, 4096.0, 4090.0, share, 128)
                     rows.append((*whose, measure.name, "all", value, error, *bounds, *counts))
-    return Table(pd.DataFrame(rows, columns=[*ESTIMATES]).astype(ESTIMATES), "synthetic estimates")
+    return _typed(rows, ESTIMATE_COLUMNS)
 
 
-def verdicts(models: Sequence[Model]) -> Table:
+def verdicts(models: Sequence[Model]) -> pd.DataFrame:
     """Losses that fall; of every third model a step is left out as broken, of another it is hollow."""
     rows = []
     for number, model in enumerate(models):
@@ -90,7 +100,13 @@ def verdicts(models: Sequence[Model]) -> Table:
             rows.append(
                 (model.name, f"step{step}", step, tokens, loss, 14_000, 50_000 + number, *verdict)
             )
-    return Table(pd.DataFrame(rows, columns=[*VERDICTS]).astype(VERDICTS), "synthetic verdicts")
+    return _typed(rows, VERDICT_COLUMNS)
+
+
+def _typed(rows: Sequence[tuple], columns: Sequence[str]) -> pd.DataFrame:
+    """A table with the types that a figure reads."""
+    table = pd.DataFrame(rows, columns=[*columns])
+    return table.astype({name: kind for name, kind in TYPES.items() if name in table})
 
 
 def judged(of: ClaimChoices) -> list[Specified]:
@@ -183,8 +199,8 @@ def _training(model: Model, _: object) -> Iterator[tuple]:
         }
         facts |= {**recipe, "held_out_loss": 3 + 0.2 * _numbers(model.name).random()}
     if model.kind == "finetuning":
-        origin, task, seed = model.name.rsplit("-", 2)
-        facts |= {"origin": origin, "task": task, "seed": int(seed), "score": 0.9}
+        origin, recipe = source.origin.name, source.recipe
+        facts |= {"origin": origin, "task": recipe["task"], "seed": recipe["seed"], "score": 0.9}
     yield tuple((empty | facts).values())
 
 

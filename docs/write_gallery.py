@@ -1,27 +1,29 @@
 """Write docs/gallery.md and docs/gallery/: every figure at full size, on made-up numbers; `make gallery`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import PIL.Image
-from synthetic_tables import estimates, further, judged, verdicts
+from synthetic_tables import estimates, further, judged, steps_of, verdicts
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.figures.captions import as_markup
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
-from shape_of_learning.figures.output import PAPERS, Drawing, paper_function
+from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.choice_settings import read_choice_settings
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.figures import drawn_measures, drawn_models, opening_words, options_of
+from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
-from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, read_papers
+from shape_of_learning.plan.paper_models import with_chosen_measures
+from shape_of_learning.plan.papers import FigureSpecification, read_papers
 from shape_of_learning.storage.yaml_file import read_yaml
 
 DOCS = Path(__file__).parent
@@ -47,7 +49,7 @@ with the functions, models and captions of the workflow, coarser than a run does
 
 def main() -> None:
     """Draw the figures of all papers, and write the page that shows them."""
-    papers, page = read_papers(PAPERS), [PAGE]
+    papers, page = read_papers(DOCS.parent / "workflow/papers"), [PAGE]
     for paper in papers:
         name = FILES[paper.name]
         given = {} if name == "config" else read_yaml(CONFIG / f"{name}.yaml")
@@ -75,34 +77,21 @@ def draw(
 ) -> str:
     """Draw one figure; the Markdown that shows it."""
     last = not figure.needs_training_steps
-    tables = {
-        "estimates": estimates(models, measures, last) if measures else None,
-        "verdicts": None if last else verdicts(models),
-        "tables": {kind: further(kind, models, measures) for kind in figure.reads},
-    }
-    sections = {key: settings[key] for key in CAPTION_SECTIONS}
-    words = figure.caption.format(
-        measures=", ".join(each.label for each in measures),
-        models=", ".join(each.label for each in models),
-        **sections,
-    )
-    keys = [each.name for each in fields(DrawnMeasure)]
+    tables = {kind: further(kind, models, measures) for kind in figure.reads}
+    tables |= {"estimates": estimates(models, measures, last)} if measures else {}
+    tables |= {} if last else {"verdicts": verdicts(models)}
+    revisions = {model.name: f"step{steps_of(model)[-1][0]}" for model in models if last}
     inputs = FigureInputs(
-        [DrawnModel(m.name, m.label, m.family, m.shape.role) for m in by_family_and_size(models)],
-        [
-            DrawnMeasure(**{key: getattr(each, key) for key in keys})
-            for each in (replace(m, depends_on_n=m.family == "dimension") for m in measures)
-        ],
-        words,
-        **tables,
+        [DrawnModel(**each) for each in drawn_models(models, revisions)],
+        [DrawnMeasure(**each) for each in drawn_measures(measures)],
+        opening_words(figure, models, measures, settings),
+        tables,
     )
-    options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
-    if figure.published:  # which is not made up
-        names = {model.name for model in models}
-        options["published"] = [row for row in figure.published if row["model"] in names]
+    named = named_function(figure.draw, figure.folder)
+    function = getattr(import_module(named.module), named.name)
     with theme():
-        drawing = paper_function(f"{figure.folder.name}:{figure.draw}")(inputs, **options)
-        return shown(target, drawing)
+        options = options_of(figure, [model.name for model in models], settings)
+        return shown(target, function(inputs, **options))
 
 
 def draw_specifications(claim: Claim, settings: Mapping[str, Any]) -> str:

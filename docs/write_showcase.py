@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import PIL.Image
 
-from shape_of_learning.figures.output import PAPERS
 from shape_of_learning.plan.papers import Paper, read_papers
 from shape_of_learning.storage.yaml_file import read_yaml
 
@@ -33,7 +32,9 @@ def main() -> None:
     shutil.rmtree(SHOWN, ignore_errors=True)
     SHOWN.mkdir()
     page = [written["introduction"], repeated_tokens(), written["repeated_tokens"]]
-    for paper in sorted(read_papers(PAPERS), key=lambda paper: paper.prefix):
+    for paper in sorted(
+        read_papers(DOCS.parent / "workflow/papers"), key=lambda paper: paper.prefix
+    ):
         page += [f"## {paper.title}\n", *ledger(paper), *figures(paper, written["figures"])]
     for pattern in ("*.csv", "*.md"):
         for file in (RESULTS / "claims").glob(pattern):

@@ -2,19 +2,20 @@
 
 import csv
 import random
+from importlib import import_module
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
-from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
-from shape_of_learning.figures.output import Drawing, paper_function
+from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER
+from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
+from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.table_reader import CHANGES, ESTIMATES, VERDICTS, read_table
+from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 from shape_of_learning.storage.digests import add_digest
 
-HEADER = list(ESTIMATES)
-VERDICT_HEADER = list(VERDICTS)
-CHANGE_HEADER = list(CHANGES)
+HEADER = list(ESTIMATE_COLUMNS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
 ALL += ("two_nn", "mada", "mom")
 QUANTITIES = dict(zip(ALL, ["Anisotropy"] * 2 + ["Average cosine"] * 2, strict=False))
@@ -116,15 +117,10 @@ def write_rows(path: Path, rows, header=HEADER) -> Path:
     return path
 
 
-def read_csv(path: Path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def models_named(names, labels=(), families=(), role="decoder"):
-    """Models of a figure, labelled by their names and each its own family unless said otherwise."""
+    """Models of a figure at ``main``, labelled by their names and each its own family if not said."""
     named = zip(names, labels or names, families or names, strict=True)
-    return [DrawnModel(*model, role) for model in named]
+    return [DrawnModel(*model, role, "main") for model in named]
 
 
 def measures_named(*names):
@@ -134,36 +130,48 @@ def measures_named(*names):
             name,
             LABELS.get(name, name),
             QUANTITIES.get(name, "Intrinsic dimension"),
-            depends_on_n=name in ALL[4:],
+            from_zero=name not in ALL[4:],
             suspect_above=0.1 if name == "two_nn" else None,
         )
         for name in names
     ]
 
 
-def inputs_of(
-    folder: Path, models, *estimators, rows=None, verdicts=None, changes=None
-) -> FigureInputs:
-    """What a figure of these rows and verdicts is given; models by name or as they are drawn."""
-    tables = {}
-    if rows is not None:
-        path = write_rows(folder / "estimates.csv", rows)
-        tables["estimates"] = read_table([path], ESTIMATES)
-    if changes is not None:
-        path = write_rows(folder / "changes.csv", changes, CHANGE_HEADER)
-        tables["changes"] = read_table([path], CHANGES)
-    if verdicts is not None:
-        path = write_verdicts(folder / "verdicts.csv", verdicts)
-        tables["verdicts"] = read_table([path], VERDICTS)
-    if isinstance(models[0], str):
-        models = models_named(models)
-    return FigureInputs(models, measures_named(*estimators), "Protocol.", **tables)
+def table_of(kind, rows, header):
+    """Rows as a figure reads them from a file."""
+    file = StringIO()
+    writer = csv.DictWriter(file, header, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    file.seek(0)
+    return read_tables({kind: [file]})
 
 
-def draw(name: str, inputs: FigureInputs, **options) -> Drawing:
-    """Draw a figure of the paper."""
+def inputs_of(models, *measures, rows=(), verdicts=None, changes=None, **tables) -> FigureInputs:
+    """What a figure is given; models and measures by name or as they are. Without verdicts all is `ok`."""
+    if verdicts is None and any(row["step"] != "" for row in rows):
+        steps = {(row["model"], row["step"]): row for row in rows}
+        verdicts = [each for model, step in steps for each in verdicts_on(model, [step])]
+    for kind, of_kind, header in (
+        ("estimates", rows, HEADER),
+        ("verdicts", verdicts, VERDICT_HEADER),
+        ("changes", changes, CHANGE_COLUMNS),
+    ):
+        tables |= table_of(kind, of_kind, header) if of_kind else {}
+    models = models_named(models) if isinstance(models[0], str) else models
+    if measures and isinstance(measures[0], str):
+        measures = measures_named(*measures)
+    return FigureInputs(models, measures, "Protocol.", tables)
+
+
+def draw(function: str, inputs: FigureInputs, **options) -> Drawing:
+    """Draw with ``module:function``, of papers or of :mod:`shape_of_learning.figures`."""
+    module, _, name = function.partition(":")
+    package = "" if module.startswith("papers.") else "shape_of_learning.figures."
     with theme():
-        return paper_function(f"shape_of_learning:{name}")(inputs, **options)
+        drawing = getattr(import_module(package + module), name)(inputs, **options)
+        drawing.figure.draw_without_rendering()
+    return drawing
 
 
 def named_lines(drawing: Drawing, panel=0):
@@ -175,6 +183,11 @@ def named_lines(drawing: Drawing, panel=0):
 def lines_labelled(drawing: Drawing, label, panel=0):
     """Those that are no curves: ``_hollow`` and ``_suspect`` points, and ``_crosses``."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]
+
+
+def words_beside(drawing: Drawing, panel=0):
+    """What is written into or beside a panel."""
+    return [text.get_text() for text in drawing.figure.axes[panel].texts]
 
 
 def footnote(drawing: Drawing) -> str:

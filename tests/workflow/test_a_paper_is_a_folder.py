@@ -37,14 +37,13 @@ FUNCTIONS = '''
 
 from matplotlib.figure import Figure
 
-from shape_of_learning.figures.averages import by_layer
-from shape_of_learning.figures.drawn_rows import drawn_estimates
 from shape_of_learning.figures.output import Drawing
+from shape_of_learning.figures.tables import by_layer
 
 
 def means(inputs, decimals):
     """Draw means by layer."""
-    table = by_layer(drawn_estimates(inputs), inputs.measures).round({"value": decimals})
+    table = by_layer(inputs).round({"value": decimals})
     figure = Figure()
     figure.subplots().plot(table["layer"], table["value"])
     return Drawing(figure, table, inputs.caption)
@@ -71,8 +70,7 @@ def test_a_figure_in_a_folder_is_planned_with_what_it_draws(checkout):
     planned = checkout.planned("throwaway_means", *chosen)
     assert planned["draw_figure"] == planned["throwaway_means"] == 1
     said = checkout.snakemake("throwaway_means", *chosen, "--dry-run")
-    assert "results/tables/last_checkpoint/demo-decoder/mle/estimates.csv" in said
-    assert "last_checkpoint/demo-decoder/anisotropy/estimates.csv" not in said
+    assert "results/tables/estimates/demo-decoder.csv" in said
 
 
 def test_estimates_have_what_only_a_figure_draws(checkout):
@@ -89,7 +87,7 @@ def test_estimates_have_what_only_a_figure_draws(checkout):
 
 def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     chosen = write_paper(checkout)
-    table = checkout.folder / "results/tables/last_checkpoint/demo-decoder/mle/estimates.csv"
+    table = checkout.folder / "results/tables/estimates/demo-decoder.csv"
     table.parent.mkdir(parents=True)
     row = "demo-decoder,decoder,step128,128,9,0,0.0,mle,all,1.2345,,,,,99,99,,9"
     table.write_text(f"{','.join(ESTIMATE_COLUMNS)}\n{row}\n")

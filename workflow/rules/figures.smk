@@ -12,10 +12,7 @@ are targets: `snakemake --cores 1 figure_3` makes one figure.
 rule draw_figure:
     """Draw one figure from tables alone."""
     input:
-        estimates=figure_tables,
-        changes=figure_changes,
-        verdicts=figure_verdicts,
-        reads=figure_reads,
+        unpack(tables_of_figure),
     output:
         pdf="<results>/figures/{figure}.pdf",
         png=report(
@@ -30,7 +27,7 @@ rule draw_figure:
             category=paper_title,
             labels=shown_as("its numbers"),
         ),
-        caption="<results>/figures/{figure}.md",
+        markdown="<results>/figures/{figure}.md",
     log:
         "<logs>/figures/{figure}.log",
     benchmark:
@@ -41,23 +38,18 @@ rule draw_figure:
     conda:
         "../../envs/figures.yaml"
     params:
-        science=figure_science,
-        function=figure_function,
-        figure=figure_inputs,
-        caption=figure_caption,
-        reads=figure_reads_named,
+        code=lambda wildcards: science("draw_figure", function_of(wildcards).file),
+        figure=figure_as_drawn,
     message:
         "Drawing {output.pdf}"
-    shell:
-        'python "$SCRIPTS/draw_figure.py" --function {params.function:q} --figure {params.figure:q}'
-        " --caption={params.caption:q} --estimates {input.estimates:q} --changes {input.changes:q}"
-        " --verdicts {input.verdicts:q} --tables {params.reads:q} --output {output:q} --log {log:q}"
+    script:
+        "../scripts/draw_figure.py"
 
 
 rule write_table:
     """Write one table on the models, from their entries or from tables of measured numbers."""
     input:
-        reads=table_reads,
+        unpack(tables_of_table),
     output:
         csv=report(
             "<results>/tables/{table}.csv",
@@ -76,16 +68,12 @@ rule write_table:
     conda:
         "../../envs/figures.yaml"
     params:
-        science=table_science,
-        function=table_function,
-        entries=table_entries,
-        caption=table_caption,
-        reads=table_reads_named,
+        code=lambda wildcards: science("write_table", function_of(wildcards).file),
+        table=table_as_written,
     message:
         "Writing {output.markdown}"
-    shell:
-        'python "$SCRIPTS/write_table.py" --function {params.function:q} --entries {params.entries:q}'
-        " --caption={params.caption:q} --tables {params.reads:q} --csv {output.csv:q} --markdown {output.markdown:q} --log {log:q}"
+    script:
+        "../scripts/write_table.py"
 
 
 for target in (*FIGURES, *TABLES):

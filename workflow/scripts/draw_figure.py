@@ -1,58 +1,46 @@
 """Draw one figure of a paper."""
 
-import argparse
 import logging
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from shape_of_learning.figures.inputs import figure_inputs
-from shape_of_learning.figures.output import paper_function, save
+from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
+from shape_of_learning.figures.output import save
 from shape_of_learning.figures.style import theme
-from shape_of_learning.figures.table_reader import (
-    CHANGES,
-    ESTIMATES,
-    VERDICTS,
-    read_further_tables,
-    read_table,
-)
-from shape_of_learning.script_arguments.running import named_path, run
+from shape_of_learning.job import job
 
 logger = logging.getLogger("shape_of_learning")
 
 
 def main(
     function: str,
-    figure: str,
+    models: Sequence[Mapping[str, Any]],
+    measures: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
     caption: str,
-    estimates: list[Path],
-    changes: list[Path],
-    verdicts: list[Path],
-    tables: list[tuple[str, Path]],
-    output: list[Path],
+    tables: Mapping[str, Sequence[Path]],
+    output: Mapping[str, Path],
 ) -> None:
     """Read the tables, draw and save."""
-    inputs, options = figure_inputs(
-        figure,
-        caption,
-        estimates=read_table(estimates, ESTIMATES) if estimates else None,
-        changes=read_table(changes, CHANGES) if changes else None,
-        verdicts=read_table(verdicts, VERDICTS) if verdicts else None,
-        tables=read_further_tables(tables),
+    inputs = FigureInputs(
+        models=[DrawnModel(**model) for model in models],
+        measures=[DrawnMeasure(**measure) for measure in measures],
+        caption=caption,
+        tables=read_tables(tables),
     )
+    module, _, name = function.partition(":")
     with theme():
-        drawing = paper_function(function)(inputs, **options)
-        save(drawing, *output)
+        drawing = getattr(import_module(module), name)(inputs, **options)
+        save(drawing, **output)
     logger.info("%s", drawing.caption)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--function", required=True, metavar="PAPER:NAME")
-    parser.add_argument("--figure", required=True, metavar="JSON", help="models, measures, options")
-    parser.add_argument("--caption", required=True, help="what is known before the tables are read")
-    for tables in ("estimates", "changes", "verdicts"):
-        parser.add_argument(f"--{tables}", type=Path, nargs="*", default=[], metavar="CSV")
-    parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
-    parser.add_argument(
-        "--output", type=Path, nargs=4, required=True, metavar=("PDF", "PNG", "CSV", "MD")
-    )
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            tables=dict(snakemake.input.items()),
+            output={name: Path(path) for name, path in snakemake.output.items()},
+            **snakemake.params.figure,
+        )

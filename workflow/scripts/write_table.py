@@ -1,41 +1,39 @@
 """Write one table of a paper, as CSV and as Markdown."""
 
-import argparse
-import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from shape_of_learning.figures.captions import as_markup
-from shape_of_learning.figures.output import paper_function
-from shape_of_learning.figures.table_reader import read_further_tables
-from shape_of_learning.script_arguments.running import named_path, run
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.figures.inputs import read_tables
+from shape_of_learning.figures.output import save_table
+from shape_of_learning.files import atomic_write
+from shape_of_learning.job import job
 
 
 def main(
     function: str,
-    entries: str,
+    entries: Sequence[Mapping[str, Any]],
     caption: str,
-    tables: list[tuple[str, Path]],
+    tables: Mapping[str, Sequence[Path]],
     csv: Path,
     markdown: Path,
 ) -> None:
-    """Write both files from a JSON list of entries, and from tables if there are any, below the caption."""
-    further = [read_further_tables(tables)] if tables else []
-    table, text = paper_function(function)(json.loads(entries), *further)
-    with atomic_write(csv) as partial:
-        table.to_csv(partial, index=False, lineterminator="\n")
+    """Write both files from what is said of the models, and from tables if there are any."""
+    module, _, name = function.partition(":")
+    further = [read_tables(tables)] if tables else []
+    table, text = getattr(import_module(module), name)(entries, *further)
+    save_table(table, csv)
     with atomic_write(markdown) as partial:
         partial.write_text(f"{as_markup(caption)}\n\n{text}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--function", required=True, metavar="PAPER:NAME")
-    parser.add_argument(
-        "--entries", required=True, metavar="JSON", help="one object for each model"
-    )
-    parser.add_argument("--caption", required=True, help="what the table shows")
-    parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
-    parser.add_argument("--csv", type=Path, required=True, metavar="OUT")
-    parser.add_argument("--markdown", type=Path, required=True, metavar="OUT")
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            tables=dict(snakemake.input.items()),
+            csv=Path(snakemake.output.csv),
+            markdown=Path(snakemake.output.markdown),
+            **snakemake.params.table,
+        )

@@ -11,14 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from shape_of_learning.figures.captions import caption, enumerated, number_range, undefined
-from shape_of_learning.figures.footnotes import add_footnote
+from shape_of_learning.figures import captions, marks, scales
+from shape_of_learning.figures.by_layer import LAYER, draw_steps, name_steps
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.line_labels import panel_title
-from shape_of_learning.figures.lines import draw_line
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_whole_ticks
-from shape_of_learning.figures.step_lines import draw_steps, name_steps
 from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
@@ -37,7 +33,6 @@ ONLY = {
     "before": LineStyle("0.6", (0, (1, 1)), "D"),
     "after": LineStyle(COLOURS[1], (0, (1, 1)), "^"),
 }
-LAYER = "Layer (0 is the embedding output)"
 MEASURES = {"log_partition_isotropy": "Partition isotropy ln I", "average_cosine": "Mean cosine"}
 SHARES = ("top_1_share", "top_10_share")
 STRUCTURE = {
@@ -66,11 +61,11 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
         for axes, (estimator, label) in zip(grid[:, column], MEASURES.items(), strict=True):
             own = table[(table["family"] == family) & (table["estimator"] == estimator)]
             named |= draw_steps(axes, own.assign(hollow=False), "before fine-tuning")
-            set_whole_ticks(axes)
+            scales.set_whole_ticks(axes.xaxis)
             if not column:
                 axes.set_ylabel(label)
-            open_frame(axes)
-        grid[0, column].set_title(panel_title(family, figure, len(families)))
+            scales.open_frame(axes)
+        grid[0, column].set_title(marks.panel_title(family, figure, len(families)))
         grid[1, column].set_xlabel(LAYER if len(families) <= ACROSS else "Layer")
     name_steps(grid, [table[table["family"] == family] for family in families], named)
     return _drawing(figure, inputs, rows, table)
@@ -92,12 +87,9 @@ def spectra(inputs: FigureInputs) -> Drawing:
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
     families = list(dict.fromkeys(table["family"]))
     figure, grid = _panels(len(families), 3)
-    notes = []
-    if capped:
-        notes.append(
-            "Where all eigenvalues that are kept are elongated, there may be more of them."
-        )
-    add_footnote(figure, notes)
+    note = "Where all eigenvalues that are kept are elongated, there may be more of them."
+    note = note if capped else ""
+    marks.add_footnote(figure, note)
     for row, family in enumerate(families):
         own = table[table["family"] == family]
         _lines(grid[row, 0], own[own["estimator"] == "eigenvalue"], "place")
@@ -107,14 +99,14 @@ def spectra(inputs: FigureInputs) -> Drawing:
         _lines(grid[row, 2], own[own["estimator"] == "top_1_share"], "layer")
         ten = _lines(grid[row, 2], own[own["estimator"] == "top_10_share"], "layer", ONLY)
         grid[row, 2].set(xlabel="Layer", ylabel="Share of variance", ylim=(0, 1))
-        grid[row, 0].set_title(panel_title(family, figure, 3))
+        grid[row, 0].set_title(marks.panel_title(family, figure, 3))
         for axes in grid[row, 1:]:
-            set_whole_ticks(axes)
+            scales.set_whole_ticks(axes.xaxis)
         grid[row, 1].set_ylim(bottom=0)
-        grid[row, 1].yaxis.get_major_locator().set_params(integer=True)
+        scales.set_whole_ticks(grid[row, 1].yaxis)
     ten_largest = {f"in ten directions, {when}": line for when, line in ten.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | ten_largest)
-    return _drawing(figure, inputs, layers, table, *notes)
+    return _drawing(figure, inputs, layers, table, note)
 
 
 def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
@@ -145,9 +137,9 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
         places = [AS_IT_IS, 0, 8, 16, 24, 32, *CLUSTERED]
         words = ["as\nit is", "0", "8", "16", "24", "32", "27\ncl.", "27 cl.,\n12 dir."]
         axes.set_xticks(places, words)
-        axes.set_title(panel_title(family, figure, across))
+        axes.set_title(marks.panel_title(family, figure, across))
         axes.set(xlabel="Principal directions", ylabel=SCORES[own["metric"].iloc[0]])
-        open_frame(axes)
+        scales.open_frame(axes)
     only_these = {f"only these directions, {when}": line for when, line in only.items()}
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()} | only_these, rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
@@ -164,13 +156,13 @@ def local_structure(inputs: FigureInputs) -> Drawing:
         own = table[table["family"] == family]
         by_clusters = own[own["quantity"] == "log_partition_isotropy"]
         _lines(grid[row, 0], by_clusters, "clusters")
-        grid[row, 0].set_title(panel_title(family, figure, 3))
+        grid[row, 0].set_title(marks.panel_title(family, figure, 3))
         grid[row, 0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(grid[row, 1:], STRUCTURE.items(), strict=True):
             lines = _lines(axes, own[own["quantity"] == quantity], "layer")
             axes.set(xlabel="Layer", ylabel=label)
             axes.set_ylim(bottom=0)
-            set_whole_ticks(axes)
+            scales.set_whole_ticks(axes.xaxis)
     _name_lines(figure, {WHEN[when]: line for when, line in lines.items()})
     return _drawing(figure, inputs, rows, table)
 
@@ -283,8 +275,10 @@ def _lines(
     lines = {}
     for when, rows in table.groupby("when", sort=False):
         rows = rows.sort_values(x)
-        lines[when] = draw_line(axes, rows, x, styles[when], name=when, markers=len(rows) < 20)
-    open_frame(axes)
+        lines[when] = marks.draw_line(
+            axes, rows, x, styles[when], name=when, markers=len(rows) < 20
+        )
+    scales.open_frame(axes)
     return lines
 
 
@@ -320,17 +314,15 @@ def _drawing(
     figure: Figure, inputs: FigureInputs, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
     """Put a drawing together, and say what its lines are means of."""
-    samples = enumerated(
+    samples = captions.enumerated(
         [sample.replace("/held_out", "") for sample in dict.fromkeys(rows["sample"])]
     )
-    most, fewest = int(table["seeds"].max()), int(table["seeds"].min())
-    of_seeds = f"Means over {number_range(fewest, most)} seeds; bands: their range."
-    tokens = f"{number_range(int(rows['n'].min()), int(rows['n'].max()))} tokens"
-    words = caption(
+    of_seeds = f"Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
+    words = captions.caption(
         inputs.caption,
-        f"Texts of {samples}, {tokens}.",
-        of_seeds if most > 1 else "One seed.",
-        *undefined(table),
+        f"Texts of {samples}, {captions.range_of(rows['n'])} tokens.",
+        of_seeds if table["seeds"].max() > 1 else "One seed.",
+        captions.undefined(table),
         *more,
     )
     return Drawing(figure, table, words)

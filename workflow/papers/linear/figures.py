@@ -1,28 +1,16 @@
 """The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.averages import over_layers
-from shape_of_learning.figures.by_step import draw_by_step
-from shape_of_learning.figures.captions import caption, number_range, undefined
-from shape_of_learning.figures.changed_blocks import draw_edits
-from shape_of_learning.figures.drawn_rows import drawn_estimates, require_one_checkpoint
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.line_labels import (
-    height_for_labels,
-    label_line_ends,
-    make_room_for,
-)
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.profiles import draw_profiles, profiles, profiles_drawing
-from shape_of_learning.figures.published_values import draw_published
-from shape_of_learning.figures.scales import open_frame, set_log_axis
+from shape_of_learning.figures.profiles import draw_profiles, profiles_drawing
 from shape_of_learning.figures.style import (
     COLOURS,
     COLUMN_WIDTH,
@@ -31,9 +19,11 @@ from shape_of_learning.figures.style import (
     MARKERS,
     PANEL_HEIGHT,
     TEXT_WIDTH,
+    line_styles,
 )
-from shape_of_learning.figures.token_errors import draw_token_errors
+from shape_of_learning.figures.tables import by_layer, over_layers
 
+THIN = 0.5  # points, of a line beside another one of the same model
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
@@ -46,73 +36,78 @@ QUANTITIES = {
     "held_out_loss": "Held-out loss\n(nats per token)",
 }
 SMALLEST_TOLD = 0.001  # change of a score
+# Of the errors: from one quantile to another, with the opacity of the band between them.
+BANDS = {
+    ("quantile_0.01", "quantile_0.99"): 0.15,
+    ("quantile_0.1", "quantile_0.9"): 0.25,
+    ("quantile_0.25", "quantile_0.75"): 0.45,
+}
+MEDIAN = "quantile_0.5"
+WIDE = 100  # times the smallest error, from which on powers of ten are labels enough
+HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
+FRAME_OF_ERRORS = 0.7  # inches above and below
 
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
-    """Figure 1: scores of both kinds; lines are adjusted, bands reach to the held-out score."""
-    table = profiles(inputs)
-    height = height_for_labels(len(inputs.models)) + FRAME
-    figure = Figure(figsize=(TEXT_WIDTH, height))
+    """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
+    table = by_layer(inputs)
+    figure = Figure(figsize=(TEXT_WIDTH, marks.height_for_labels(len(inputs.models)) + FRAME))
     panels = figure.subplots(1, len(SCORES), sharey=True)
-    drawn = {score: _with_held_out_bands(table, score) for score in SCORES}
+    styles = line_styles(inputs.models)
+    adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
+    adjusted = adjusted.assign(low=np.nan, high=np.nan)  # a band would look like an interval
+    held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
     for axes, (score, title) in zip(panels, SCORES.items(), strict=True):
-        lines = draw_profiles(axes, drawn[score], inputs.models)
+        own = adjusted[adjusted["estimator"] == f"{score}_adjusted"]
+        lines = draw_profiles(axes, own, inputs.models)
+        others = held_out[held_out["estimator"] == f"{score}_held_out"]
+        for name, rows in others.groupby("model", sort=False):
+            thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
+            axes.plot(rows["depth"], rows["value"], **thin)
         axes.set(title=title, xlabel=DEPTH)
-        open_frame(axes)
-    panels[0].set_ylabel("Linearity, adjusted")
+        scales.open_frame(axes)
+    panels[0].set_ylabel("Linearity")
     # Where a model is wide and the sample is small, held-out scores are far below the lines.
-    shown = pd.concat(drawn.values())
-    lowest = min(0.0, float(shown["value"].min())) if shown["value"].notna().any() else 0.0
+    lowest = min(0.0, float(adjusted["value"].min())) if adjusted["value"].notna().any() else 0.0
     panels[0].set_ylim(lowest - 0.02, 1.02)
-    label_line_ends(panels[-1], lines)
-    defined = table[table["value"].notna()]
-    sizes = (
-        number_range(round(defined["n"].min()), round(defined["n"].max())) if len(defined) else "no"
-    )
-    words = caption(
+    widths = {"adjusted": None, "held out": THIN}
+    handles = [Line2D([], [], color=INK, linewidth=w, label=name) for name, w in widths.items()]
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    marks.label_line_ends(panels[-1], lines)
+    sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
+    words = captions.caption(
         inputs.caption,
         f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
-        "number of directions that they span; bands: from there to the score of vectors that the map was not "
-        "fitted to, in two folds of whole windows.",
-        "Bands end at the edge of the panel where that score is below it."
-        if (shown["low"] < lowest - 0.02).any()
+        "number of directions that they span; thin lines: the score of vectors that the map was not fitted "
+        "to, in two folds of whole windows.",
+        "Thin lines end at the edge of the panel where that score is below it."
+        if (held_out["value"] < lowest - 0.02).any()
         else "",
         "The numbers also have the score as the paper defines it, which noise raises by the number of "
         "directions over that of vectors, and 95 % intervals of all three.",
-        *undefined(table),
+        captions.undefined(table),
     )
     return Drawing(figure, table.drop(columns="suspect"), words)
 
 
-def linearity_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
-    """Figure 2: means over blocks against the training step, or the tokens (`progress`)."""
-    return draw_by_step(
-        inputs,
-        "Linearity, adjusted,\nmean over blocks",
-        "Averaged are all blocks.",
-        progress=progress,
-        of=None,
-    )
-
-
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
-    table = profiles(inputs)
-    height = height_for_labels(len(inputs.models)) + FRAME
+    table = by_layer(inputs)
+    height = marks.height_for_labels(len(inputs.models)) + FRAME
     figure = Figure(figsize=(COLUMN_WIDTH, height))
     axes = figure.subplots()
     lines = draw_profiles(axes, table, inputs.models)
     axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis)
-    set_log_axis(axes)
-    open_frame(axes)
-    label_line_ends(axes, lines)
-    return profiles_drawing(figure, table, inputs, of=None)
+    scales.set_log_axis(axes)
+    scales.open_frame(axes)
+    marks.label_line_ends(axes, lines)
+    return profiles_drawing(figure, table, inputs)
 
 
 def first_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 1 as the paper has it, with each window's first token above and without it below."""
-    table = profiles(inputs)
-    height = height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    table = by_layer(inputs)
+    height = marks.height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
     figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
     grid = figure.subplots(len(ROWS), len(SCORES), sharex=True, sharey=True)
     for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):
@@ -120,36 +115,16 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
             rows = table[table["estimator"] == f"{score}{suffix}"]
             lines = draw_profiles(axes, rows, inputs.models)
             axes.set_title(f"{title}: {tokens[:1].lower()}{tokens[1:]}")
-            open_frame(axes)
+            scales.open_frame(axes)
         if not suffix:
             labelled = lines
         row[0].set_ylabel("Linearity")
     for axes in grid[-1]:
         axes.set_xlabel(DEPTH)
     grid[0, 0].set_ylim(-0.02, 1.02)
-    label_line_ends(grid[0, -1], labelled)
+    marks.label_line_ends(grid[0, -1], labelled)
     changes = [_change(table, score, title) for score, title in SCORES.items()]
-    return profiles_drawing(figure, table, inputs, *changes, of=None)
-
-
-def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
-    """Figures 6 and 7: perplexity against the number of blocks that are dropped, replaced or distilled."""
-    return draw_edits(inputs)
-
-
-def errors_of_tokens(inputs: FigureInputs) -> Drawing:
-    """Figure 9: how the errors of the affine maps are spread over tokens, by block."""
-    return draw_token_errors(inputs)
-
-
-def _with_held_out_bands(table: pd.DataFrame, score: str) -> pd.DataFrame:
-    """The rows of an adjusted score, with ``low`` and ``high`` between it and the held-out one."""
-    of_layer = ["model", "layer"]
-    rows = table[table["estimator"] == f"{score}_adjusted"]
-    held_out = table[table["estimator"] == f"{score}_held_out"].set_index(of_layer)["value"]
-    other = held_out.reindex(pd.MultiIndex.from_frame(rows[of_layer])).to_numpy()
-    both = np.stack([rows["value"].to_numpy(), other])
-    return rows.assign(low=both.min(axis=0), high=both.max(axis=0))
+    return profiles_drawing(figure, table, inputs, *changes)
 
 
 def _change(table: pd.DataFrame, score: str, title: str) -> str:
@@ -190,7 +165,7 @@ def twins(inputs: FigureInputs) -> Drawing:
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
-        open_frame(axes)
+        scales.open_frame(axes)
     differences = [
         f"{setting}: "
         + "; ".join(
@@ -199,7 +174,7 @@ def twins(inputs: FigureInputs) -> Drawing:
         )
         for setting, own in table.groupby("setting", sort=False)
     ]
-    words = caption(
+    words = captions.caption(
         inputs.caption,
         "A line joins twins. Paired differences, mean and standard deviation over pairs.",
         f"{'. '.join(each[:1].upper() + each[1:] for each in differences)}.",
@@ -222,11 +197,11 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
             said.append(f"{measure.label}, {group} {_mean_and_deviation(own['change'])}")
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set(title=measure.label, xlabel="Change")
-        open_frame(axes)
-    make_room_for(figure, groups)
+        scales.open_frame(axes)
+    marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    words = caption(
+    words = captions.caption(
         inputs.caption,
         f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
         "Published, of other models and tasks: 0.004 to 0.382.",
@@ -237,10 +212,9 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
 def _twins(inputs: FigureInputs) -> pd.DataFrame:
     """One row for each twin and quantity, with the value of the plain one and the difference."""
     training = inputs.tables["training"]
-    last = training.sort_values("step").groupby("model").last()
-    drawn = drawn_estimates(inputs)
-    require_one_checkpoint(drawn)
-    means = over_layers(drawn, inputs.measures).set_index(["estimator", "model"])["value"]
+    # Not `last()`, which would pass by the last loss of a training that diverged: it is missing.
+    last = training.sort_values("step").groupby("model").tail(1).set_index("model")
+    means = over_layers(inputs).set_index(["estimator", "model"])["value"]
     losses = pd.concat({"held_out_loss": last["held_out_loss"]})
     values = pd.concat([means, losses])
     rows = []
@@ -264,7 +238,7 @@ def _twins(inputs: FigureInputs) -> pd.DataFrame:
 def _changes(inputs: FigureInputs) -> pd.DataFrame:
     """One row for each fine-tuning and estimator: its first and last value and what lies between."""
     training = inputs.tables["training"].drop_duplicates("model").set_index("model")
-    means = over_layers(drawn_estimates(inputs), inputs.measures).sort_values("step")
+    means = over_layers(inputs)
     rows = []
     for model in inputs.models:
         tuned = training.loc[model.name]
@@ -292,6 +266,41 @@ def _mean_and_deviation(values: pd.Series) -> str:
     return f"{defined.mean():+.3f}{spread}"
 
 
-def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]]) -> Drawing:
-    """Measures of models by block, beside what the authors have published of them."""
-    return draw_published(inputs, published)
+def errors_of_tokens(inputs: FigureInputs) -> Drawing:
+    """Figure 9, from ``fit_errors``: quantiles of the errors above, below the share of the worst tokens."""
+    labels = {model.name: model.label for model in inputs.models}
+    table = inputs.tables["fit_errors"].copy()
+    table.insert(1, "label", table["model"].map(labels))
+    width = COLUMN_WIDTH if len(labels) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, sum(HEIGHTS) + FRAME_OF_ERRORS))
+    grid = figure.subplots(
+        2, len(labels), sharex="col", sharey="row", squeeze=False, height_ratios=HEIGHTS
+    )
+    for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
+        rows = table[table["model"] == name]
+        _draw_quantiles(above, rows)
+        below.plot(rows["layer"], rows["share_of_worst_tokens"], color=COLOURS[1], marker="o")
+        below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
+        below.set(ylim=(0, None), xlabel="Block")
+        scales.set_whole_ticks(below.xaxis)
+        above.set_title(marks.panel_title(label, figure, len(labels)))
+        scales.open_frame(above)
+        scales.open_frame(below)
+    grid[0, 0].set_ylabel("Error of a token")
+    grid[1, 0].set_ylabel("Share of\nworst 1 %")
+    words = (
+        "Line: median; bands: from the first to the third quartile, from 10 to 90 and from 1 to 99 % of the "
+        "tokens. Below: what the 1 % of tokens with the largest errors have of the sum of squares (dotted: "
+        f"if all had the same error); {captions.range_of(table['tokens'])} tokens."
+    )
+    return Drawing(figure, table, captions.caption(inputs.caption, words))
+
+
+def _draw_quantiles(axes: Axes, rows: pd.DataFrame) -> None:
+    drawn = rows[[quantile for band in BANDS for quantile in band]].stack()
+    scales.set_log_axis(axes, (1, 2, 5) if drawn.max() < WIDE * drawn.min() else (1,))
+    for (low, high), opacity in BANDS.items():
+        axes.fill_between(
+            rows["layer"], rows[low], rows[high], color=COLOURS[0], alpha=opacity, linewidth=0
+        )
+    axes.plot(rows["layer"], rows[MEDIAN], color=COLOURS[0], marker="o")

@@ -1,11 +1,12 @@
 """Which tables and files belong to a figure, and what its function is told."""
 
-from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
-from shape_of_learning.plan.papers import CAPTION_SECTIONS, figures_of, tables_of
+from shape_of_learning.plan.figures import drawn_measures, drawn_models, opening_words, options_of
+from shape_of_learning.plan.functions import named_function
+from shape_of_learning.plan.paper_models import with_chosen_measures
+from shape_of_learning.plan.papers import figures_of, tables_of
 
 FIGURES = with_chosen_measures(figures_of(PAPERS), CONFIGURATION.settings)
 TABLES = tables_of(PAPERS)
-SETTINGS_OF_CAPTIONS = {key: CONFIGURATION.settings[key] for key in CAPTION_SECTIONS}
 PAPER_OF = {target: paper.name for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 TITLES = {target: paper.title for paper in PAPERS for target in (*paper.figures, *paper.tables)}
 # How readers call other results, by their paths without suffixes.
@@ -44,13 +45,8 @@ def shown_as(kind):
     return labels
 
 
-def drawn_by(wildcards):
-    """The specification of a figure, and the models that it draws."""
-    return FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]
-
-
 def checkpoints_of_figure(figure):
-    """Which tables a figure reads."""
+    """Whether a figure shows a training or each model's last checkpoint."""
     return "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
 
 
@@ -59,143 +55,47 @@ def estimated(figure):
     return [name for name in figure.estimators if name in MEASURES]
 
 
-def figure_tables(wildcards, table="estimates"):
-    """The tables of estimates, or of another kind, that a figure reads."""
-    figure, models = drawn_by(wildcards)
-    return expand(
-        f"<results>/tables/{checkpoints_of_figure(figure)}/{{model}}/{{estimator}}/{table}.csv",
-        model=models,
-        estimator=estimated(figure),
-    )
-
-
-def figure_changes(wildcards):
-    """The changes between checkpoints, of a figure by training step."""
-    figure, _ = drawn_by(wildcards)
-    return figure_tables(wildcards, "changes") if figure.needs_training_steps else []
-
-
-def figure_verdicts(wildcards):
-    """What is known of the checkpoints of a figure by training step."""
-    figure, models = drawn_by(wildcards)
-    named = models if figure.needs_training_steps else ()
-    return expand("<results>/tables/verdicts/{model}.csv", model=named)
-
-
-def figure_reads(wildcards):
-    """The tables that a figure reads besides, one of each kind and model."""
-    figure, models = drawn_by(wildcards)
-    return expand("<results>/tables/{read}/{model}.csv", read=figure.reads, model=models)
-
-
-def figure_reads_named(wildcards, input):
-    """The same, each with the name by which the figure's function knows its kind."""
-    kinds = [kind for kind in drawn_by(wildcards)[0].reads for _ in drawn_by(wildcards)[1]]
-    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
-
-
-def figure_science(wildcards):
-    return science("draw_figure", FIGURES[wildcards.figure].folder / "figures.py")
-
-
-def figure_function(wildcards):
+def function_of(wildcards):
+    """The function that draws a figure or writes a table."""
+    if "table" in wildcards.keys():
+        table = TABLES[wildcards.table]
+        return named_function(table.write, table.folder)
     figure = FIGURES[wildcards.figure]
-    return f"{figure.folder.name}:{figure.draw}"
+    return named_function(figure.draw, figure.folder)
 
 
-def figure_inputs(wildcards):
-    """What draw_figure.py is told of models and measures, as JSON."""
-    figure, models = drawn_by(wildcards)
-    settings = {key: setting("figures", key) for key in figure.settings}
-    measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    keys = ("name", "label", "axis", "depends_on_n", "interval", "suspect_above", "parameters")
-    return json.dumps(
-        {
-            "models": [
-                {"name": m.name, "label": m.label, "family": m.family, "role": m.shape.role}
-                for m in by_family_and_size(MODELS[name] for name in models)
-            ],
-            "measures": [
-                # Other batches are as large as the sample makes them; the caption says how large.
-                {key: getattr(measure, key) for key in keys}
-                | {"depends_on_n": measure.depends_on_n and measure.family == "dimension"}
-                for measure in measures
-            ],
-            "options": {**figure.options, **settings, **published_options(figure, models)},
-        }
-    )
+def tables_by_kind(kinds, models):
+    """Tables of these models, by kind."""
+    return {kind: [f"<results>/tables/{kind}/{name}.csv" for name in models] for kind in kinds}
 
 
-def published_options(figure, models):
-    """The argument that holds what is published of a figure's models."""
-    rows = [row for row in figure.published if row["model"] in models]
-    return {"published": rows} if figure.published else {}
-
-
-def figure_caption(wildcards):
-    """What a caption says before the tables are read: what is drawn, by what measures, how it was measured."""
-    figure, models = drawn_by(wildcards)
-    measures = [CONFIGURATION.measures[name] for name in figure.estimators]
-    labels = {
-        "measures": listed([measure.label for measure in measures]),
-        "models": listed([MODELS[name].label for name in models]),
-    }
-    try:
-        words = figure.caption.format(**labels, **SETTINGS_OF_CAPTIONS)
-    except KeyError as error:
-        fail(
-            f"{figure.folder / 'paper.yaml'}: the caption of `{wildcards.figure}` names the key {error}, which "
-            "the configuration does not have; correct it"
-        )
-    details = "; ".join(measure.description for measure in measures if measure.description)
-    details = f"{details[:1].upper()}{details[1:]}." if details else ""
+def tables_of_figure(wildcards):
+    """The tables that a figure reads."""
+    figure = FIGURES[wildcards.figure]
+    kinds = [*figure.reads, *(["estimates"] if estimated(figure) else [])]
     if figure.needs_training_steps:
-        notes = dict.fromkeys(MODELS[name].note for name in models)  # many may have the same
-        of_models = " ".join(filter(None, notes))
-    else:
-        of_models = substitutions(models)
-    return " ".join(filter(None, [words, details, of_models, protocol_sentences(figure)]))
+        kinds += ["verdicts", "changes"] if estimated(figure) else ["verdicts"]
+    return tables_by_kind(kinds, CONFIGURATION.figures[wildcards.figure])
 
 
-def listed(labels):
-    """Labels in a row, which may have commas themselves."""
-    return ("; " if any("," in label for label in labels) else ", ").join(labels)
+def figure_as_drawn(wildcards):
+    """What draw_figure.py is told of a figure."""
+    figure, names = FIGURES[wildcards.figure], CONFIGURATION.figures[wildcards.figure]
+    models = [MODELS[name] for name in names]
+    measures = [CONFIGURATION.measures[name] for name in figure.estimators]
+    is_last, settings = not figure.needs_training_steps, CONFIGURATION.settings
+    revisions = {name: last_checkpoint(name).name for name in names if is_last}
+    said = on_last_checkpoints(names) if is_last else ""
+    return {
+        "function": str(function_of(wildcards)),
+        "models": drawn_models(models, revisions),
+        "measures": drawn_measures(measures),
+        "options": options_of(figure, names, settings),
+        "caption": at_the_door(opening_words, figure, models, measures, settings, said),
+    }
 
 
-def protocol_sentences(figure):
-    """What a caption must say of the protocol that the tables do not."""
-    if figure.reads and not figure.estimators:
-        return ""  # of whatever samples its tables are
-    of = {CONFIGURATION.measures[name].family for name in figure.estimators}
-    if of == {"weights"}:
-        return ""  # of no tokens at all
-    last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
-    norm = last_layer.replace("_", " ").replace("final", "the model's final")
-    sentences = [
-        f"{setting('sampling', 'windows')} windows of {setting('sampling', 'window_characters')} "
-        f"characters of {setting('corpus', 'source')}.",
-    ]
-    if not figure.estimators:
-        return sentences[0]  # nothing is drawn but the loss
-    sentences.append(f"The last layer is taken {norm}, where it has one.")
-    left_out = [
-        words
-        for key, words in {
-            "special_tokens": "special tokens",
-            "first_token": "the first token of each window",
-        }.items()
-        if setting("measurement", key) == "drop"
-    ]
-    if left_out:
-        sentences.append(f"Left out of the tokens: {' and '.join(left_out)}.")
-    elif setting("measurement", "token_types") == "all":
-        sentences.append("All tokens are measured, special ones and first ones, too.")
-    if setting("measurement", "token_types") == "one":
-        sentences.append("Of each token type one vector is measured, drawn at random.")
-    return " ".join(sentences)
-
-
-def substitutions(models):
+def on_last_checkpoints(models):
     """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
     sentences = []
     for name in models:
@@ -208,42 +108,19 @@ def substitutions(models):
     return " ".join(sentences)
 
 
-def table_science(wildcards):
-    return science("write_table", TABLES[wildcards.table].folder / "figures.py")
+def tables_of_table(wildcards):
+    """The tables of measured numbers that a table is made of."""
+    return tables_by_kind(TABLES[wildcards.table].reads, CONFIGURATION.tables[wildcards.table])
 
 
-def table_function(wildcards):
-    table = TABLES[wildcards.table]
-    return f"{table.folder.name}:{table.write}"
-
-
-def table_entries(wildcards):
-    """What a table says of its models, as JSON."""
-    entries = []
-    for name in CONFIGURATION.tables[wildcards.table]:
-        model = MODELS[name]
+def table_as_written(wildcards):
+    """What write_table.py is told of a table and of its models."""
+    table, entries = TABLES[wildcards.table], []
+    for model in map(MODELS.get, CONFIGURATION.tables[wildcards.table]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
-        named = {"name": name, "family": model.family} if TABLES[wildcards.table].reads else {}
+        named = {"name": model.name, "family": model.family} if table.reads else {}
         entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
-    return json.dumps(entries)
-
-
-def table_reads(wildcards):
-    """The tables of measured numbers that a table is made of, one of each kind and model."""
-    models = CONFIGURATION.tables[wildcards.table]
-    reads = TABLES[wildcards.table].reads
-    return expand("<results>/tables/{read}/{model}.csv", read=reads, model=models)
-
-
-def table_reads_named(wildcards, input):
-    """The same, each with the name of its kind."""
-    models = CONFIGURATION.tables[wildcards.table]
-    kinds = [kind for kind in TABLES[wildcards.table].reads for _ in models]
-    return [f"{kind}={path}" for kind, path in zip(kinds, input.reads)]
-
-
-def table_caption(wildcards):
-    return TABLES[wildcards.table].caption
+    return {"function": str(function_of(wildcards)), "entries": entries, "caption": table.caption}
 
 
 def target_files(target):

@@ -1,17 +1,20 @@
-"""Words: short numbers, sentences of captions."""
+"""Words: short numbers, and what captions and footnotes say of the tables that are drawn."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.metrics.table_columns import GROUPS
 
-# How a figure shows that there is no value.
+# How a figure shows that there is no value, and that one is beyond the conditions of its measure.
 GAP = "Gaps, with a cross at the lower edge"
 CELL = "Grey with a cross"
+POINT = "Hollow with a dot"
+MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
+SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
 
 def short_number(number: float) -> str:
@@ -29,7 +32,6 @@ def lines_and_bands(
     table: pd.DataFrame,
     measures: Sequence[DrawnMeasure],
     *,
-    of: str | None = "batches",
     lines: str = "Lines",
     bands: bool = True,
 ) -> str:
@@ -38,11 +40,9 @@ def lines_and_bands(
     Parameters
     ----------
     table : pandas.DataFrame
-        From :mod:`shape_of_learning.figures.averages`.
+        From :mod:`shape_of_learning.figures.tables`.
     measures : sequence of DrawnMeasure
         Those of the table.
-    of : str or None
-        What the mean is taken over; None where all vectors are measured together, without batches.
     lines : str
         What shows the values.
     bands : bool
@@ -51,27 +51,26 @@ def lines_and_bands(
     defined = table[table["value"].notna()]
     if defined.empty:
         return "No value is defined."
-    sizes = number_range(round(defined["n"].min()), round(defined["n"].max()))
-    windows = number_range(int(defined["windows"].min()), int(defined["windows"].max()))
-    of_layers = "layer" in defined and defined["layer"].notna().any()
+    of_layers = "layer" in table
+    in_batches = defined["batch_sd"].notna().any()
     bare = {each.name: each.label for each in measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
-    values = (
-        f"{lines}: mean over {of} of {sizes} vectors" if of else f"All {sizes} vectors together"
-    )
-    intervals = ""
+    values = f"All {range_of(defined['n'])} vectors together"
+    if in_batches:
+        over = "batches" if of_layers else "layers and batches"
+        values = f"{lines}: mean over {over} of {range_of(defined['n'])} vectors"
     if defined["low"].notna().any():
         where = "bands:" if bands else "the numbers have"
-        groups = f"{GROUPS} groups of the {windows} windows"
-        intervals = f"; {where} 95 % intervals from leaving out each of {groups}"
-        if of:
-            intervals += (
+        groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
+        values += f"; {where} 95 % intervals from leaving out each of {groups}"
+        if in_batches:
+            values += (
                 "; the standard deviation over batches, which the paper draws, is the column batch_sd of the "
                 "numbers"
             )
     return caption(
-        f"{values}{intervals}.",
+        f"{values}.",
         f"Fewer than {GROUPS} windows give no intervals." if (covered & few).any() else "",
         "No band where a value is undefined without some group."
         if bands and (covered & ~few & defined["low"].isna()).any()
@@ -80,16 +79,138 @@ def lines_and_bands(
         "layers do not cover."
         if bare
         else "",
-        *undefined(table, GAP if lines == "Lines" else CELL),
+        undefined(table, GAP if lines == "Lines" else CELL),
     )
 
 
-def undefined(table: pd.DataFrame, mark: str = GAP) -> list[str]:
+def undefined(table: pd.DataFrame, mark: str = GAP) -> str:
     """One sentence on the values of a table that are undefined or infinite, if there are any."""
     values = table["value"].to_numpy("float64")
     count = int((~np.isfinite(values)).sum())
     kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
-    return [f"{mark}: {kinds} ({count:,} of {len(table):,} values)."] if count else []
+    return f"{mark}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
+
+
+def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure], mark: str = POINT) -> list[str]:
+    """Say for each measure which points, that look like `mark`, near-duplicates put beyond its conditions."""
+    sentences = []
+    for measure in measures:
+        parts = _by_model(table, measure, "suspect", "suspect_layers", ["layers"])
+        if parts and measure.suspect_above is not None:
+            sentences.append(
+                f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
+                f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: {parts}."
+            )
+    return sentences
+
+
+def uneven_averages(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]:
+    """Say for each measure which averages lack layers, since they do not compare with those of all."""
+    lacking = "layers_left_out"
+    said = {m.label: _by_model(table, m, lacking, lacking, ["layers", lacking]) for m in measures}
+    return [
+        f"{label} is undefined in some layers, which are left out of the average: {parts}."
+        for label, parts in said.items()
+        if parts
+    ]
+
+
+def _by_model(
+    table: pd.DataFrame, measure: DrawnMeasure, marked: str, layers: str, of_layers: list[str]
+) -> str:
+    """Count the marked points of each model that has some and, of averages, in how many layers at most."""
+    parts = []
+    rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
+    for label, own in rows.groupby("label", sort=False):
+        chosen = own[own[marked] > 0]
+        if chosen.empty:
+            continue
+        part = f"{label} {len(chosen):,} of {len(own):,} points"
+        if layers in own:
+            most = chosen.loc[chosen[layers].idxmax()]
+            part += f", in up to {most[layers]} of {most[of_layers].sum()} layers"
+        parts.append(part)
+    return "; ".join(parts)
+
+
+def omissions(inputs: FigureInputs, *, sources: bool = True) -> list[str]:
+    """Say which checkpoints are left out and which are hollow, and why.
+
+    `sources` keeps the addresses of web pages in the verdicts. Steps with the same verdict are named
+    together, many of them by the first and the last one.
+    """
+    if inputs.verdicts is None:
+        return []
+    rows = inputs.verdicts.sort_values("step", kind="stable")
+    if not sources:
+        rows = rows.assign(verdict=rows["verdict"].map(without_sources))
+    sentences = []
+    for heading, shown in (("Left out", "no"), ("Hollow", "hollow")):
+        parts = []
+        for model in inputs.models:
+            own = rows[rows["model"] == model.name]
+            chosen = own["shown"] == shown
+            if chosen.any():
+                noun = "step" if chosen.sum() == 1 else "steps"
+                parts.append(f"{model.label} {noun} {_by_verdict(own, chosen)}")
+        if parts:
+            sentences.append(f"{heading}: {'; '.join(parts)}.")
+    return sentences
+
+
+def without_sources(verdict: str) -> str:
+    """Drop web addresses, and the brackets around them; a verdict that is nothing else stays."""
+    return SOURCES.sub("", verdict).strip(" :;,") or verdict
+
+
+def _by_verdict(own: pd.DataFrame, chosen: pd.Series) -> str:
+    """Steps of one model, each group with its verdict in brackets."""
+    groups = []
+    for verdict, rows in own[chosen].groupby("verdict", sort=False):
+        steps, reason = rows["step"], verdict
+        named = enumerated([f"{step:,}" for step in steps])
+        if len(steps) > MOST_NAMED:
+            first, last = steps.iloc[0], steps.iloc[-1]
+            between = own["step"].between(first, last).sum()
+            named = f"{first:,} to {last:,}"
+            reason = f"{len(steps):,} of {between:,} checkpoints: {verdict}"
+        groups.append(f"{named} ({reason})")
+    return enumerated(groups)
+
+
+def smallest_visible_changes(inputs: FigureInputs, table: pd.DataFrame) -> str:
+    """Say how large a change between consecutive drawn steps must be to be told from none.
+
+    The median of each model and measure over the steps of `table`, and over layers where it is by layer;
+    pairs with a checkpoint that is left out do not count.
+    """
+    if "changes" not in inputs.tables:
+        return ""
+    is_by_layer, changes = "layer" in table, inputs.tables["changes"]
+    changes = changes[changes["layer"].notna() == is_by_layer].merge(_consecutive_pairs(table))
+    medians = changes.groupby(["estimator", "model"])["smallest_visible"].median().dropna()
+    parts = []
+    for measure in inputs.measures:
+        own = [
+            (model.label, medians[measure.name, model.name])
+            for model in inputs.models
+            if (measure.name, model.name) in medians.index
+        ]
+        if own:
+            words = enumerated([f"{median:.2g} ({label})" for label, median in own])
+            words = words if len(inputs.models) > 1 else f"{own[0][1]:.2g}"
+            parts.append(f"{measure.label}: {words}" if len(inputs.measures) > 1 else words)
+    over = "layers and steps" if is_by_layer else "steps"
+    said = "Smallest change from one step to the next that can be told from none, median over "
+    return f"{said}{over}: {'; '.join(parts)}." if parts else ""
+
+
+def _consecutive_pairs(table: pd.DataFrame) -> pd.DataFrame:
+    """List ``model``, ``from_revision`` and ``to_revision`` of drawn steps with no drawn one between them."""
+    drawn = table[["model", "revision", "step"]].drop_duplicates().sort_values("step")
+    drawn["to_revision"] = drawn.groupby("model")["revision"].shift(-1)
+    pairs = drawn.dropna(subset="to_revision").rename(columns={"revision": "from_revision"})
+    return pairs[["model", "from_revision", "to_revision"]]
 
 
 def caption(*sentences: str) -> str:
@@ -98,8 +219,11 @@ def caption(*sentences: str) -> str:
 
 
 def as_markup(words: str) -> str:
-    """Escape what Markdown or reStructuredText, where a report shows captions, would take for marks."""
-    return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", words)
+    """Escape what Markdown, or reStructuredText in a report, would take for marks.
+
+    It becomes one line, for reStructuredText has directives, which lines begin with.
+    """
+    return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", " ".join(words.split()))
 
 
 def enumerated(items: Sequence[str]) -> str:
@@ -108,6 +232,10 @@ def enumerated(items: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def number_range(low: int, high: int) -> str:
-    """Write '4,096', or '4,096 to 4,700' if the ends differ."""
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def range_of(values: Iterable[float]) -> str:
+    """Write whole numbers as '4,096', or as '4,096 to 4,700' if they differ; of none, 'no'."""
+    known = pd.Series(values).dropna()
+    if known.empty:
+        return "no"
+    low, high = (f"{round(end):,}" for end in (known.min(), known.max()))
+    return low if low == high else f"{low} to {high}"

@@ -1,24 +1,39 @@
-"""What a figure is given."""
+"""What a drawing function is given: models, measures, and the tables of this run."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from shape_of_learning.errors import InputError
-from shape_of_learning.figures.table_reader import Table
+TEXT = ("model", "role", "revision", "estimator", "selection", "verdict", "shown")
+TEXT += ("from_revision", "to_revision")
+WHOLE = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
+KINDS = dict.fromkeys(TEXT, "str") | dict.fromkeys(WHOLE, "Int64")
+# Of estimates: means over batches, even where all batches are equally large.
+MEANS = dict.fromkeys(("n", "n_unique"), "float64")
 
 
 @dataclass(frozen=True)
 class DrawnModel:
-    """A model of a figure: its name in tables, the label that is printed, its family and its role."""
+    """A model of a figure.
+
+    Attributes
+    ----------
+    name : str
+        In tables.
+    label, family, role : str
+        What is printed; what its colour goes by; ``decoder`` or ``encoder``.
+    revision : str or None
+        The checkpoint that is drawn; None where a figure shows all that the verdicts do.
+    """
 
     name: str
     label: str
     family: str
     role: str
+    revision: str | None = None
 
 
 @dataclass(frozen=True)
@@ -31,8 +46,8 @@ class DrawnMeasure:
         In tables.
     label, axis : str
         As printed: of the measure with its settings, and of the quantity.
-    depends_on_n : bool
-        Whether values from batches of different sizes must not meet.
+    from_zero : bool
+        Whether its axis begins at 0 or below, as that of shares and cosines; others may be logarithmic.
     interval : bool
         Whether the intervals of single layers cover; if not, tables have those of averages only.
     suspect_above : float or None
@@ -44,10 +59,10 @@ class DrawnMeasure:
     name: str
     label: str
     axis: str
-    depends_on_n: bool
+    from_zero: bool = True
     interval: bool = True
     suspect_above: float | None = None
-    parameters: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,59 +72,37 @@ class FigureInputs:
     Attributes
     ----------
     models : sequence of DrawnModel
-        In the order in which they are drawn; sizes of a family ascending. No two have the same label.
+        In the order in which they are drawn; sizes of a family ascending.
     measures : sequence of DrawnMeasure
         In the order of panels.
     caption : str
         What can be said before the tables are read; the function adds what they tell.
-    estimates : Table, optional
-        Columns :data:`~shape_of_learning.figures.table_reader.ESTIMATES`. It may hold other models,
-        measures and checkpoints, see :func:`~shape_of_learning.figures.drawn_rows.drawn_estimates`.
-    changes : Table, optional
-        Columns :data:`~shape_of_learning.figures.table_reader.CHANGES`.
-    verdicts : Table, optional
-        Columns :data:`~shape_of_learning.figures.table_reader.VERDICTS`; which checkpoints are shown, and why
-        others are not. Without them every checkpoint is shown.
     tables : mapping of str to pandas.DataFrame
-        What the figure `reads` besides, by the names in its paper.yaml: the tables of its models one after
-        another, with the column ``model``. They are read by
-        :func:`~shape_of_learning.figures.table_reader.read_further_tables`.
+        By kind, the rows of its models one after another: ``estimates`` where there are measures, ``changes``
+        and ``verdicts`` where a figure shows a training, and what it `reads` besides. They may hold other
+        measures and checkpoints.
     """
 
     models: Sequence[DrawnModel]
     measures: Sequence[DrawnMeasure] = ()
     caption: str = ""
-    estimates: Table | None = None
-    changes: Table | None = None
-    verdicts: Table | None = None
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        labels = [model.label for model in self.models]
-        if twice := sorted({label for label in labels if labels.count(label) > 1}):
-            raise InputError(
-                f"two models of a figure have the label {twice[0]!r}; give one of them another in its entry"
-            )
+    @property
+    def verdicts(self) -> pd.DataFrame | None:
+        """Which checkpoints are shown, and why others are not."""
+        return self.tables.get("verdicts")
 
 
-def figure_inputs(
-    specification: str, caption: str, **tables: Any
-) -> tuple[FigureInputs, Mapping[str, object]]:
-    """Put together what a figure's function is given, and the options that it takes besides.
+def read_tables(files: Mapping[str, Sequence[Path]]) -> dict[str, pd.DataFrame]:
+    """Read tables of this run, by kind one file of each model; an empty cell is a missing value."""
+    return {
+        kind: pd.concat([_read(path, kind == "estimates") for path in paths], ignore_index=True)
+        for kind, paths in files.items()
+        if paths
+    }
 
-    Parameters
-    ----------
-    specification : str
-        JSON with the keys ``models`` and ``measures``, lists of what the classes above hold, and ``options``.
-    caption : str
-    **tables : Table, mapping or None
-        As in :class:`FigureInputs`.
-    """
-    given = json.loads(specification)
-    inputs = FigureInputs(
-        models=[DrawnModel(**model) for model in given["models"]],
-        measures=[DrawnMeasure(**measure) for measure in given["measures"]],
-        caption=caption,
-        **tables,
-    )
-    return inputs, given["options"]
+
+def _read(path: Path, of_estimates: bool) -> pd.DataFrame:
+    kinds = KINDS | MEANS if of_estimates else KINDS
+    return pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])

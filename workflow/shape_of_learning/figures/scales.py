@@ -1,8 +1,9 @@
-"""Scales: of measures, and of training progress, where step 0 has no logarithm."""
+"""Axes: of measures, and of training progress, in steps or tokens, where 0 has no logarithm."""
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
@@ -15,6 +16,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
 
@@ -24,16 +26,61 @@ BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
 FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
 MOST_RANKS = 14  # labels of steps along a panel
+PROGRESS = {"step": "Training step", "tokens": "Training tokens"}
+SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
 
-def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
-    """Make the x axis logarithmic, with 0, where it occurs, to the left of an axis break.
+def progress_column(table: pd.DataFrame, progress: str) -> str:
+    """Choose what the x axis counts, a key of :data:`PROGRESS`.
 
     Parameters
     ----------
-    values : sequence of float
-        Steps or tokens that are drawn; none negative.
+    table : pandas.DataFrame
+        With the columns ``model``, ``step`` and ``tokens``.
+    progress : {"auto", "step", "tokens"}
+        Key ``figures.progress``; ``auto`` is tokens where batch sizes differ and all checkpoints state them.
+
+    Raises
+    ------
+    InputError
+        If some checkpoint does not state what was asked for.
     """
+    if progress == "auto":
+        known = table["tokens"].notna().all()
+        return "tokens" if known and _batch_sizes_differ(table) else "step"
+    lacking = table.loc[table[progress].isna(), "model"]
+    if not lacking.empty:
+        raise InputError(
+            f"key `figures.progress` asks for {progress}, which checkpoints of {lacking.iloc[0]} do not "
+            "state; set it to auto, or complete the model's entry"
+        )
+    return progress
+
+
+def on_progress(table: pd.DataFrame, column: str) -> str:
+    """Say what a reader must know of an x axis of steps or tokens."""
+    sentences = []
+    if _batch_sizes_differ(table):
+        words = {
+            "tokens": "The x axis counts tokens, since the models' batch sizes differ.",
+            "step": "The models' batch sizes differ, so equal steps are not equal tokens.",
+        }
+        sentences.append(words[column])
+    if (table[column] == 0).any() and (table[column] > 0).any():
+        sentences.append("Left of the axis break: before training.")
+    return " ".join(sentences)
+
+
+def _batch_sizes_differ(table: pd.DataFrame) -> bool:
+    trained = table[(table["step"] > 0) & table["tokens"].notna()]
+    per_step = trained["tokens"].astype("float64") / trained["step"].astype("float64")
+    sizes = per_step.groupby(trained["model"]).median()
+    return len(sizes) > 0 and bool(sizes.max() > SAME * sizes.min())
+
+
+def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
+    """Make the x axis of steps or tokens logarithmic, with 0, where it occurs, left of an axis break."""
+    values = [int(step) for step in steps]
     positive = sorted({value for value in values if value > 0})
     has_zero = min(values) == 0
     if not positive:
@@ -64,7 +111,7 @@ def set_progress_axis(axes: Axes, values: Sequence[float]) -> None:
 def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -> None:
     """Let y start at 0 or below where the measures are shares or cosines; open the frames."""
     for axes in panels:
-        if not any(measure.depends_on_n for measure in measures):
+        if all(measure.from_zero for measure in measures):
             low, high = axes.get_ylim()
             axes.set_ylim(min(0, low), max(high, 1.03 * axes.dataLim.y1))
         open_frame(axes)
@@ -86,9 +133,9 @@ def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None
     axis.set_minor_formatter(NullFormatter())
 
 
-def set_whole_ticks(axes: Axes) -> None:
-    """Tick x, such as layers, at whole numbers only."""
-    axes.xaxis.get_major_locator().set_params(integer=True)
+def set_whole_ticks(axis: Axis) -> None:
+    """Tick an axis, such as of layers, at whole numbers only."""
+    axis.get_major_locator().set_params(integer=True)
 
 
 def open_frame(axes: Axes) -> None:

@@ -26,7 +26,7 @@ from shape_of_learning.claims.judging import (
 )
 from shape_of_learning.claims.rules import UPWARDS, comparison_of, in_words, leaves
 from shape_of_learning.claims.specifications import Specified, specification_rows
-from shape_of_learning.figures.captions import caption, enumerated, number_range
+from shape_of_learning.figures import captions
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 
@@ -123,33 +123,34 @@ def _caption(
         for name, value in asdict(of.rows).items()
         if name not in chosen and value != getattr(own, name)
     ]
-    sizes = sorted({float(n) for each in judged for n in each.judgement.n})
-    n = number_range(round(sizes[0]), round(sizes[-1])) if sizes else "no"
+    sizes = [float(n) for each in judged for n in each.judgement.n]
+    n = captions.range_of(sizes) if sizes else "no"
     of_twins = of.claim.statistic == "twins_less_originals"
     estimators = set(of.decided_by.values())
     reference = [
         f"{name.replace('_', ' ')} {option if name in estimators else option.replace('_', ' ')}"
         for name, option in judged[0].specification.items()
     ]
-    return caption(
+    return captions.caption(
         f"{of.claim.sentence} ({of.claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
-        f"effect: {enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
+        f"effect: {captions.enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
         f"Some choices change nothing: there are {different:,} different effects."
         if different < len(measured)
         else "",
-        f"Effect: {of.claim.statistic} of {enumerated(list(of.claim.estimators))}, or of what stands for it; "
-        f"bars: 95 % intervals {OVER_PAIRS if of_twins else OF_WINDOWS}; line: bound of the rule.",
+        f"Effect: {of.claim.statistic} of {captions.enumerated(list(of.claim.estimators))}, or of what "
+        f"stands for it; bars: 95 % intervals {OVER_PAIRS if of_twins else OF_WINDOWS}; line: bound of the "
+        "rule.",
         *(
             f"{each.capitalize()}: {in_words(of.claim.rule[each]).replace('`', '')}."
             for each in (SUPPORTED, CONTRADICTED)
         ),
-        f"Models: {enumerated(models)}, {at}." if models else "",
+        f"Models: {captions.enumerated(models)}, {at}." if models else "",
         f"{protocol['windows']} windows of {protocol['window_characters']} characters of "
         f"{protocol['source']}, or a share of them; batches of {n} vectors."
         if sizes
         else "",
-        f"All with {enumerated(fixed)}." if fixed else "",
+        f"All with {captions.enumerated(fixed)}." if fixed else "",
         "Hollow: decided by the numbers alone, but some are beyond the conditions of their estimator."
         if table["because"].str.startswith(BY_NUMBERS).any()
         else "",

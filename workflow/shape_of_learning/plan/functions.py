@@ -8,6 +8,8 @@ from pathlib import Path
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.refusals import unknown_name
 
+SHARED = Path(__file__).resolve().parents[1] / "figures"  # functions that several papers draw with
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -26,6 +28,27 @@ class Signature:
     arguments: list[str]
     needed: list[str]
     kinds: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that draws a figure or writes a table: ``module:name`` is what a job imports."""
+
+    module: str
+    name: str
+    file: Path
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+
+def named_function(name: str, folder: Path) -> Function:
+    """Find ``function`` of a paper's figures.py, or ``module.function`` of its folder or of all papers."""
+    module, _, name = name.rpartition(".")
+    own = folder / f"{module or 'figures'}.py"
+    if module and not own.exists():
+        return Function(f"shape_of_learning.figures.{module}", name, SHARED / f"{module}.py")
+    return Function(f"papers.{folder.name}.{own.stem}", name, own)
 
 
 def public_functions(file: Path) -> dict[str, Signature]:

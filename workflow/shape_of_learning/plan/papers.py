@@ -14,10 +14,9 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.claim_list import CLAIMS, read_claims
-from shape_of_learning.plan.functions import check_function, public_functions
+from shape_of_learning.plan.functions import check_function, named_function, public_functions
 from shape_of_learning.plan.refusals import Section, Words, must_be, unique, unknown_name, validated
 
-KIND = "function of figures.py"
 ALL = "all"  # estimators
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
@@ -38,7 +37,8 @@ class FigureSpecification(Section):
     folder
         of its paper; not written
     draw
-        function of the paper's ``figures.py``
+        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its folder or of
+        :mod:`shape_of_learning.figures`
     estimators
         what is drawn; none: just the loss; `all`: what is of layers in ``measurement.estimators``
     any_measures
@@ -87,7 +87,7 @@ class FigureSpecification(Section):
 
 
 class TableSpecification(Section):
-    """A table of the models whose entry has `table_1`; `write` is a function of ``figures.py``.
+    """A table of the models whose entry has `table_1`; `write` is a function as `draw` is.
 
     One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
     """
@@ -162,23 +162,28 @@ def _read_paper(file: Path) -> Paper:
             f"{folder} is no name of a paper: use letters, digits and `_`; rename the folder"
         )
     content = validated(PaperFile, read_yaml(file), str(file))
-    functions = public_functions(file.with_name("figures.py"))
     figures, tables = {}, {}
     for name, figure in content.figures.items():
         where = f"{file}, key `figures.{name}`"
         rows = read_published(file.with_name("published.csv")) if figure.published else []
         shown = [row for row in rows if row["estimator"] in figure.estimators]
         given = (*figure.options, *figure.settings, *(["published"] if shown else []))
-        check_function(figure.draw, given, functions, where, KIND)
+        _check_drawn(figure.draw, given, file, where)
         _check_caption(figure.caption, where)
         read = {"folder": folder, "published": shown}
         figures[content.prefix + name] = figure.model_copy(update=read)
     for name, table in content.tables.items():
-        check_function(table.write, (), functions, f"{file}, key `tables.{name}`", KIND)
+        _check_drawn(table.write, (), file, f"{file}, key `tables.{name}`")
         tables[content.prefix + name] = table.model_copy(update={"folder": folder})
     claims = read_claims(file.with_name(CLAIMS))
     heading = (content.title, content.citation, content.prefix)
     return Paper(folder.name, folder, *heading, figures, tables, claims)
+
+
+def _check_drawn(name: str, given: Sequence[str], file: Path, where: str) -> None:
+    function = named_function(name, file.parent)
+    functions, kind = public_functions(function.file), f"function of {function.file.name}"
+    check_function(function.name, given, functions, where, kind)
 
 
 def _check_caption(caption: str, where: str) -> None:

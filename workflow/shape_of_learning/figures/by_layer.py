@@ -1,39 +1,29 @@
 """Measures by layer and training step: as lines, one per step, and as heat maps."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.figures.averages import by_layer, with_labels
-from shape_of_learning.figures.by_step import NOT_IN_CSV
-from shape_of_learning.figures.captions import CELL, GAP, caption, lines_and_bands, undefined
-from shape_of_learning.figures.drawn_rows import drawn_estimates, require_steps, with_verdicts
-from shape_of_learning.figures.footnotes import add_footnote
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.line_labels import panel_title
-from shape_of_learning.figures.omissions import omissions
+from shape_of_learning.figures.marks import draw_line
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import (
-    add_bar,
-    open_frame,
-    set_log_axis,
-    set_log_ticks,
-    set_measure_axes,
-    set_rank_ticks,
-    set_whole_ticks,
+from shape_of_learning.figures.style import (
+    COLUMN_WIDTH,
+    PANEL_HEIGHT,
+    TEXT_WIDTH,
+    LineStyle,
+    step_colours,
 )
-from shape_of_learning.figures.step_lines import MOST_BANDS, draw_steps, name_steps, on_bands
-from shape_of_learning.figures.style import COLUMN_WIDTH, PANEL_HEIGHT, TEXT_WIDTH
-from shape_of_learning.figures.suspects import POINT, suspects
-from shape_of_learning.figures.visible_changes import smallest_visible_changes
+from shape_of_learning.figures.tables import NOT_IN_CSV, by_layer
 
 LAYER = "Layer (0 is the embedding output)"
 ROW_HEIGHT = 1.7  # inches, where there are several
@@ -46,17 +36,14 @@ LIGHT = 0.6  # share of these colours from which on marks are dark
 NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
 LARGEST_MARK = 4  # points
+UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
+DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
+MOST_BANDS = 20  # steps; the bands of more would cover the lines
 
 
-def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
-    """Draw a panel per measure (row) and model (column), with one line per training step.
-
-    Raises
-    ------
-    InputError
-        If there is a checkpoint without its step.
-    """
-    table = _by_layer_and_step(inputs)
+def profiles_by_step(inputs: FigureInputs) -> Drawing:
+    """Draw a panel per measure (row) and model (column), with one line per training step."""
+    table = by_layer(inputs)
     models = dict(list(table.groupby("label", sort=False)))
     figure, said = _figure(inputs, table, len(inputs.measures), len(models))
     grid = figure.subplots(
@@ -66,27 +53,21 @@ def draw_layer_by_step(inputs: FigureInputs) -> Drawing:
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, inputs.measures, strict=True):
             named |= _draw_lines(axes, own, measure)
-        column[0].set_title(panel_title(label, figure, len(models)))
+        column[0].set_title(marks.panel_title(label, figure, len(models)))
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(_quantity(measure, inputs.measures))
         _set_scale(axes, table, measure)
     name_steps(grid, [*models.values()], named)
-    return _drawing(figure, inputs, table, [on_bands(table), *said])
+    return _drawing(figure, inputs, table, [_on_bands(table), *said])
 
 
-def draw_overview(inputs: FigureInputs) -> Drawing:
-    """Draw all measures of one model on one page, a panel each, with one line per training step.
-
-    Raises
-    ------
-    InputError
-        If there is a checkpoint without its step.
-    """
-    table = _by_layer_and_step(inputs)
+def overview(inputs: FigureInputs) -> Drawing:
+    """Draw all measures of one model on one page, a panel each, with one line per training step."""
+    table = by_layer(inputs)
     rows = -(-len(inputs.measures) // ACROSS)
     figure, said = _figure(inputs, table, rows, ACROSS)
-    figure.suptitle(panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
+    figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
     grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
@@ -96,76 +77,66 @@ def draw_overview(inputs: FigureInputs) -> Drawing:
     for axes in grid.flat[len(inputs.measures) :]:
         axes.set_axis_off()
     name_steps(grid, [table], named)
-    return _drawing(figure, inputs, table, [on_bands(table), *said])
+    return _drawing(figure, inputs, table, [_on_bands(table), *said])
 
 
-def draw_heat_maps(inputs: FigureInputs) -> Drawing:
+def heat_maps(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with a cell per layer and training step.
 
     All cells are equally wide, whatever lies between two steps. The models of a row share their colours.
-
-    Raises
-    ------
-    InputError
-        If there is a checkpoint without its step.
     """
-    table = _by_layer_and_step(inputs)
+    table = by_layer(inputs)
     models = dict(list(table.groupby("label", sort=False)))
     figure, said = _figure(inputs, table, len(inputs.measures), len(models), mark="Dot")
     grid = figure.subplots(len(inputs.measures), len(models), squeeze=False)
-    norms: list[Normalize] = []
+    panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
-        values = _finite_values(table, measure)
-        norms.append(_colour_scale(values.min(), values.max()))
+        norm = _colour_scale(_finite_values(table, measure))
         for axes, own in zip(row, models.values(), strict=True):
-            _draw_cells(axes, own[own["estimator"] == measure.name], norms[-1])
+            cells = own[own["estimator"] == measure.name]
+            _draw_cells(axes, cells, norm)
+            panels.append((axes, cells, norm))
         row[0].set_ylabel("Layer")
-        bar = add_bar(ScalarMappable(norms[-1], CELL_COLOURS), row[np.newaxis], measure.label)
-        if isinstance(norms[-1], LogNorm):
+        bar = scales.add_bar(ScalarMappable(norm, CELL_COLOURS), row[np.newaxis], measure.label)
+        if isinstance(norm, LogNorm):
             bar.set_label(f"{measure.label} (log scale)")
-            set_log_ticks(bar.ax.yaxis)
+            scales.set_log_ticks(bar.ax.yaxis)
     for label, column in zip(models, grid.T, strict=True):
-        column[0].set_title(panel_title(label, figure, len(models)))
+        column[0].set_title(marks.panel_title(label, figure, len(models)))
         column[-1].set_xlabel("Training step")
     figure.draw_without_rendering()  # fixes the size of the cells
-    for row, measure, norm in zip(grid, inputs.measures, norms, strict=True):
-        for axes, own in zip(row, models.values(), strict=True):
-            _mark_cells(axes, own[own["estimator"] == measure.name], norm)
+    for panel in panels:
+        _mark_cells(*panel)
     said.append("Cells of all steps are equally wide.")
-    return _drawing(figure, inputs, table, said, lines="Colours", bands=False)
-
-
-def _by_layer_and_step(inputs: FigureInputs) -> pd.DataFrame:
-    chosen = drawn_estimates(inputs)
-    require_steps(chosen)
-    rows = by_layer(chosen, inputs.measures)
-    return with_labels(with_verdicts(rows, inputs.verdicts), inputs.models)
+    return _drawing(figure, inputs, table, said, lines="Colours")
 
 
 def _figure(
-    inputs: FigureInputs, table: pd.DataFrame, rows: int, columns: int, mark: str = POINT
+    inputs: FigureInputs, table: pd.DataFrame, rows: int, columns: int, mark: str = captions.POINT
 ) -> tuple[Figure, list[str]]:
     """A figure with its footnote, and those sentences of its caption that the footnote has, too."""
     width = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
     height = PANEL_HEIGHT if rows == 1 else rows * ROW_HEIGHT
     figure = Figure(figsize=(width, height + FRAME))
-    marked = suspects(table, inputs.measures, mark)
-    notes = undefined(table, CELL if mark != POINT else GAP)
-    add_footnote(
-        figure, [*omissions(inputs.verdicts, inputs.models, sources=False), *marked, *notes]
-    )
-    return figure, [*omissions(inputs.verdicts, inputs.models), *marked]
+    marked = captions.suspects(table, inputs.measures, mark)
+    note = captions.undefined(table, captions.CELL if mark != captions.POINT else captions.GAP)
+    marks.add_footnote(figure, *captions.omissions(inputs, sources=False), *marked, note)
+    return figure, [*captions.omissions(inputs), *marked]
 
 
 def _drawing(
-    figure: Figure, inputs: FigureInputs, table: pd.DataFrame, said: Sequence[str], **shown: Any
+    figure: Figure,
+    inputs: FigureInputs,
+    table: pd.DataFrame,
+    said: Sequence[str],
+    lines: str = "Lines",
 ) -> Drawing:
-    if table.groupby("label")["step"].nunique().min() > MOST_BANDS:
-        shown["bands"] = False
-    words = caption(
+    fewest = table.groupby("label")["step"].nunique().min()
+    bands = lines == "Lines" and fewest <= MOST_BANDS
+    words = captions.caption(
         inputs.caption,
-        lines_and_bands(table, inputs.measures, **shown),
-        smallest_visible_changes(inputs, table),
+        captions.lines_and_bands(table, inputs.measures, lines=lines, bands=bands),
+        captions.smallest_visible_changes(inputs, table),
         *said,
     )
     return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
@@ -179,16 +150,16 @@ def _quantity(measure: DrawnMeasure, measures: Sequence[DrawnMeasure]) -> str:
 
 def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
     named = draw_steps(axes, table[table["estimator"] == measure.name])
-    set_whole_ticks(axes)
-    set_measure_axes([axes], [measure])
+    scales.set_whole_ticks(axes.xaxis)
+    scales.set_measure_axes([axes], [measure])
     return named
 
 
 def _set_scale(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> None:
     """Make the y axis of a measure, and of all panels that share it, logarithmic where that shows more."""
     values = _finite_values(table, measure)
-    if measure.depends_on_n and _is_wide(values.min(), values.max()):
-        set_log_axis(axes)
+    if not measure.from_zero and _is_wide(values):
+        scales.set_log_axis(axes)
 
 
 def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
@@ -196,13 +167,13 @@ def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
     return values[np.isfinite(values)]
 
 
-def _is_wide(low: float, high: float) -> bool:
+def _is_wide(values: pd.Series) -> bool:
     """Whether one large value would leave all others the same height or colour."""
-    return 0 < WIDE * low < high
+    return 0 < WIDE * values.min() < values.max()
 
 
-def _colour_scale(low: float, high: float) -> Normalize:
-    return LogNorm(low, high) if _is_wide(low, high) else Normalize(low, high)
+def _colour_scale(values: pd.Series) -> Normalize:
+    return (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
 
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
@@ -214,15 +185,15 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     axes.pcolormesh(
         *edges, cells.where(np.isfinite(cells)), norm=norm, cmap=CELL_COLOURS, rasterized=True
     )
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    open_frame(axes)
+    scales.set_whole_ticks(axes.yaxis)
+    scales.open_frame(axes)
 
 
 def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Label steps where there is room; mark undefined and suspect cells, and those of hollow checkpoints."""
     steps = sorted({int(step) for step in rows["step"]})
     size = axes.get_window_extent().size / axes.figure.dpi
-    set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
+    scales.set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
     side = 72 * min(size[0] / len(steps), size[1] / rows["layer"].nunique())
     places = rows["step"].map({step: place for place, step in enumerate(steps)})
     is_undefined = ~np.isfinite(rows["value"])
@@ -246,3 +217,80 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
                 rasterized=True,
                 label="_marks",
             )
+
+
+def _trained_steps(table: pd.DataFrame) -> list[int]:
+    """List the steps of a table but 0, ascending."""
+    return sorted({int(step) for step in table["step"] if step > 0})
+
+
+def draw_steps(axes: Axes, table: pd.DataFrame, start: str = "untrained") -> dict[str, Line2D]:
+    """Draw a line by layer for each step; step 0, the start, is grey, on top.
+
+    Of more than :data:`MOST_BANDS` steps there are no bands.
+
+    Returns
+    -------
+    dict of str to Line2D
+        What a bar of colours does not name, for :func:`name_steps`: step 0, and a single trained one.
+    """
+    steps = _trained_steps(table)
+    colours = step_colours(steps)
+    if table["step"].nunique() > MOST_BANDS:
+        table = table.assign(low=np.nan, high=np.nan)
+    named = {}
+    for step, rows in table.groupby("step"):
+        style = LineStyle(colours[int(step)], "-", "o") if step else UNTRAINED
+        if rows["hollow"].all():
+            style = replace(style, dashes=DOTTED)
+        line = draw_line(axes, rows, "layer", style, name=str(step))
+        if not step:
+            line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
+            named[f"step 0, {start}"] = line
+        elif len(steps) == 1:
+            named[f"step {step:,.0f}"] = line
+    return named
+
+
+def name_steps(
+    panels: np.ndarray, tables: Sequence[pd.DataFrame], named: dict[str, Line2D]
+) -> None:
+    """Say which line is of which step: bars of colours at the right, and above what these do not name.
+
+    Parameters
+    ----------
+    panels : numpy.ndarray of Axes, shape (rows, columns)
+    tables : sequence of pandas.DataFrame
+        What each column shows. Columns of the same steps share a bar; a single step has none.
+    named : dict of str to Line2D
+        What :func:`draw_steps` returned, of all panels.
+    """
+    if named:
+        panels[0, 0].figure.legend(
+            named.values(), named.keys(), loc="outside upper right", ncols=len(named)
+        )
+    steps = [_trained_steps(table) for table in tables]
+    if all(each == steps[0] for each in steps):
+        _add_bar(panels, steps[0])
+        return
+    for column, own in enumerate(steps):
+        _add_bar(panels[:, column : column + 1], own)
+
+
+def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
+    if len(steps) < 2:
+        return
+    edges = np.arange(len(steps) + 1) - 0.5
+    colours = ListedColormap([*step_colours(steps).values()])
+    mapped = ScalarMappable(BoundaryNorm(edges, len(steps)), colours)
+    bar = scales.add_bar(mapped, panels, "Training step")
+    scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
+
+
+def _on_bands(table: pd.DataFrame) -> str:
+    """Say which models have too many steps for bands, if some have."""
+    steps = table.groupby("label", sort=False)["step"].nunique()
+    many = [*steps[steps > MOST_BANDS].index]
+    if not many:
+        return ""
+    return f"Too many steps for bands: {', '.join(many)}; the numbers have the intervals."

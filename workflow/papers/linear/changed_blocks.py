@@ -6,13 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shape_of_learning.figures.captions import caption, number_range
-from shape_of_learning.figures.footnotes import wrapped
+from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.line_labels import LabelledLine, label_line_ends
-from shape_of_learning.figures.lines import draw_curve
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.scales import open_frame, set_log_axis, set_whole_ticks
 from shape_of_learning.figures.style import (
     COLOURS,
     DASHES,
@@ -49,7 +45,7 @@ COLUMNS = [
 ]
 
 
-def draw_edits(inputs: FigureInputs) -> Drawing:
+def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     """Draw the tables ``edits``, and say of ``fit_errors`` on how many tokens maps were fitted.
 
     Dropped and replaced blocks are above, on a logarithmic axis, replaced and distilled ones below. A line
@@ -75,21 +71,21 @@ def draw_edits(inputs: FigureInputs) -> Drawing:
             for level in unchanged[:1]:
                 axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         if kinds is ABOVE:
-            set_log_axis(panels[0])
-        panels[0].set_ylabel(f"{wrapped([label], NAME, SIZE_OF_TYPE)}\nperplexity")
+            scales.set_log_axis(panels[0])
+        panels[0].set_ylabel(f"{marks.wrapped([label], NAME, SIZE_OF_TYPE)}\nperplexity")
         drawn.append(lines)
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
         upper.set_title(ORDERS[order])
         lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
     for panels, lines in zip(grid, drawn, strict=True):
-        label_line_ends(panels[-1], lines)
-    return Drawing(figure, table, caption(inputs.caption, _on_tokens(inputs)))
+        marks.label_line_ends(panels[-1], lines)
+    return Drawing(figure, table, captions.caption(inputs.caption, _on_tokens(inputs)))
 
 
-def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[LabelledLine]:
+def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[marks.LabelledLine]:
     """Draw a line per kind; of blocks changed alone, against their numbers."""
-    set_whole_ticks(axes)
-    open_frame(axes)
+    scales.set_whole_ticks(axes.xaxis)
+    scales.open_frame(axes)
     lines = []
     for kind, label in KINDS.items():
         own = rows[rows["kind"] == kind]
@@ -97,16 +93,15 @@ def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[LabelledLine
             continue
         x = own["blocks"].astype("int64") if order == "alone" else own["k"]
         own = own.assign(x=x).sort_values("x")
-        line = draw_curve(axes, own, "x", "perplexity", STYLES[kind], name=kind, markers=True)
-        lines.append(LabelledLine(line, label))
+        line = marks.draw_curve(axes, own, "x", "perplexity", STYLES[kind], name=kind, markers=True)
+        lines.append(marks.LabelledLine(line, label))
     return lines
 
 
 def _on_tokens(inputs: FigureInputs) -> str:
     predicted = inputs.tables["edits"]["predicted_tokens"]
-    fitted = inputs.tables["fit_errors"]["tokens"]
-    predicted = predicted[predicted > 0]
+    fitted = captions.range_of(inputs.tables["fit_errors"]["tokens"])
     return (
-        f"Tokens that are predicted: {number_range(predicted.min(), predicted.max())}; that maps are fitted "
-        f"on: {number_range(fitted.min(), fitted.max())}."
+        f"Tokens that are predicted: {captions.range_of(predicted[predicted > 0])}; that maps are fitted on: "
+        f"{fitted}."
     )

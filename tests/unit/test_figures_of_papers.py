@@ -1,0 +1,526 @@
+"""What single figures of the papers compute on their way: twins, changes, correlations, plateaus, seeds."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from shape_of_learning.checkpoints.checkpoint_record import write_record
+
+from figure_tables import (
+    draw,
+    footnote,
+    inputs_of,
+    lines_labelled,
+    models_named,
+    named_lines,
+    rows_of_model,
+    undefined,
+    verdicts_on,
+    words_beside,
+)
+from papers.finetuning.figures import adjustments
+from papers.linear.changed_blocks import KINDS
+from papers.shape_of_learning.figures import has_plateau, training_recipes
+from shape_of_learning.blocks.edits import EDIT_COLUMNS
+from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.inputs import DrawnMeasure
+from shape_of_learning.plan.papers import read_published
+from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
+from shape_of_learning.training.train import TRAINING_COLUMNS, training_row
+
+PAPERS = Path(__file__).parents[2] / "workflow/papers"
+
+
+# The Shape of Learning
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([5, 5.1, 5.2, 5.4, 9, 12, 20], True),
+        ([20, 12, 9, 5.4, 5.2, 5.1, 5], True),
+        ([5, 5.1, 5.2, 5.6, 9, 12, 20], False),
+        ([5, 5.1, 5.2, np.nan, 5.2, 5.1, 5], False),
+        ([5, 5, 5], False),
+    ],
+)
+def test_a_plateau_is_four_scales_of_about_the_same_dimension(values, expected):
+    assert has_plateau(np.array(values, float)) == expected
+
+
+def test_panels_of_scales_are_the_first_middle_and_last_block_and_plateaus_are_counted():
+    scales = (1, 2, 4, 8, 16)
+    measures = [
+        DrawnMeasure(f"gride_{n1}", f"n1 = {n1}", "Dimension", False, parameters={"n1": n1})
+        for n1 in scales
+    ]
+    names = [measure.name for measure in measures]
+    rows = rows_of_model("a", layers=12, estimators=names)
+    rows += [r | {"value": 20.0} for r in rows_of_model("b", layers=1, estimators=names)]
+    given = inputs_of(["a", "b"], *measures, rows=rows)
+    drawing = draw("papers.shape_of_learning.figures:dimension_by_scale", given, parameter="n1")
+    blocks = drawing.table.groupby(["model", "block"], sort=False)["layer"].unique()
+    assert [int(*blocks["a", block]) for block in drawing.table["block"].unique()] == [1, 6, 12]
+    assert set(drawing.table.query("model == 'b'")["layer"]) == {1}
+    for panel, block in enumerate(drawing.table["block"].unique()):
+        own = drawing.table.query(f"model == 'a' and block == '{block}'")
+        assert named_lines(drawing, panel)["a"].get_ydata().tolist() == own["value"].tolist()
+    assert "is on 3 of 6 lines." in drawing.caption
+
+
+def test_table_1_is_written_for_people_and_its_csv_as_given():
+    bloom = {
+        **{"model": "Bloom|3B", "layers": 30, "hidden_size": 2560, "attention_heads": 32},
+        **{"vocabulary": 250880, "batch_size": 512, "learning_rate": 0.00016},
+        "training_tokens": 341_000_000_000,
+    }
+    table, markdown = training_recipes([bloom])
+    assert table.to_dict("records") == [bloom]
+    assert markdown.splitlines()[2] == (
+        r"| Bloom\|3B | 30 | 2,560 | 32 | 250,880 | 512 | 1.6e-4 | 341B |"
+    )
+
+
+# Published values
+
+
+def test_measured_values_are_drawn_beside_published_ones():
+    published = read_published(PAPERS / "shape_of_learning/published.csv")
+    published = [row for row in published if row["model"] == "opt-125m"]
+    names = ("anisotropy", "two_nn_authors")
+    rows = rows_of_model("opt-125m", layers=12, estimators=names)
+    rows = [
+        undefined(row)
+        if row["estimator"] == "two_nn_authors"
+        else row | {"value": 0.9 if row["layer"] == 3 else row["value"]}
+        for row in rows
+    ]
+    drawing = draw(
+        "profiles:published_values", inputs_of(["opt-125m"], *names, rows=rows), published=published
+    )
+    assert len(drawing.table) == len(published)
+    third = drawing.table.query("estimator == 'anisotropy' and layer == 3")
+    assert third["difference"].tolist() == [0.9 - third["published"].item()]
+    points = [
+        y for axes in drawing.figure.axes for line in axes.get_lines() for y in line.get_ydata()
+    ]
+    assert {row["value"] for row in published} <= set(points)
+    (legend,) = drawing.figure.legends
+    assert {t.get_text() for t in legend.get_texts()} == {row["source"] for row in published}
+    assert "the first 4096 of 13764 tokens" in drawing.caption
+    assert "nan" not in drawing.caption  # a measure that is undefined everywhere has no difference
+
+
+def test_the_published_numbers_that_are_known_are_in_the_table():
+    # Read from the same printed figures by eye, a pixel more or less.
+    rows = read_published(PAPERS / "shape_of_learning/published.csv")
+    by_eye = [15.3, 15.85, 13.3, 13.3, 12.9, 12.5, 13.55, 12.6, 12.9, 11.3, 11.4]
+    of = [r for r in rows if r["model"] == "opt-125m" and r["source"].endswith("905920a")]
+    dimensions = [r["value"] for r in of if r["estimator"] == "two_nn_authors"]
+    assert dimensions == pytest.approx(by_eye, abs=0.05)
+    for file in PAPERS.glob("*/published.csv"):
+        rows = read_published(file)
+        places = {(r["model"], r["estimator"], r["source"], r["layer"]) for r in rows}
+        assert len(places) == len(rows)
+        # The state after the final norm was never published.
+        assert all(1 <= r["layer"] < (12 if r["model"] == "opt-125m" else 32) for r in rows)
+
+
+# Linearity
+
+SCORES = ("linearity", "linearity_increment")
+
+
+def of_blocks(estimators, values=None, model="a", **options):
+    """Rows of a model of three blocks, all vectors in one batch; `values` by estimator and block."""
+    rows = [r for r in rows_of_model(model, estimators=estimators, **options) if r["layer"] != 0]
+    return [
+        row
+        | {
+            "batch_sd": "",
+            "value": (values or {}).get((row["estimator"], row["layer"]), row["value"]),
+        }
+        for row in rows
+    ]
+
+
+def test_lines_are_adjusted_and_thin_ones_held_out_without_a_band():
+    names = [f"{score}{kind}" for score in SCORES for kind in ("", "_adjusted", "_held_out")]
+    values = {
+        (f"linearity{kind}", block): value - block / 10
+        for kind, value in (("_adjusted", 0.9), ("_held_out", 0.7))
+        for block in (1, 2, 3)
+    }
+    drawing = draw(
+        "papers.linear.figures:linearity_by_depth",
+        inputs_of(["a"], *names, rows=of_blocks(names, values)),
+    )
+    assert named_lines(drawing)["a"].get_ydata().tolist() == pytest.approx([0.8, 0.7, 0.6])
+    (thin,) = lines_labelled(drawing, "_held_out")
+    assert thin.get_ydata().tolist() == pytest.approx([0.6, 0.5, 0.4])
+    assert thin.get_linewidth() < named_lines(drawing)["a"].get_linewidth()
+    paths = [path for each in drawing.figure.axes[0].collections for path in each.get_paths()]
+    assert not any(np.isfinite(path.vertices).all() for path in paths if len(path))
+    (legend,) = drawing.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["adjusted", "held out"]
+    assert "thin lines: the score of vectors that the map was not fitted to" in drawing.caption
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda row: row | {"value": -6.0} if "held" in row["estimator"] else row,
+            "Thin lines end",
+        ),
+        (undefined, "cross at the lower edge: undefined"),
+    ],
+)
+def test_scores_far_below_or_undefined_leave_the_figure_its_scale(change, said):
+    names = [f"{score}{kind}" for score in SCORES for kind in ("", "_adjusted", "_held_out")]
+    rows = [change(row) for row in of_blocks(names)]
+    drawing = draw("papers.linear.figures:linearity_by_depth", inputs_of(["a"], *names, rows=rows))
+    assert drawing.figure.axes[0].get_ylim()[0] > -0.1
+    assert said in drawing.caption
+
+
+def test_the_caption_says_how_much_rests_on_first_tokens():
+    names = [f"{score}{rows}" for rows in ("", "_without_first_token") for score in SCORES]
+    values = {(name, block): 0.9 for name in names for block in (1, 2, 3)}
+    values["linearity_without_first_token", 2] = 0.3
+    rows = of_blocks(names, values) + of_blocks(names, values, "b")
+    drawing = draw("papers.linear.figures:first_tokens", inputs_of(["a", "b"], *names, rows=rows))
+    assert "by -0.2000 in the mean over blocks and models" in drawing.caption
+    assert "at block 2 of a, from 0.9000 to 0.3000." in drawing.caption
+    assert "Increment: without first tokens no score changes by 0.001." in drawing.caption
+
+
+def test_means_of_blocks_say_that_all_vectors_are_measured_together():
+    rows = of_blocks(["linearity_adjusted"], steps=(0, 1, 8))
+    drawing = draw(
+        "by_step:means_by_step",
+        inputs_of(["a"], "linearity_adjusted", rows=rows),
+        quantity="Linearity, adjusted",
+        of_blocks=True,
+    )
+    assert "Averaged are all blocks. All 4,096 vectors together; bands: 95 %" in drawing.caption
+    assert "batch_sd" not in drawing.caption
+    assert drawing.figure.axes[0].get_ylabel() == "Linearity, adjusted,\nmean over blocks"
+
+
+def steps_of(model, first=5.0, last=4.0, **facts):
+    """The two saved steps of a training, the later one first."""
+    empty = dict.fromkeys(TRAINING_COLUMNS, np.nan) | {"model": model}
+    both = ((128, last), (0, first))
+    return [{**empty, "step": step, "held_out_loss": loss, **facts} for step, loss in both]
+
+
+OF_TWINS = ("linearity_increment_adjusted", "linearity_adjusted", "anisotropy", "two_nn")
+
+
+def drawn_twins(models, *training):
+    rows = [row for name in models for row in rows_of_model(name, estimators=OF_TWINS)]
+    table = pd.DataFrame([row for each in training for row in each], columns=TRAINING_COLUMNS)
+    given = inputs_of(models, *OF_TWINS, rows=rows, training=table)
+    return draw("papers.linear.figures:twins", given), rows
+
+
+COSINE = {"regulariser": "cosine", "strength": 0.5}
+
+
+def test_each_twin_is_compared_with_what_it_is_the_twin_of():
+    drawing, rows = drawn_twins(
+        ["plain1", "twin1", "plain2", "twin2", "other"],
+        *(steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")),
+        steps_of("twin1", last=3.9, twin_of="plain1", **COSINE),
+        steps_of("twin2", last=3.9, twin_of="plain2", **COSINE),
+    )
+    table = drawing.table.set_index(["model", "quantity"])
+    assert set(drawing.table["model"]) == {"twin1", "twin2"}
+    means = {(r["model"], r["estimator"]): r["value"] for r in rows if r["layer"] == ""}
+    for number in (1, 2):
+        for name in OF_TWINS:
+            found = table.loc[f"twin{number}", name]
+            both = means[f"plain{number}", name], means[f"twin{number}", name]
+            assert (found["plain"], found["value"]) == pytest.approx(both)
+            assert found["difference"] == pytest.approx(both[1] - both[0])
+    # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
+    assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in drawing.caption
+    points = [line.get_ydata() for axes in drawing.figure.axes for line in axes.get_lines()]
+    expected = drawing.table[["plain", "value"]].to_numpy()
+    assert {tuple(pair) for pair in points} == {tuple(pair) for pair in expected}
+
+
+def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():
+    twin = steps_of("twin", last=np.nan, twin_of="plain", **COSINE)
+    drawing, _ = drawn_twins(["plain", "twin"], steps_of("plain"), twin)
+    loss = drawing.table.set_index("quantity").loc["held_out_loss"]
+    assert loss["plain"] == 4.0
+    assert np.isnan(loss["value"])
+    assert np.isnan(loss["difference"])
+
+
+def test_a_twin_without_its_other_is_refused():
+    with pytest.raises(InputError, match="name both"):
+        drawn_twins(["twin"], steps_of("twin", twin_of="plain", **COSINE))
+
+
+def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
+    names = ("linearity_increment", "linearity_increment_adjusted")
+    rows = [r for m in ("a0", "a1") for r in rows_of_model(m, steps=(0, 128), estimators=names)]
+    training = [
+        row for m in ("a0", "a1") for row in steps_of(m, origin="gpt", task="t", seed=int(m[1]))
+    ]
+    table = pd.DataFrame(training, columns=TRAINING_COLUMNS)
+    drawing = draw(
+        "papers.linear.figures:changes_by_finetuning",
+        inputs_of(["a0", "a1"], *names, rows=rows, training=table),
+    )
+    means = {(r["model"], r["estimator"], r["step"]): r["value"] for r in rows if r["layer"] == ""}
+    for row in drawing.table.to_dict("records"):
+        first, last = (means[row["model"], row["estimator"], step] for step in (0, 128))
+        assert row["change"] == pytest.approx(last - first)
+        assert (row["setting"], row["seed"]) == ("gpt, t", int(row["model"][1]))
+
+
+@pytest.mark.parametrize("kinds", [tuple(KINDS), ("dropped",), ("replaced", "all_distilled")])
+def test_dropped_blocks_are_apart_from_what_they_would_hide(kinds):
+    edits = [
+        (
+            "a",
+            "r",
+            order,
+            blocks,
+            kind,
+            len(blocks.split()),
+            100,
+            3.0,
+            20 + place + len(blocks),
+            9,
+            0.5,
+        )
+        for order, listed in {"most_linear_first": ("", "2", "2 1"), "alone": ("1", "3")}.items()
+        for place, kind in enumerate(kinds)
+        for blocks in listed
+    ]
+    errors = [("a", "r", 1, 0.5, 500, 0.9, 0.05, *np.geomspace(0.001, 0.1, 7), 1)]
+    tables = {
+        "edits": pd.DataFrame(edits, columns=EDIT_COLUMNS),
+        "fit_errors": pd.DataFrame(errors, columns=FIT_ERROR_COLUMNS),
+    }
+    drawing = draw(
+        "papers.linear.changed_blocks:perplexity_of_changed_blocks", inputs_of(["a"], **tables)
+    )
+    rows = [set(named_lines(drawing, panel)) for panel in range(0, len(drawing.figure.axes), 2)]
+    expected = [{"dropped", "replaced"}, {"replaced", "maps_distilled", "all_distilled"}]
+    assert rows == [each & set(kinds) for each in expected if each & set(kinds) - {"replaced"}]
+    line = named_lines(drawing, len(drawing.figure.axes) - 1)[kinds[-1]]
+    assert line.get_xdata().tolist() == [1, 3]  # blocks changed alone stand at their numbers
+    assert "predicted: 100; that maps are fitted on: 500." in drawing.caption
+    assert "seconds" not in drawing.table  # which differ between runs
+
+
+# Matrices of a model
+
+STEPS = [0, 10, 100, 1000]
+RAW, BIAS = "matrix_partition_isotropy", "bias_length"
+OF_WEIGHTS = {
+    RAW: DrawnMeasure(RAW, "Partition isotropy", "ln I", parameters={"center": False}),
+    BIAS: DrawnMeasure(BIAS, "Length of the bias", "|b|"),
+}
+
+
+def weights(model, matrices=("input", "output"), bias=True):
+    """A table of one model, seeded numbers of plausible size."""
+    numbers, rows = random.Random(model), []
+    for step in STEPS:
+        common = {"model": model, "role": "decoder", "revision": f"step{step}", "step": step}
+        common |= {"tokens": step * 2048, "n": 50304, "d": 512}
+        for matrix in matrices:
+            value = -numbers.uniform(0, 0.1) - step / 500
+            rows.append(common | {"matrix": matrix, "estimator": RAW, "value": value})
+        value = numbers.uniform(1, 9) if bias else np.nan
+        rows.append(common | {"matrix": "final_norm", "estimator": BIAS, "value": value})
+    return rows
+
+
+def drawn_weights(function, rows, measure, flagged=None, losses=True):
+    """Draw with a loss that falls as the isotropy of `weights` does."""
+    names = list(dict.fromkeys(row["model"] for row in rows))
+    loss = {step: 5 - step / 500 if losses else "" for step in STEPS}
+    verdicts = [r for name in names for r in verdicts_on(name, STEPS, flagged, losses=loss)]
+    models = models_named(names, [f"M-{name}" for name in names])
+    given = inputs_of(models, OF_WEIGHTS[measure], verdicts=verdicts, weights=pd.DataFrame(rows))
+    return draw(f"papers.inherent.figures:{function}", given)
+
+
+def test_a_tied_matrix_is_at_both_ends():
+    rows = weights("a") + weights("b", ["tied"])
+    drawing = drawn_weights("isotropy_by_step", rows, RAW)
+    both = [named_lines(drawing, panel) for panel in (0, 1)]
+    tied = [row["value"] for row in rows if row["matrix"] == "tied"]
+    assert [lines["b"].get_ydata().tolist() for lines in both] == [tied, tied]
+    assert both[0]["a"].get_ydata().tolist() != both[1]["a"].get_ydata().tolist()
+
+
+def test_what_the_verdicts_hide_is_left_out_of_matrices_too():
+    flagged = {100: ("broken", "no"), 1000: ("same weights as step 10", "hollow")}
+    drawing = drawn_weights("final_norm_by_step", weights("a"), BIAS, flagged)
+    assert named_lines(drawing)["a"].get_xdata().tolist() == [0, 10, 1000]
+    assert lines_labelled(drawing, "_hollow")[0].get_xdata().tolist() == [1000]
+    assert "Left out: M-a step 100 (broken)." in footnote(drawing)
+
+
+def test_a_norm_without_a_bias_is_said_to_have_none():
+    drawing = drawn_weights("final_norm_by_step", weights("a") + weights("b", bias=False), BIAS)
+    assert "M-b: no bias" in words_beside(drawing)
+    assert "Undefined: M-b." in drawing.caption
+
+
+def test_the_correlation_is_over_the_checkpoints_that_are_shown():
+    rows = weights("a")
+    drawing = drawn_weights("isotropy_and_loss", rows, RAW, {1000: ("broken", "no")})
+    values = [r["value"] for r in rows if r["matrix"] == "output"][:3]
+    expected = np.corrcoef([5.0, 4.98, 4.8], values)[0, 1]
+    table = drawing.table[drawing.table["matrix"] == "output"]
+    np.testing.assert_allclose(table["correlation"], expected, rtol=1e-12)
+    assert f"M-a (r = {expected:.2f})" in words_beside(drawing, 1)
+    few = drawn_weights("isotropy_and_loss", rows, RAW, dict.fromkeys((100, 1000), ("x", "no")))
+    assert few.table["correlation"].isna().all()  # two points always lie on a line
+    unknown = drawn_weights("isotropy_and_loss", rows, RAW, losses=False)
+    assert "M-a: not known" in words_beside(unknown)
+
+
+def test_matrices_of_which_nothing_can_be_drawn_are_refused():
+    with pytest.raises(InputError, match="leave out every checkpoint of a"):
+        drawn_weights("isotropy_by_step", weights("a"), RAW, dict.fromkeys(STEPS, ("x", "no")))
+    with pytest.raises(InputError, match="nothing was measured of the matrices of M-a"):
+        drawn_weights("isotropy_by_step", weights("a", []), RAW)
+
+
+def test_lines_end_after_the_final_norm_and_dashes_before_it():
+    names = ("cosine", "cosine_before")
+    rows = rows_of_model("a", estimators=names)
+    before = [row["value"] for row in rows if row["estimator"] == "cosine_before"]
+    given = inputs_of(["a"], *names, rows=rows)
+    drawing = draw(
+        "papers.inherent.figures:final_norm_by_depth", given, before={"cosine": "cosine_before"}
+    )
+    assert len(named_lines(drawing)["a"].get_xdata()) == 4
+    (dashes,) = lines_labelled(drawing, "_before")
+    assert dashes.get_xdata().tolist() == pytest.approx([2 / 3, 1])
+    assert dashes.get_ydata().tolist() == before[2:4]
+
+
+# Fine-tuning
+
+NAMES, FAMILIES = ["a0", "a1", "b0"], ["A", "A", "B"]
+
+
+def table(kind, rows):
+    return {kind: pd.DataFrame(rows, columns=[*CHECKPOINT, *TABLES[kind]])}
+
+
+def drawn_tuned(function, tables, names=NAMES, families=FAMILIES, **options):
+    given = inputs_of(models_named(names, families=families), **tables)
+    return draw(f"papers.finetuning.figures:{function}", given, **options)
+
+
+def at(model, step):
+    return model, f"step{step}", step, "topic/held_out"
+
+
+def test_values_are_means_over_the_seeds_of_a_family_and_bands_their_range():
+    values = {"a0": 1.0, "a1": 3.0, "b0": 7.0}
+    rows = [
+        (*at(name, step), layer, "average_cosine", 500, value + step + layer)
+        for name, value in values.items()
+        for step in (0, 16)
+        for layer in (0, 1)
+    ]
+    drawing = drawn_tuned("isotropy_by_layer", table("finetuning_layers", rows))
+    found = drawing.table.query("step == 16 and layer == 1").set_index("family")
+    assert found.loc["A", ["value", "low", "high", "seeds"]].tolist() == [19, 18, 20, 2]
+    assert found.loc["b0", "value"] == 24  # the only one of its family has its label
+    assert found.loc["b0", ["low", "high"]].isna().all()
+    assert "Means over 1 to 2 seeds" in drawing.caption
+
+
+def spectra(scales, values=(30.0, 9.0, 6.0, 4.0)):
+    """The table of a space whose variances are scaled at each step, and one of layers."""
+    rows = [
+        (*at("m", step), 0, 500, scale, 9.0, place, value * scale)
+        for step, scale in scales.items()
+        for place, value in enumerate(values, start=1)
+    ]
+    layers = [(*at("m", step), 0, "top_1_share", 500, 0.5) for step in scales]
+    return table("finetuning_spectra", rows) | table("finetuning_layers", layers)
+
+
+def test_elongated_directions_are_counted_against_the_median_of_the_start():
+    drawing = drawn_tuned("spectra", spectra({0: 1, 4: 2}), ["m"], ["M"])
+    counted = drawing.table.query("estimator == 'elongated_directions'")
+    assert counted.set_index("when")["value"].to_dict() == {"before": 1, "after": 3}
+    assert "there may be more" not in drawing.caption
+    capped = drawn_tuned("spectra", spectra({0: 1, 4: 9}), ["m"], ["M"])
+    assert "there may be more" in capped.caption
+
+
+def probes(score=0.5):
+    """Scores by (model, step, fitted on) that tell where each comes from."""
+    kinds = [("none", np.nan, np.nan, "nothing")]
+    for fitted_on in ("training", "each split"):
+        kinds += [("without_directions", 1, k, fitted_on) for k in (0, 1, 8)]
+        kinds += [("only_directions", 1, 8, fitted_on), ("cluster_based", 27, 12, fitted_on)]
+    rows = [
+        (*at(name, step), 3, *kind, 500, 0, -3.0, 0.1, "accuracy", score + number / 100 + step / 50)
+        for name in NAMES
+        for step in (0, 16)
+        for number, kind in enumerate(kinds)
+    ]
+    return table("finetuning_probes", rows)
+
+
+def test_the_papers_way_of_fitting_is_another_figure_and_says_so():
+    usual = drawn_tuned("probe_scores", probes())
+    papers_way = drawn_tuned("probe_scores", probes(), fitted_on="each split")
+    assert "as in the paper" in papers_way.caption
+    assert "as in the paper" not in usual.caption
+    common = set(usual.table["value"]) & set(papers_way.table["value"])
+    assert common == set(usual.table.query("adjustment == 'none'")["value"])
+
+
+def test_undefined_scores_are_gaps():
+    drawing = drawn_tuned("probe_scores", probes(score=np.nan))
+    assert "cross at the lower edge: undefined" in drawing.caption
+    assert drawing.table["value"].isna().all()
+
+
+def test_the_table_has_every_adjustment_before_and_after():
+    named = zip(NAMES, FAMILIES, strict=True)
+    entries = [{"name": name, "family": family, "model": name} for name, family in named]
+    means, markdown = adjustments(entries, probes())
+    assert len(means) == 2 * 11
+    first = means.query("family == 'A' and adjustment == 'none'").iloc[0]
+    assert first[["score_before", "score_after", "seeds"]].tolist() == pytest.approx([0.5, 0.82, 2])
+    lines = markdown.splitlines()
+    assert len(lines) == 2 + 2 * 6  # those of training texts alone
+    assert len({line.count("|") for line in lines}) == 1
+    assert "| A | zero mean, without 8 directions | 0.530 | 0.850 |" in markdown
+
+
+def test_a_row_of_the_table_of_trainings_is_what_the_record_says(tmp_path):
+    facts = {
+        **{"model": "mine", "step": 4, "score": 0.75, "recipe": {"seed": 3}},
+        "origin": {"model": "gpt", "revision": "step8"},
+        "task": {"name": "words", "metric": "accuracy"},
+    }
+    write_record(tmp_path, {}, revision="step4", **facts)
+    row = dict(zip(TRAINING_COLUMNS, training_row(tmp_path), strict=True))
+    assert {key: value for key, value in row.items() if value is not None} == {
+        **{"model": "mine", "revision": "step4", "step": 4, "seed": 3, "score": 0.75},
+        **{"origin": "gpt", "origin_revision": "step8", "task": "words", "metric": "accuracy"},
+    }

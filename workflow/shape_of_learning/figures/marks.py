@@ -1,0 +1,329 @@
+"""Marks of a figure: lines with bands, points, crosses, and words that cover nothing."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.textpath import text_to_path
+from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+from shape_of_learning.figures.style import (
+    INK,
+    PANEL_HEIGHT,
+    SIZE_OF_TITLES,
+    SIZE_OF_TYPE,
+    LineStyle,
+)
+
+BAND_OPACITY = 0.2
+HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
+DOT = 1.5  # points, in the middle of a hollow one
+BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
+ABOVE_LINES = 2.6  # matplotlib draws lines at 2
+CROSS, CROSS_STROKE = 3.5, 0.9  # points
+MOST_MARKERS = 40  # points of a line; markers of more would cover each other
+LOWER_EDGE, UPPER_EDGE = 0.02, 0.98  # of a panel's height: what is there lies within it
+LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
+LABEL_ROOM = 1.3  # inches of its width that any figure has for words beside a panel
+TITLE_ROOM = 0.6  # inches of a column's width that are no room for its title
+MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
+SIZE_OF_NOTES = 6  # points
+GREY = "0.35"  # a grey level: 7 to 1 against white
+SIDE = 0.04  # inches at both sides and below
+ABOVE = 0.07  # inches between the panels and the note
+HELD_TOGETHER = re.compile(r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)")
+BOUND = "\N{NO-BREAK SPACE}"
+PIXEL_SHARE = 0.036  # a PNG sets letters on whole pixels: half of one to a letter of 14 at 300 dpi
+NARROWEST = 8  # characters; less than any figure's or panel's width holds
+NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
+
+
+def draw_line(
+    axes: Axes,
+    rows: pd.DataFrame,
+    x: str,
+    style: LineStyle,
+    *,
+    name: str,
+    markers: bool = False,
+) -> Line2D:
+    """Draw the values and the band of their intervals.
+
+    As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
+    A point between two gaps of the band has a bar instead. An undefined or infinite value has a cross at the
+    lower edge.
+    """
+    line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
+    undefined = rows.loc[~np.isfinite(rows["value"].to_numpy("float64")), x].to_numpy("float64")
+    if undefined.size:
+        draw_crosses(axes, undefined, LOWER_EDGE, style.colour, label="_undefined")
+    places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))
+    axes.fill_between(places, low, high, color=style.colour, alpha=BAND_OPACITY, linewidth=0)
+    alone = _between_gaps(np.isfinite(low))
+    if alone.any():
+        axes.vlines(
+            places[alone], low[alone], high[alone], style.colour, linewidth=BAR, alpha=BAR_OPACITY
+        )
+    return line
+
+
+def draw_curve(
+    axes: Axes,
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    style: LineStyle,
+    *,
+    name: str,
+    markers: bool = False,
+) -> Line2D:
+    """Draw a line through points, hollow ones marked in white.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Points in order, columns `x` and `y`, and ``hollow`` and ``suspect`` where some points are; suspect
+        ones are hollow with a dot. The line has a gap where `y` is NaN.
+    name : str
+        Kept on the line as its label.
+    markers : bool
+        Mark every point, of a line that has no more than :data:`MOST_MARKERS`, instead of only the hollow
+        ones and those that a gap on both sides would hide.
+
+    Returns
+    -------
+    Line2D
+        Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_suspect``.
+
+    Notes
+    -----
+    Not seaborn's lineplot: it drops undefined values and joins their neighbours.
+    """
+    places, values = (rows[name].to_numpy("float64") for name in (x, y))
+    present = np.isfinite(values)
+    hollow, suspect = (
+        present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
+        for mark in ("hollow", "suspect")
+    )
+    markers = markers and len(rows) <= MOST_MARKERS
+    filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
+    (line,) = axes.plot(
+        places,
+        values,
+        color=style.colour,
+        linestyle=style.dashes,
+        marker=style.marker if markers or filled.any() else "",
+        markevery=filled,
+        label=name,
+    )
+    common = {"color": style.colour, "linestyle": "none", "marker": style.marker}
+    for marked, label in ((hollow & ~suspect, "_hollow"), (suspect, "_suspect")):
+        if marked.any():
+            axes.plot(
+                places[marked],
+                values[marked],
+                **common,
+                markersize=HOLLOW,
+                markerfacecolor="white",
+                markeredgewidth=HOLLOW_EDGE,
+                zorder=ABOVE_LINES,
+                label=label,
+            )
+    if suspect.any():
+        dots = {"marker": "o", "markersize": DOT, "zorder": ABOVE_LINES, "label": "_dots"}
+        axes.plot(places[suspect], values[suspect], **common | dots)
+    # an undefined value at either end keeps its place on the axis
+    axes.update_datalim(np.column_stack([places, places]), updatey=False)
+    return line
+
+
+def draw_crosses(
+    axes: Axes, x: np.ndarray, y: np.ndarray | float, colour: str, *, label: str = "_crosses"
+) -> None:
+    """Mark points that belong to no line; `y` is data, or for all the same share of the panel's height."""
+    at_edge = isinstance(y, float)
+    axes.plot(
+        x,
+        np.full(len(x), y) if at_edge else y,
+        transform=axes.get_xaxis_transform() if at_edge else axes.transData,
+        color=colour,
+        linestyle="none",
+        marker="x",
+        markersize=CROSS,
+        markeredgewidth=CROSS_STROKE,
+        label=label,
+    )
+
+
+def _between_gaps(present: np.ndarray) -> np.ndarray:
+    """Which points have no present neighbour."""
+    return present & ~np.append(False, present[:-1]) & ~np.append(present[1:], False)
+
+
+@dataclass(frozen=True)
+class LabelledLine:
+    """A drawn line, the words for its end, and what to add to them if it has no point."""
+
+    line: Line2D
+    label: str
+    without_points: str = "undefined"
+
+
+def height_for_labels(labels: int, least: float = PANEL_HEIGHT) -> float:
+    """Inches of panel height: at least so many, and what so many labels need."""
+    return max(least, labels * LABEL_PITCH)
+
+
+def make_room_for(figure: Figure, labels: Sequence[str]) -> None:
+    """Make a figure wider by what labels beside a panel need beyond the room that there is."""
+    longest = max(width_of(label, SIZE_OF_TYPE) for label in labels)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width + max(0, longest - LABEL_ROOM), height)
+
+
+def panel_title(label: str, figure: Figure, columns: int) -> str:
+    """Break a label into lines that do not reach into the next of so many columns."""
+    room = figure.get_size_inches()[0] / columns - TITLE_ROOM
+    return wrapped([label], room, SIZE_OF_TITLES)
+
+
+def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
+    """Write each line's label to the right of the panel, beside a sample of the line without its markers.
+
+    Labels of few lines stand as near to their ends as they can without covering each other, and a thin rule
+    joins each to its end. Those of many are a list from the top in the order of `lines`, by family and size.
+    A line without a single defined point says so. Call it when all else is drawn.
+
+    Parameters
+    ----------
+    axes : Axes
+        At least :func:`height_for_labels` tall.
+    lines : sequence of LabelledLine
+    """
+    ends = [_last_point(each.line) for each in lines]
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
+    words = [
+        each.label if np.isfinite(end[1]) else f"{each.label}: {each.without_points}"
+        for each, end in zip(lines, ends, strict=True)
+    ]
+    make_room_for(axes.figure, words)
+    axes.figure.draw_without_rendering()  # fixes the panel's height
+    height = axes.get_window_extent().height / axes.figure.dpi
+    inches_right = axes.figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)
+    margin = blended_transform_factory(inches_right, axes.transAxes)
+    to_fraction = axes.transData + axes.transAxes.inverted()
+    pitch = LABEL_PITCH / height
+    are_joined = len(lines) <= MOST_JOINED
+    if are_joined:
+        places = spread(np.nan_to_num(to_fraction.transform(ends)[:, 1]), pitch)
+    else:
+        places = 1 - pitch * (np.arange(len(lines)) + 0.5)
+    for each, end, place, said in zip(lines, ends, places, words, strict=True):
+        if are_joined and np.isfinite(end[1]):
+            axes.annotate(
+                "",
+                xy=end,
+                xytext=(0.13, place),
+                textcoords=margin,
+                annotation_clip=False,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "linewidth": 0.4,
+                    "color": each.line.get_color(),
+                    "shrinkA": 0,
+                    "shrinkB": 0,
+                },
+            )
+        sample = Line2D([0.14, 0.39], [place] * 2, transform=margin, clip_on=False)
+        sample.update_from(each.line)
+        sample.set(transform=margin, clip_on=False, label="_sample", marker="")
+        axes.add_artist(sample)
+        axes.text(0.43, place, said, transform=margin, va="center_baseline", color=INK)
+
+
+def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
+    """Places in [0, 1] that are nearest to the `wanted` ones, in their order, and at least `pitch` apart.
+
+    Least squares under the constraint: isotonic regression of the sorted places less ``i * pitch``, by
+    pooling neighbours that are out of order.
+    """
+    order = np.argsort(wanted, kind="stable")
+    pools: list[tuple[float, int]] = []
+    for i, value in enumerate(wanted[order]):
+        mean, size = value - i * pitch, 1
+        while pools and pools[-1][0] > mean:
+            earlier, count = pools.pop()
+            mean = (mean * size + earlier * count) / (size + count)
+            size += count
+        pools.append((mean, size))
+    slack = 1 - (len(wanted) - 1) * pitch  # what the labels' stack leaves of the height
+    settled = np.concatenate([np.full(size, mean) for mean, size in pools])
+    settled = np.clip(settled, min(pitch / 2, slack / 2), max(slack - pitch / 2, slack / 2))
+    places = np.empty(len(wanted))
+    places[order] = settled + np.arange(len(wanted)) * pitch
+    return places
+
+
+def _last_point(line: Line2D) -> tuple[float, float]:
+    x, y = line.get_data()
+    present = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    return (x[present[-1]], y[present[-1]]) if present.size else (np.nan, np.nan)
+
+
+def add_footnote(figure: Figure, *sentences: str) -> None:
+    """Write each sentence on a line of its own under the panels, wrapped to the figure's width.
+
+    The figure grows taller by what the note takes, so that the panels keep their size. Nothing
+    happens without a sentence. Call it before labels are placed at the lines' ends.
+    """
+    said = [sentence for sentence in sentences if sentence]
+    if not said:
+        return
+    width, height = figure.get_size_inches()
+    note = figure.text(
+        SIDE,
+        SIDE,
+        wrapped(said, width - 2 * SIDE, SIZE_OF_NOTES),
+        transform=figure.dpi_scale_trans,
+        fontsize=SIZE_OF_NOTES,
+        color=GREY,
+        va="bottom",
+        ha="left",
+        linespacing=1.25,
+        gid="footnote",
+    )
+    added = note.get_window_extent().height / figure.dpi + SIDE + ABOVE
+    figure.set_size_inches(width, height + added)
+    share = added / (height + added)
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+
+
+def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
+    """The longest lines, of a type size in points, that fit into `width` inches."""
+    most = int(width * 72 / (size * NARROW_LETTER))
+    sentences = [HELD_TOGETHER.sub(BOUND, sentence) for sentence in sentences]
+    lines: list[str] = []
+    for characters in range(most, NARROWEST, -1):
+        lines = [
+            line.replace(BOUND, " ")
+            for sentence in sentences
+            for line in textwrap.wrap(sentence, characters, break_on_hyphens=False)
+        ]
+        if all(width_of(line, size) <= width * (1 - PIXEL_SHARE) for line in lines):
+            break
+    return "\n".join(lines)
+
+
+def width_of(line: str, size: float) -> float:
+    """Inches that a line takes in the PDF."""
+    points, _, _ = text_to_path.get_text_width_height_descent(
+        line, FontProperties(size=size), ismath=False
+    )
+    return points / 72

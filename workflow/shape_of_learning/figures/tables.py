@@ -1,0 +1,125 @@
+"""The rows that a figure draws: values by layer, or their averages over layers."""
+
+import logging
+
+import pandas as pd
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT = ["model", "revision"]
+NOT_IN_CSV = ["hollow", "suspect"]  # for drawing
+AVERAGED_LAYERS_IN_WORDS = {
+    "block_outputs": "Averaged are the outputs of all blocks, without the embedding output.",
+    "all_layers": "Averaged are the embedding output and the outputs of all blocks.",
+}
+
+
+def by_layer(inputs: FigureInputs) -> pd.DataFrame:
+    """Keep the rows of layers that a figure draws.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of estimates and, after the model, its ``label``; ``suspect``, whether more vectors have a
+        near-duplicate than the measure's conditions allow; where there are verdicts, ``verdict`` and
+        ``hollow``, whether the checkpoint is drawn so. The last and the first are not for the figure's CSV.
+        Models are in the order of `inputs`, steps ascend, then follow measures in their order.
+
+    Raises
+    ------
+    InputError
+        If the verdicts leave out every checkpoint.
+    """
+    table = _layers(drawn_estimates(inputs), inputs, first=0)
+    return with_labels(with_verdicts(table, inputs), inputs)
+
+
+def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd.DataFrame:
+    """Keep the averages over layers, and count what went into them.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    average_over : {"block_outputs", "all_layers"}
+        What the averages are of: layers 1 to L, or 0 to L. Layer 0 is a function of the token alone in models
+        that do not add positions to the embeddings.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`by_layer`, without ``layer`` and ``depth`` and with ``layers`` (averaged),
+        ``layers_left_out`` (undefined ones) and ``suspect_layers``. An average is ``suspect`` if any of its
+        layers is.
+    """
+    estimates = drawn_estimates(inputs)
+    layers = _layers(estimates, inputs, first=AVERAGED_LAYERS[average_over])
+    defined = layers["value"].notna()
+    counts = layers.assign(
+        layers=defined, layers_left_out=~defined, suspect_layers=defined & layers["suspect"]
+    )
+    counted = ["layers", "layers_left_out", "suspect_layers"]
+    keys = [*CHECKPOINT, "estimator"]
+    counts = counts.groupby(keys, sort=False)[counted].sum().reset_index()
+    averages = estimates[estimates["layer"].isna()].drop(columns=["layer", "depth"])
+    table = averages.merge(counts, how="left", on=keys)
+    table = table.assign(suspect=table["suspect_layers"] > 0)
+    return with_labels(with_verdicts(table, inputs), inputs)
+
+
+def drawn_estimates(inputs: FigureInputs) -> pd.DataFrame:
+    """Keep the estimates of a figure's measures at the checkpoints that it shows."""
+    rows = inputs.tables["estimates"].drop(columns="layers", errors="ignore")
+    order = {measure.name: place for place, measure in enumerate(inputs.measures)}
+    rows = rows[rows["estimator"].isin(order)].merge(shown_checkpoints(inputs), on=CHECKPOINT)
+    return rows.sort_values("estimator", key=lambda names: names.map(order), kind="stable")
+
+
+def shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
+    """List ``model`` and ``revision`` of what is drawn: one of each model, or what the verdicts show."""
+    names = [model.name for model in inputs.models]
+    if inputs.verdicts is None:
+        revisions = [model.revision for model in inputs.models]
+        return pd.DataFrame({"model": names, "revision": revisions}, dtype="str")
+    judged = inputs.verdicts[inputs.verdicts["model"].isin(names)]
+    shown = judged[judged["shown"] != "no"]
+    if shown.empty:
+        raise InputError(
+            f"the verdicts leave out every checkpoint of {', '.join(names)}: there is nothing to draw"
+        )
+    return shown[CHECKPOINT]
+
+
+def with_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
+    """Add ``verdict`` after ``tokens`` and, at the end, ``hollow``, where there are verdicts."""
+    if inputs.verdicts is None:
+        return table
+    known = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
+    judged = table[CHECKPOINT].join(known, on=CHECKPOINT)
+    table = table.assign(hollow=judged["shown"] == "hollow")
+    table.insert(table.columns.get_loc("tokens") + 1, "verdict", judged["verdict"])
+    return table
+
+
+def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
+    """Order by model as given, then by step, and add the column ``label`` after ``model``."""
+    labels = {model.name: model.label for model in inputs.models}
+    order = {name: place for place, name in enumerate(labels)}
+    table = table.sort_values("step", kind="stable")
+    table = table.sort_values("model", key=lambda names: names.map(order), kind="stable")
+    table.insert(1, "label", table["model"].map(labels))
+    return table.reset_index(drop=True)
+
+
+def _layers(estimates: pd.DataFrame, inputs: FigureInputs, first: int) -> pd.DataFrame:
+    rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
+    for row in rows[rows["value"].isna()].itertuples():
+        logger.info(
+            "%s %s, layer %d: %s is undefined", row.model, row.revision, row.layer, row.estimator
+        )
+    allowed = {measure.name: measure.suspect_above for measure in inputs.measures}
+    above = rows["near_duplicates"] > rows["estimator"].map(allowed).astype("float64")
+    return rows.assign(suspect=above)
