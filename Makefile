@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase report verify test pytest test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md docs/showcase.md gallery
+.PHONY: demo showcase report verify test pytest test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -76,11 +76,6 @@ docs/performance.md docs/checkpoints.md docs/statistics.md: docs/%.md: $(ENVIRON
 # The page on the run of `make showcase`; what a person says there of each figure is in docs/showcase.yaml.
 docs/showcase.md: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_showcase.py
-
-# Every figure at the size of the papers, on made-up numbers: docs/gallery.md.
-gallery: $(ENVIRONMENT)/workflow
-	mkdir -p docs/gallery
-	PYTHONPATH=workflow python docs/write_gallery.py
 
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .

@@ -5,12 +5,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.resampling import window_groups
 
 from benchmarks.wikitext import ENCODER, windows_of_text
 from shape_of_learning.metrics.batches import shuffle_of
-from shape_of_learning.metrics.layer import measure_layer
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.resampling import window_groups
 
 WINDOWS, BATCH, NEIGHBOURS = 128, 4096, 100
 ESTIMATORS = (

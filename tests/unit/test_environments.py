@@ -43,7 +43,7 @@ def imported(rule: Rule) -> set[str]:
 def computed_with(rule: Rule) -> set[Path]:
     """The rule's script and all that it imports, measures and papers that it finds by name included."""
     files = all_imported_files([rule.script])
-    if "shape_of_learning.metrics.registry.ChosenMeasure" in imported_names(rule.script):
+    if "shape_of_learning.metrics.registry.Measure" in imported_names(rule.script):
         modules = {measure.function.partition(":")[0] for measure in MEASURES.values()}
         files |= all_imported_files(
             PACKAGE.parent / f"{module.replace('.', '/')}.py" for module in modules

@@ -1,6 +1,5 @@
 """Every figure of every paper, on made-up numbers: its artists hold what its CSV says, and nothing else."""
 
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -9,6 +8,8 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 
+import draw_figure
+import synthetic_tables
 from figure_tables import rows_of_model, write_rows
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
@@ -20,10 +21,6 @@ from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.storage.yaml_file import read_yaml
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "docs"))
-import synthetic_tables  # noqa: E402
-
-import draw_figure  # noqa: E402
 
 PAPERS = read_papers(ROOT / "workflow/papers")
 DEMO = with_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")

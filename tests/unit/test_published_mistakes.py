@@ -186,30 +186,3 @@ def test_the_published_perplexities_of_bloom_show_the_broken_step(perplexities, 
         for step, perplexity in zip(steps, perplexities, strict=True)
     ]
     assert [int(name) for name in broken(losses)] == wrong
-
-
-def test_figure_3_of_the_default_entry_draws_the_genuine_steps_and_says_what_is_missing(tmp_path):
-    names = ("pythia-2.8b", "pythia-1.4b")
-    paper = read_models(ENTRIES, list(names))
-    steps = {name: [each.step for each in paper[name].checkpoints] for name in names}
-    listings = (pythia_2_8b, lambda step: listing(f"step {step or 1}"))
-    rows, verdicts = [], []
-    for name, of_step in zip(names, listings, strict=True):
-        # One copy of main beside them, as if somebody had asked for it.
-        asked = [*steps[name], 64_000] if name == "pythia-2.8b" else steps[name]
-        judged = planned(tmp_path, name, sorted(asked), of_step, of_step(143_000))
-        bad = {step: (verdict, "no") for step, verdict in judged.items() if verdict != "ok"}
-        rows += rows_of_model(name, steps=[s for s in sorted(asked) if s not in bad])
-        verdicts += verdicts_on(name, sorted(asked), bad)
-    labelled = models_named(names, [paper[name].label for name in names], ["Pythia", "Pythia"])
-    drawing = draw(
-        "by_layer:profiles_by_step",
-        inputs_of(labelled, "anisotropy", rows=rows, verdicts=verdicts),
-    )
-    drawn = drawing.table.groupby("model")["step"].unique()
-    assert set(drawn["pythia-2.8b"]) == {*steps["pythia-2.8b"]} <= {*GENUINE, 143_000}
-    assert set(drawn["pythia-1.4b"]) == {*steps["pythia-1.4b"]} - {1}
-    assert (
-        f"{paper['pythia-2.8b'].label} step 64,000 (same weights as step 143000)" in drawing.caption
-    )
-    assert paper["pythia-2.8b"].note  # which says why the other model is beside it

@@ -39,14 +39,6 @@ def test_what_a_clone_begins_with_says_what_will_be_there():
         assert (REPOSITORY / folder / "README.md").read_text()
 
 
-def test_the_gallery_shows_every_figure():
-    page = (REPOSITORY / "docs/gallery.md").read_text()
-    papers = read_papers(REPOSITORY / "workflow/papers")
-    figures = [*figures_of(papers), "specification_dimension_rises_then_falls"]
-    assert [name for name in figures if f"](gallery/{name}.png)" not in page] == []
-    assert "![](" not in page  # each image has words in its place
-
-
 def test_the_showcase_says_of_each_figure_what_it_shows():
     page = (REPOSITORY / "docs/showcase.md").read_text()
     drawn = yaml.safe_load((REPOSITORY / "config/showcase.yaml").read_text())["figures"]

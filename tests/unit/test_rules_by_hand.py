@@ -6,29 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from made_claims import measured
+from shape_of_learning.claims.evidence import Evidence, EvidenceModel
 from shape_of_learning.claims.judging import judge
-from shape_of_learning.claims.ledger import write_page
-from shape_of_learning.claims.statistics import _rank_correlation
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.claims.layer_statistics import _rank_correlation
 from shape_of_learning.plan.papers import read_papers
 
 PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
 CLAIMS = {name: claim for paper in PAPERS for name, claim in paper.claims.items()}
 WARM_UP = 10
+RUNS = 200  # of ten fine-tunings
 
 
 def evidence(truth, spread=1e-4):
-    """Of (model, estimator) by step the values of layers, with a standard error of about 4 spreads."""
-    around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
+    """Of (model, estimator) by step the values of layers."""
     values = {
-        (model, estimator): [
-            LayerValues(f"step{s}", s, None, estimator, "all", tuple(range(1, len(of) + 1)),
-                        np.asarray(of, float)[:, None] + around)
-            for s, of in steps.items()
-        ]
-        for (model, estimator), steps in truth.items()
-    }  # fmt: skip
+        key: [measured(of, step, spread) for step, of in steps.items()]
+        for key, steps in truth.items()
+    }
     roles = {m: "encoder" if m.startswith("e") else "decoder" for m, _ in truth}
     known = {m: EvidenceModel(m, role, 8, warmup_steps=WARM_UP) for m, role in roles.items()}
     return Evidence(known, values)
@@ -60,7 +55,7 @@ def test_profiles(claim, profiles, verdict):
     assert judge(CLAIMS[claim], of).verdict == verdict
 
 
-@pytest.mark.parametrize("layers", range(4, 26))
+@pytest.mark.parametrize("layers", [4, 5, 7, 12, 13, 25])
 @pytest.mark.parametrize("spread", [0, 1e-3])
 def test_rounding_makes_no_profile_of_layers_of_one_height(layers, spread):
     of = evidence({(name, "anisotropy"): {0: [0.1] * layers} for name in "de"}, spread)
@@ -89,12 +84,6 @@ def test_rounding_makes_no_profile_of_layers_of_one_height(layers, spread):
 def test_curves(claim, curve, verdict):
     of = evidence({("d", e): along(curve) for e in CLAIMS[claim].estimators})
     assert judge(CLAIMS[claim], of).verdict == verdict
-
-
-def test_where_only_steps_around_the_warm_up_lie_between_the_ends_its_part_is_not_told():
-    claim = CLAIMS["dimension_does_not_follow_the_warm_up"]
-    of = judge(claim, evidence({("d", "two_nn"): along([1, 2, 2, 1], (0, 9, 11, 20))}))
-    assert of.because.startswith("The run has no decoders with sound steps other than the ends")
 
 
 @pytest.mark.parametrize(
@@ -159,12 +148,12 @@ def test_chance_makes_few_verdicts_on_fine_tunings_false():
     """Ten of three seeds each, whose true change is a hair above none, or of one of them a hair below."""
     numbers, claim = np.random.default_rng(0), CLAIMS["finetuning_does_not_raise_isotropy"]
     false = {"supported": 0, "contradicted": 0}
-    for _ in range(500):
+    for _ in range(RUNS):
         changes = 0.1 + numbers.normal(size=(10, 3))
         false["supported"] += verdict_of(claim, changes) == "supported"
         clear = np.concatenate([changes[:1] - 0.2, changes[1:] + 100])
         false["contradicted"] += verdict_of(claim, clear) == "contradicted"
-    assert max(false.values()) < 0.05 * 500
+    assert max(false.values()) < 0.05 * RUNS
 
 
 def verdict_of(claim, changes):
@@ -188,10 +177,3 @@ def test_a_twin_is_compared_with_its_original_at_the_same_step_and_layers():
     assert verdict(9, [0.9, 1.9, 2.9]).estimate == pytest.approx(-0.1)
     assert verdict(9, [0.9, 1.9, np.nan]).estimate == pytest.approx(-0.1)
     assert "0 of 3 needed pairs" in verdict(8, [0.9, 1.9, 2.9]).because
-
-
-def test_names_and_sentences_keep_the_columns_of_a_page(tmp_path):
-    claim = CLAIMS["decoders_peak_in_the_middle"]
-    of = judge(claim, evidence({("d|x", "anisotropy"): {0: PEAK}}))
-    write_page(tmp_path / "page.md", "A paper", [(claim, of)])
-    assert r"| d\|x | middle_over_first |" in (tmp_path / "page.md").read_text()

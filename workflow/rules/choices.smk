@@ -2,54 +2,47 @@
 
 REQUIRED INPUTS: the texts and some checkpoints of the models that claims are on.
 OUTPUTS:
-    <results>/choices/{model}/{part}.csv   values of some checkpoints for every set of rows, with values without
-                                           each group of windows
-    <results>/claims/choices.csv and .md   which choice flips which verdict
+    <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every set of rows
+    <results>/claims/choices.csv and .md       which choice flips which verdict
     <results>/figures/specification_{claim}.pdf, .png, .csv, .md
-STEPS: measure_choices, one forward pass per checkpoint and text; judge_choices. They are part of `all` if
+STEPS: measure_choices, one job per checkpoint and one forward pass per text; judge_choices. They are part of `all` if
     `choices.judged` is true, and a target, `choices`, in any case.
 """
 
 
 rule measure_choices:
-    """Run the windows of each text through some checkpoints, and measure all sets of rows."""
+    """Run the windows of each text through a checkpoint, and measure all sets of rows."""
     input:
-        texts=[ancient(f"{folder}/text.txt") for folder in CHOICE_TEXTS.values()],
-        alphabets=[f"{folder}/alphabet.json" for folder in CHOICE_TEXTS.values()],
-        checkpoints=of_part(checkpoint_inputs),
+        texts=[f"{folder}/text.txt" for folder in CHOICE_TEXTS.values()],
+        checkpoint=checkpoint_inputs,
     output:
-        "<results>/choices/{model}/{part}.csv",
+        "<results>/choices/{model}/{revision}.csv",
     log:
-        "<logs>/choices/{model}/{part}.log",
+        "<logs>/choices/{model}/{revision}.log",
     benchmark:
-        "<benchmarks>/choices/{model}/{part}.tsv"
+        "<benchmarks>/choices/{model}/{revision}.tsv"
     wildcard_constraints:
         model=any_of(MODELS),
-        part=r"\d+",
     conda:
         "../../envs/models.yaml"
     threads: forward_threads
     resources:
+        **SAMPLE_RESOURCES,
         mem_mb=choice_memory,
         runtime=choice_minutes,
-        gpu=forward_gpus,
-        nodes=1,
     params:
-        checkpoints=choice_checkpoints,
-        weights=lambda wildcards: [weights(c) for c in checkpoints_of_part(wildcards)],
-        texts=choice_texts,
-        protocol=sampling_protocol,
-        shape=model_shape,
-        wanted=choice_wanted,
-        science=choice_science,
+        code=choice_science,
+        step=choice_step,
+        weights=weights,
+        sample=sample_of_checkpoint,
+        texts=list(CHOICE_TEXTS),
+        choices=[vars(rows) for rows in CHOICE_SETTINGS.sets_of_rows()],
+        measures=lambda wildcards: [each.for_jobs() for each in choice_measures(wildcards)],
+        measuring=MEASURING,
     message:
-        "Measuring choices of {wildcards.model}, part {wildcards.part}"
-    shell:
-        # Each layer is measured by one thread, which must not start others.
-        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        'python "$SCRIPTS/measure_choices.py" --model {wildcards.model:q} --checkpoints {params.checkpoints:q}'
-        " --texts {params.texts:q} --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
-        " --wanted {params.wanted:q} --output {output:q} --log {log:q}"
+        "Measuring choices of {wildcards.model} at {wildcards.revision}"
+    script:
+        "../scripts/measure_choices.py"
 
 
 rule judge_choices:
@@ -57,7 +50,6 @@ rule judge_choices:
     input:
         measured=measured_choices,
         verdicts=choice_verdicts,
-        alphabet=CLEAN_CORPUS["alphabet"],
     output:
         matrix="<results>/claims/choices.csv",
         page=report(
@@ -88,16 +80,15 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        science=science("judge_choices", *STATISTICS),
-        judged=judged_choices,
-        # Of digests of weights, which are there where the run has measured.
-        checkpoints=own_path("<results>/checkpoints"),
+        code=science("judge_choices"),
+        claims=[asdict(of) for of, _ in CLAIMS_WITH_CHOICES.values()],
+        models=[evidence_model(name) for name in CONFIGURATION.models],
+        suspect_above=suspect_above(CHOICE_MEASURES),
+        protocol=choice_protocol,
     message:
         "Judging claims under every specification"
-    shell:
-        'python "$SCRIPTS/judge_choices.py" --judged {params.judged:q} --measured {input.measured:q}'
-        " --verdicts {input.verdicts:q} --places {params.checkpoints:q} {input.alphabet:q} --matrix {output.matrix:q} --page {output.page:q}"
-        " --figures {output.figures:q} --log {log:q}"
+    script:
+        "../scripts/judge_choices.py"
 
 
 rule choices:

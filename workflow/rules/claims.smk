@@ -30,20 +30,15 @@ rule judge_claims:
     conda:
         "../../envs/metrics.yaml"
     params:
-        science=science("judge_claims", *STATISTICS),
+        code=science("judge_claims"),
         title=lambda wildcards: TITLES_OF_PAPERS[wildcards.paper],
-        claims=claims_of_paper,
-        models=models_of_claims,
-        suspect_above=suspect_above,
-        tables=lambda wildcards, input: named_by_kind(input.tables),
-        # Of digests of weights, which are there where the values are.
-        checkpoints=own_path("<results>/checkpoints"),
+        claims=lambda wildcards: [vars(claim) for claim in claims_of(wildcards.paper)],
+        models=lambda wildcards: [evidence_model(name) for name in CONFIGURATION.models],
+        suspect_above=lambda wildcards: suspect_above(MEASURES),
     message:
         "Judging the claims of {wildcards.paper}"
-    shell:
-        'python "$SCRIPTS/judge_claims.py" --title {params.title:q} --claims {params.claims:q}'
-        " --models {params.models:q} --suspect-above {params.suspect_above:q} --left-out {input.left_out:q}"
-        " --tables {params.tables:q} --places {params.checkpoints:q} {input.alphabet:q} --output {output:q} --log {log:q}"
+    script:
+        "../scripts/judge_claims.py"
 
 
 rule claims:

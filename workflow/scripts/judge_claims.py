@@ -1,35 +1,38 @@
 """Judge the claims of one paper by what a run has measured."""
 
-import argparse
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence_tables import read_evidence
+from shape_of_learning.claims.evidence import read_evidence
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.claims.ledger import write_ledger, write_page
-from shape_of_learning.script_arguments.running import named_path, run
+from shape_of_learning.job import job
 
 logger = logging.getLogger("shape_of_learning")
 
 
 def main(
     title: str,
-    claims: str,
-    models: str,
-    suspect_above: str,
-    left_out: list[Path],
-    tables: list[tuple[str, Path]],
+    claims: Sequence[Mapping[str, Any]],
+    models: Sequence[Mapping[str, Any]],
+    suspect_above: Mapping[str, float],
+    left_out: Sequence[Path],
+    tables: Sequence[Path],
     places: tuple[Path, Path],
-    output: list[Path],
+    output: tuple[Path, Path],
 ) -> None:
-    """Judge the claims, a JSON list, and write the ledger and its page."""
-    evidence = read_evidence(
-        json.loads(models), json.loads(suspect_above), left_out, tables, places
-    )
-    given = [Claim(**claim) for claim in json.loads(claims)]
-    judged = [(claim, judge(claim, evidence)) for claim in given]
+    """Write the ledger of a paper and its page.
+
+    The places are the folder of digests of weights and the file that describes the text.
+    """
+    checkpoints, alphabet = places
+    text_digest = json.loads(alphabet.read_text(encoding="utf-8"))["text"]["sha256"]
+    evidence = read_evidence(models, suspect_above, left_out, tables, checkpoints, text_digest)
+    judged = [(claim, judge(claim, evidence)) for claim in (Claim(**each) for each in claims)]
     for claim, of in judged:
         logger.info("%s: %s. %s", claim.name, of.verdict, of.because)
     ledger, page = output
@@ -38,13 +41,18 @@ def main(
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--title", required=True, help="of the paper")
-    parser.add_argument("--claims", required=True, metavar="JSON")
-    parser.add_argument("--models", required=True, metavar="JSON", help="what is known of them")
-    parser.add_argument("--suspect-above", required=True, metavar="JSON", help="by estimator")
-    parser.add_argument("--left-out", type=Path, nargs="*", default=[], metavar="CSV")
-    parser.add_argument("--tables", type=named_path, nargs="*", default=[], metavar="NAME=CSV")
-    parser.add_argument("--places", type=Path, nargs=2, required=True, metavar=("FOLDER", "JSON"))
-    parser.add_argument("--output", type=Path, nargs=2, required=True, metavar=("CSV", "MARKDOWN"))
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            snakemake.params.title,
+            snakemake.params.claims,
+            snakemake.params.models,
+            snakemake.params.suspect_above,
+            left_out=[Path(path) for path in snakemake.input.left_out],
+            tables=[Path(path) for path in snakemake.input.tables],
+            # Digests of weights are there where the values are.
+            places=(
+                Path(snakemake.output.csv).parents[1] / "checkpoints",
+                Path(snakemake.input.alphabet),
+            ),
+            output=(Path(snakemake.output.csv), Path(snakemake.output.markdown)),
+        )

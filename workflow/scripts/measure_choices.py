@@ -1,111 +1,120 @@
-"""Measure some checkpoints of a model as all specifications of an analysis have it, on every text.
+"""Measure a checkpoint as all specifications of an analysis have it, on every text.
 
 Where there is a GPU, it measures, too.
 """
 
-import argparse
-import json
 import logging
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
-from shape_of_learning.claims.choices import Rows, WantedMeasures
-from shape_of_learning.claims.measured_rows import MeasuredRows
+from shape_of_learning.claims.choices import AFTER, BEFORE, ROW_CHOICES, Rows
+from shape_of_learning.claims.measured_choices import (
+    measure_choices,
+    parts_of_choices,
+    windows_of_choices,
+)
 from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
-from shape_of_learning.metrics.batches import shuffle_of
+from shape_of_learning.embeddings.states import StatesInMemory
+from shape_of_learning.files import write_table
+from shape_of_learning.job import job
+from shape_of_learning.metrics.measure import MeasuringProtocol
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.table_columns import TIDY_COLUMNS
+from shape_of_learning.metrics.tables import TidyRow
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
-from shape_of_learning.script_arguments.running import run
-from shape_of_learning.script_arguments.sample import checkpoint_folder, window_batch_size
-from shape_of_learning.storage.csv_table import write_table
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
 
 logger = logging.getLogger("shape_of_learning")
 # The other windows of the same text are drawn with the next seed.
 SEEDS = {"resampled": 1}
+COLUMNS = ("model", "revision", "step", *ROW_CHOICES, "last_layer", *TIDY_COLUMNS)
 
 
 def main(
-    model: str,
-    checkpoints: list[dict[str, Any]],
-    texts: dict[str, str],
-    protocol: SamplingProtocol,
-    shape: dict[str, Any],
-    threads: int,
-    wanted: WantedMeasures,
+    names: tuple[str, str, int | None],
+    texts: Mapping[str, Path],
+    protocol: Mapping[str, Any],
+    measuring: Mapping[str, Any],
+    measures: Sequence[Mapping[str, Any]],
+    choices: Sequence[Mapping[str, str]],
     output: Path,
+    **loaded: Any,
 ) -> None:
-    """Write one table: rows, layer and estimator of each value, and those without groups of windows."""
+    """Write one tidy table whose rows say besides which choices they are of.
+
+    Parameters
+    ----------
+    names : (str, str, int or None)
+        The model, the revision and its step.
+    texts : mapping of str to Path
+        By the names that the choice of text has.
+    protocol, measuring, measures
+        As measure_checkpoint.py takes them; the selection of `measuring` does not count.
+    choices : sequence of mapping
+        Fields of :class:`.Rows`.
+    output : Path
+    **loaded
+        Also as measure_checkpoint.py takes it.
+    """
+    receipt = loaded.pop("receipt")
+    checked_tensors(loaded["checkpoint"], Path(receipt) if receipt else None, loaded["threads"])
+    every, wanted = [Rows(**each) for each in choices], [Measure(**each) for each in measures]
     rows: list[tuple[object, ...]] = []
-    for checkpoint in checkpoints:
-        folder = checkpoint_folder(checkpoint["folder"])
-        receipt = Path(checkpoint["receipt"]) if checkpoint["receipt"] else None
-        checked_tensors(folder, receipt, threads)
-        asked = wanted.only(checkpoint["estimators"])
-        for text, file in texts.items():
-            drawn = replace(protocol, seed=protocol.seed + SEEDS.get(text, 0), last_layer="both")
-            chosen = MeasuredRows(asked, text, drawn.windows, drawn.seed)
-            loaded = {"checkpoint": folder, "shape": shape, "threads": threads}
-            for layer, last_layer, choice, name, value in measured(
-                model, Path(file), drawn, chosen, **loaded
-            ):
-                place = Place(checkpoint["revision"], choice, last_layer, name)
-                rows += choice_rows(place, [(layer, value.estimate)])
-            logger.info("%s at %s: text %s is measured", model, checkpoint["revision"], text)
+    for text, file in texts.items():
+        sampling = SamplingProtocol(**{**protocol, "last_layer": "both"})
+        sampling = replace(sampling, seed=sampling.seed + SEEDS.get(text, 0))
+        how = MeasuringProtocol.of(names[0], {**measuring, "seed": sampling.seed})
+        of_text = [each for each in every if each.text == text]
+        for choice, last_layer, row in _measured(file, sampling, of_text, wanted, how, **loaded):
+            rows.append((*names, *astuple(choice), last_layer, *row[:-1], *row.without))
+        logger.info("%s at %s: text %s is measured", *names[:2], text)
     write_table(output, COLUMNS, rows)
 
 
-def measured(
-    model: str, text: Path, protocol: SamplingProtocol, chosen: MeasuredRows, **loaded: Any
-) -> Iterator[tuple[int, str, Rows, str, Measured]]:
+def _measured(
+    text: Path,
+    sampling: SamplingProtocol,
+    choices: Sequence[Rows],
+    measures: Sequence[Measure],
+    how: MeasuringProtocol,
+    **loaded: Any,
+) -> Iterator[tuple[Rows, str, TidyRow]]:
     """Run a sample and measure each layer, the last one also as it is before the final norm."""
-    drawn = draw_windows(text, protocol)
+    windows, drawn = windows_of_choices(choices, how), draw_windows(text, sampling)
     sample = SampleRun.load(
-        windows=[drawn[number] for number in chosen.windows],
-        protocol=protocol,
-        window_batch_size=window_batch_size(),
-        in_memory=True,
-        **loaded,
+        windows=[drawn[number] for number in windows], protocol=sampling, in_memory=True, **loaded
     )
-    last = len(sample.widths) - 2
-    chosen.choose(sample.rows, last)
-    places = [*((layer, AFTER) for layer in range(last + 1)), (last, BEFORE)]
-    needed = [chosen.states(*place) for place in places]
-    states = HiddenStatesInMemory(sample)
+    states = StatesInMemory(sample)
+    states.rows = {**sample.rows, "windows": windows[sample.rows["windows"]]}
+    parts = parts_of_choices(states.rows, choices, measures, how)
     sample.into(states)
+    workers = 1 if sample.forward.device.type != "cpu" else loaded["threads"]
     del sample  # which leaves the memory of its weights to the measuring
-
-    def measure(
-        place: int, *found: "np.ndarray | torch.Tensor"
-    ) -> list[tuple[Rows, str, Measured]]:
-        state = dict(zip(needed[place], found, strict=True))
-        return chosen.measured(state, *places[place], lambda: shuffle_of(protocol.seed, model))
-
-    every = states.measured(measure, loaded["threads"], needed)
-    for place, values in zip(places, every, strict=True):
-        for each in values:
-            yield *place, *each
+    places = [*((layer, AFTER) for layer in range(states.layers + 1)), (states.layers, BEFORE)]
+    # Each layer is measured by one thread, which must not start others.
+    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+        found = pool.map(lambda place: list(measure_choices(states, parts, *place)), places)
+        for (_, last_layer), rows in zip(places, found, strict=True):
+            for choice, row in rows:
+                yield choice, last_layer, row
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", required=True)
-    parser.add_argument(
-        "--checkpoints",
-        type=json.loads,
-        required=True,
-        help="JSON: of each its revision, folder, receipt and estimators",
-    )
-    parser.add_argument("--texts", type=json.loads, required=True, help="JSON: file of each text")
-    parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
-    parser.add_argument("--shape", type=json.loads, required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--wanted", type=WantedMeasures.from_json, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            (snakemake.wildcards.model, snakemake.wildcards.revision, snakemake.params.step),
+            texts=dict(zip(snakemake.params.texts, map(Path, snakemake.input.texts), strict=True)),
+            measuring=snakemake.params.measuring,
+            measures=snakemake.params.measures,
+            choices=snakemake.params.choices,
+            output=Path(snakemake.output[0]),
+            checkpoint=Path(snakemake.resources.checkpoint),
+            threads=snakemake.threads,
+            window_batch_size=snakemake.resources.windows_at_once or None,
+            **snakemake.params.sample,
+        )

@@ -75,7 +75,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML that refuses what it would otherwise change: keys that occur twice, and numbers like 0100 and 1:30."""
+    """YAML that refuses what it would change: keys that occur twice, and numbers like 0100 and 1:30."""
 
     def flatten_mapping(self, node: Any) -> None:
         if not hasattr(node, "was_checked"):  # it comes back for each alias

@@ -1,11 +1,8 @@
 """Which claims are judged under which specifications, and what of which checkpoints that takes."""
 
 from dataclasses import asdict
-from types import SimpleNamespace
 
-from shape_of_learning.claims.choices import WantedMeasures
-from shape_of_learning.claims.claim_choices import thinned
-from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.claims.choices import thinned
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 
 CHOICE_SETTINGS = at_the_door(read_choice_settings, CONFIGURATION.settings)
@@ -17,6 +14,8 @@ CLAIMS_WITH_CHOICES, VARIANTS = at_the_door(
     {name: evidence_model(name) for name in CONFIGURATION.models},
     [paper.name for paper in PAPERS],
 )
+# All that is measured for any of them, by the names of tables.
+CHOICE_MEASURES = {name: measure for of in VARIANTS.values() for name, measure in of.items()}
 CHOICE_FIGURES = [f"specification_{name}" for name in CLAIMS_WITH_CHOICES]
 NAMES_OF_RESULTS |= {
     f"figures/{figure}": figure.replace("_", ": ", 1).replace("_", " ").capitalize()
@@ -50,72 +49,26 @@ def wanted_of(model):
     return {c.name: sorted(wanted[c.name]) for c in checkpoints(model) if c.name in wanted}
 
 
-def choice_parts(model):
-    """The checkpoints of a model, as many together as one job measures."""
-    names, size = list(wanted_of(model)), setting("choices", "checkpoints_per_job")
-    return [names[start : start + size] for start in range(0, len(names), size)]
-
-
-def checkpoints_of_part(wildcards):
-    """The checkpoints of one job, each as the rules of a single one know it."""
-    names = choice_parts(wildcards.model)[int(wildcards.part)]
-    return [SimpleNamespace(model=wildcards.model, revision=name) for name in names]
-
-
-def of_part(function):
-    """What a function says of each of these checkpoints, as one list."""
-    return lambda wildcards: [item for c in checkpoints_of_part(wildcards) for item in function(c)]
-
-
-# The folder of each text; as of the run's own, the small file beside it says whether it is another.
+# The folder of each text.
 CHOICE_TEXTS = {
     text: f"<results>/corpus/{text if text in setting('corpus', 'sources') else setting('corpus', 'source')}"
     for text in setting("choices", "text")
 }
 
 
-def choice_texts(wildcards, input):
-    """The file of each text, as JSON."""
-    return json.dumps(dict(zip(CHOICE_TEXTS, input.texts, strict=True)))
-
-
-def choice_checkpoints(wildcards):
-    """What measure_choices.py is told of its checkpoints, as JSON."""
-    return json.dumps(
-        [
-            {
-                "revision": c.revision,
-                "folder": checkpoint_folder(c),
-                "receipt": MODELS[c.model].source.receipt(c.revision, PLACES),
-                "estimators": wanted_of(c.model)[c.revision],
-            }
-            for c in checkpoints_of_part(wildcards)
-        ]
-    )
-
-
 def choice_measures(wildcards):
-    """All estimators that these checkpoints are measured with, each with its parameters."""
-    names = {
-        name for c in checkpoints_of_part(wildcards) for name in wanted_of(c.model)[c.revision]
-    }
-    every = {name: measure for of in VARIANTS.values() for name, measure in of.items()}
-    return {name: Measure(**every[name].for_jobs()) for name in sorted(names)}
+    """All that a checkpoint is measured with."""
+    names = wanted_of(wildcards.model)[wildcards.revision]
+    return [CHOICE_MEASURES[name] for name in names]
 
 
-def choice_wanted(wildcards):
-    """What is measured of them, as JSON."""
-    return WantedMeasures(
-        choice_measures(wildcards),
-        CHOICE_SETTINGS.rows,
-        setting("measurement", "batch_vectors"),
-        setting("measurement", "neighbours"),
-    ).to_json()
+def choice_step(wildcards):
+    own = [c.step for c in checkpoints(wildcards.model) if c.name == wildcards.revision]
+    return own[0]
 
 
 def choice_science(wildcards):
-    measures = choice_measures(wildcards).values()
-    return science_of_measures("measure_choices", measures)
+    return science_of_measures("measure_choices", choice_measures(wildcards))
 
 
 def choice_memory(wildcards, threads, attempt):
@@ -125,13 +78,12 @@ def choice_memory(wildcards, threads, attempt):
 
 
 def choice_minutes(wildcards, threads, attempt):
-    """Minutes of one checkpoint, as often as there are checkpoints and sets of rows."""
+    """Minutes of one checkpoint, as often as there are sets of rows."""
     on_gpu = is_on_gpu("measure_choices")
     work = work_of(wildcards.model)
     minutes = needs.checkpoint_minutes(work, threads=threads, on_gpu=on_gpu, pairs=1)
-    sets = len(CHOICE_SETTINGS.sets_of_rows()) * len(checkpoints_of_part(wildcards))
     # With one vector per token type or half of the windows, it is much less.
-    return needs.asked_minutes(minutes * max(1, sets / 2), attempt)
+    return needs.asked_minutes(minutes * max(1, len(CHOICE_SETTINGS.sets_of_rows()) / 2), attempt)
 
 
 def models_with_choices():
@@ -139,11 +91,11 @@ def models_with_choices():
 
 
 def measured_choices(wildcards):
-    """The tables of all models, of all parts of their training."""
+    """The tables of all models and checkpoints."""
     return [
-        f"<results>/choices/{model}/{part}.csv"
+        f"<results>/choices/{model}/{revision}.csv"
         for model in models_with_choices()
-        for part in range(len(choice_parts(model)))
+        for revision in wanted_of(model)
     ]
 
 
@@ -153,28 +105,11 @@ def choice_verdicts(wildcards):
     return expand("<results>/tables/verdicts/{model}.csv", model=judged)
 
 
-def judged_choices(wildcards):
-    """What judge_choices.py is told, as JSON."""
-    models = models_with_choices()
-    steps = {
-        model: {
-            c.name: (c.step, c.tokens) for c in checkpoints(model) if c.name in wanted_of(model)
-        }
-        for model in models
+def choice_protocol(wildcards):
+    """What the captions of curves say of the sample."""
+    return {
+        **CONFIGURATION.settings["sampling"],
+        "source": setting("corpus", "source"),
+        "batch_vectors": setting("measurement", "batch_vectors"),
+        "checkpoints": setting("choices", "checkpoints"),
     }
-    every = {name: measure for of in VARIANTS.values() for name, measure in of.items()}
-    limits = {name: m.suspect_above for name, m in every.items() if m.suspect_above is not None}
-    return json.dumps(
-        {
-            "claims": [asdict(of) for of, _ in CLAIMS_WITH_CHOICES.values()],
-            "models": [evidence_model(name) for name in CONFIGURATION.models],
-            "steps": steps,
-            "suspect_above": limits,
-            "protocol": {
-                **CONFIGURATION.settings["sampling"],
-                "source": setting("corpus", "source"),
-                "batch_vectors": setting("measurement", "batch_vectors"),
-                "checkpoints": setting("choices", "checkpoints"),
-            },
-        }
-    )

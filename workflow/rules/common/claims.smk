@@ -1,6 +1,5 @@
 """What claims are judged by: what the run measures anyway."""
 
-from shape_of_learning.plan.claim_list import STATISTICS
 
 TITLES_OF_PAPERS = {paper.name: paper.title for paper in PAPERS}
 NAMES_OF_RESULTS |= {
@@ -11,47 +10,39 @@ all_claims = expand(
 )
 
 
-def claims_of_paper(wildcards):
-    """All claims of a paper, as JSON."""
-    return json.dumps([vars(claim) for claim in CONFIGURATION.claims[wildcards.paper].values()])
+def claims_of(paper):
+    return CONFIGURATION.claims[paper].values()
 
 
 def named_by_claims(paper, key):
-    """Names that claims of a paper have under a key, each once."""
-    return list(
-        dict.fromkeys(n for c in CONFIGURATION.claims[paper].values() for n in getattr(c, key))
-    )
+    """Names that claims of a paper have under a key."""
+    return {name for claim in claims_of(paper) for name in getattr(claim, key)}
+
+
+def claimed_models(paper):
+    """Models of which the run measures any estimator of the claims."""
+    estimators = named_by_claims(paper, "estimators")
+    measured = {model for model, estimator in measured_in_the_run() if estimator in estimators}
+    return [name for name in CONFIGURATION.models if name in measured]
 
 
 def claimed_values(wildcards):
-    """What the run measures of their estimators, with left-out values."""
-    estimators = named_by_claims(wildcards.paper, "estimators")
-    return [
-        f"<results>/tables/{which}/{model}/{estimator}/left_out.csv"
-        for (model, estimator), which in measured_in_the_run().items()
-        if estimator in estimators
-    ]
+    """What the run measures of them, with left-out values."""
+    models = claimed_models(wildcards.paper)
+    return expand("<results>/tables/left_out/{model}.csv", model=models)
 
 
 def claimed_tables(wildcards):
     """Further tables that the run makes and claims read."""
     kinds = named_by_claims(wildcards.paper, "reads")
-    estimators = named_by_claims(wildcards.paper, "estimators")
-    models = {model for model, estimator in measured_in_the_run() if estimator in estimators}
+    models = set(claimed_models(wildcards.paper))
     if "weights" in kinds:
         models.update(weight_models("weights"))
     judged = [name for name in CONFIGURATION.models if name in models and is_judged(name)]
     return [
-        *(path for kind in kinds for path in tables_in_the_run(kind)),
+        *(path for kind in sorted(kinds) for path in tables_in_the_run(kind)),
         *expand("<results>/tables/verdicts/{model}.csv", model=judged),
     ]
-
-
-def named_by_kind(tables):
-    """Tables as scripts are told of them: each with the name of its kind, that of its folder."""
-    kinds = {"last_weights": "weights"}
-    folders = (Path(path).parent.name for path in tables)
-    return [f"{kinds.get(kind, kind)}={path}" for kind, path in zip(folders, tables, strict=True)]
 
 
 def is_judged(model):
@@ -70,15 +61,10 @@ def tables_in_the_run(kind):
     return expand(f"<results>/tables/{kind}/{{model}}.csv", model=models)
 
 
-def suspect_above(wildcards):
-    """The share of near-duplicates up to which the conditions of an estimator hold, as JSON."""
-    limits = {name: measure.suspect_above for name, measure in MEASURES.items()}
-    return json.dumps({name: limit for name, limit in limits.items() if limit is not None})
-
-
-def models_of_claims(wildcards):
-    """What judge_claims.py is told of the models of the run, as JSON."""
-    return json.dumps([evidence_model(name) for name in CONFIGURATION.models])
+def suspect_above(measures):
+    """The share of near-duplicates up to which the conditions of an estimator hold."""
+    limits = {name: measure.suspect_above for name, measure in measures.items()}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def evidence_model(name):

@@ -13,9 +13,8 @@ k-th largest number, and at most k - 1 of the numbers do, so that one of m - k +
 acceptance sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -25,159 +24,104 @@ from shape_of_learning.metrics.table_columns import GROUPS
 TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
 
 
-class Bounded(Protocol):
-    """A number, or an array of them, with one-sided bounds."""
-
-    @property
-    def estimate(self) -> np.ndarray:
-        """The number itself."""
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """Give bounds.
-
-        Parameters
-        ----------
-        below, above : float
-            How often the lower one may exceed the truth, and the upper one fall short of it.
-
-        Returns
-        -------
-        low, high : ndarray of float64
-        """
-
-
 @dataclass(frozen=True)
-class Estimated:
-    """A number with a standard error, whose deviation over that is Student's t.
+class Bounded:
+    """A number, or an array of them, with one-sided bounds.
 
     Attributes
     ----------
-    estimate, standard_error : ndarray of float64
-        Of one shape. An error of 0 is that of a number which is known; NaN, of one of whose error nothing is.
-    degrees : int
-        Of freedom.
+    estimate : ndarray of float64
+    bounds : callable
+        Of two tails, how often the lower bound may exceed the truth and the upper one fall short of it, gives
+        both bounds.
     """
 
     estimate: np.ndarray
-    standard_error: np.ndarray
-    degrees: int = GROUPS - 1
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """As of :class:`Bounded`."""
-        from scipy.special import stdtrit
-
-        down, up = stdtrit(self.degrees, [below, above])
-        return self.estimate + down * self.standard_error, self.estimate - up * self.standard_error
+    bounds: Callable[[float, float], tuple[np.ndarray, np.ndarray]]
 
 
-def jackknifed(values: np.ndarray) -> Estimated:
-    """Take the standard error from left-out values.
+def estimated(
+    estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
+) -> Bounded:
+    """Take deviation over standard error for Student's t; an error of 0 is that of a known number."""
+    from scipy.special import stdtrit
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (..., 17)
-        With all windows, then without each group of them.
-    """
-    return Estimated(values[..., 0], standard_error(values[..., 1:]))
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        down, up = stdtrit(degrees, [below, above])
+        return estimate + down * standard_error, estimate - up * standard_error
+
+    return Bounded(estimate, bounds)
 
 
-def known(values: object) -> Estimated:
+def jackknifed(values: np.ndarray) -> Bounded:
+    """Take the standard error from left-out values: (..., 17), with all windows, then without each group."""
+    return estimated(values[..., 0], standard_error(values[..., 1:]))
+
+
+def known(values: object) -> Bounded:
     """Give numbers no error: of a model's weights, or of what is compared as it is."""
     values = np.asarray(values, dtype=np.float64)
-    return Estimated(values, np.zeros_like(values))
+    return estimated(values, np.zeros_like(values))
 
 
-def replicated(values: object) -> Estimated:
+def replicated(values: object) -> Bounded:
     """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
     values = np.asarray(values, dtype=np.float64)
     number = values.shape[-1]
     error = values.std(axis=-1, ddof=1) / np.sqrt(number)
-    return Estimated(values.mean(axis=-1), error, number - 1)
+    return estimated(values.mean(axis=-1), error, number - 1)
 
 
-@dataclass(frozen=True)
-class Apart:
+def apart(upper: Bounded, lower: Bounded) -> Bounded:
     """How far one number lies above another by an interval of each: positive if these do not meet."""
 
-    upper: Bounded
-    lower: Bounded
-
-    @property
-    def estimate(self) -> np.ndarray:
-        """As of :class:`Bounded`."""
-        return self.upper.estimate - self.lower.estimate
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """As of :class:`Bounded`."""
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
         (low, high), (other_low, other_high) = (
-            each.bounds(below, above) for each in (self.upper, self.lower)
+            each.bounds(below, above) for each in (upper, lower)
         )
         return low - other_high, high - other_low
 
-
-@dataclass(frozen=True)
-class Unknown:
-    """A number that decides nothing, whatever its estimate."""
-
-    of: Bounded
-
-    @property
-    def estimate(self) -> np.ndarray:
-        """As of :class:`Bounded`."""
-        return self.of.estimate
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """As of :class:`Bounded`."""
-        return np.full_like(self.estimate, -np.inf), np.full_like(self.estimate, np.inf)
+    return Bounded(upper.estimate - lower.estimate, bounds)
 
 
-@dataclass(frozen=True)
-class Stacked:
-    """Several numbers along a new last axis."""
-
-    parts: Sequence[Bounded]
-
-    @property
-    def estimate(self) -> np.ndarray:
-        """As of :class:`Bounded`."""
-        return np.stack([part.estimate for part in self.parts], axis=-1)
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """As of :class:`Bounded`."""
-        pairs = [part.bounds(below, above) for part in self.parts]
-        low, high = (np.stack(side, axis=-1) for side in zip(*pairs, strict=True))
-        return low, high
+def unknown(of: Bounded) -> Bounded:
+    """Make a number decide nothing, whatever its estimate."""
+    infinite = np.full_like(of.estimate, np.inf)
+    return Bounded(of.estimate, lambda below, above: (-infinite, infinite))
 
 
-@dataclass(frozen=True)
-class Ranked:
+def stacked(parts: Sequence[Bounded]) -> Bounded:
+    """Put several numbers along a new last axis."""
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = zip(*(part.bounds(below, above) for part in parts), strict=True)
+        return np.stack(low, axis=-1), np.stack(high, axis=-1)
+
+    return Bounded(np.stack([part.estimate for part in parts], axis=-1), bounds)
+
+
+def ranked(of: Bounded, rank: int) -> Bounded:
     """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
+    number = of.estimate.shape[-1]
 
-    of: Bounded
-    rank: int
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = of.bounds(below / (number - rank + 1), above / rank)
+        return _kth_largest(low, rank), _kth_largest(high, rank)
 
-    @property
-    def estimate(self) -> np.ndarray:
-        """As of :class:`Bounded`."""
-        return self._ranked(self.of.estimate)
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """As of :class:`Bounded`."""
-        number = self.of.estimate.shape[-1]
-        low, high = self.of.bounds(below / (number - self.rank + 1), above / self.rank)
-        return self._ranked(low), self._ranked(high)
-
-    def _ranked(self, values: np.ndarray) -> np.ndarray:
-        ranked = np.sort(values, axis=-1)[..., -self.rank]
-        # Sorting takes NaN for the largest, so that the least of several would pass over it.
-        return np.where(np.isnan(values).any(axis=-1), np.nan, ranked)
+    return Bounded(_kth_largest(of.estimate, rank), bounds)
 
 
-def least(of: Bounded) -> Ranked:
+def _kth_largest(values: np.ndarray, rank: int) -> np.ndarray:
+    # Sorting takes NaN for the largest, so that the least of several would pass over it.
+    undefined = np.isnan(values).any(axis=-1)
+    return np.where(undefined, np.nan, np.sort(values, axis=-1)[..., -rank])
+
+
+def least(of: Bounded) -> Bounded:
     """The least along the last axis."""
-    return Ranked(of, of.estimate.shape[-1])
+    return ranked(of, of.estimate.shape[-1])
 
 
-def greatest(of: Bounded) -> Ranked:
+def greatest(of: Bounded) -> Bounded:
     """The largest along the last axis."""
-    return Ranked(of, 1)
+    return ranked(of, 1)

@@ -1,11 +1,30 @@
 """A claim of a paper: its sentence, the statistic that decides it, and the rule, written beforehand.
 
-This module imports nothing heavy, because the Snakefile reads claims at every start.
+The Snakefile reads claims at every start, so that nothing slow is imported here.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+# What a claim may name: functions, by the modules of this package that they are in.
+_STATISTICS = {
+    "layer_statistics": (
+        *("mean_over_layers", "middle_over_ends", "flatter", "difference_of_estimators"),
+        *("encoders_less_decoders", "norms_beside_linearity", "isotropic_matrices"),
+        *("isotropy_beside_others", "weights_beside"),
+    ),
+    "training_statistics": (
+        *("change_over_training", "growth_then_settling", "rise_then_fall", "concordance"),
+        *("peak_beside_warm_up", "higher_at_peak_and_end", "correlation_with_loss"),
+    ),
+    "table_statistics": (
+        *("cost_of_edits", "twins_less_originals", "twins_loss_less_originals"),
+        *("isotropy_after_less_before", "change_of_local_structure"),
+        *("task_in_elongated_directions",),
+    ),
+}
+STATISTICS = {name: module for module, names in _STATISTICS.items() for name in names}
 
 
 @dataclass(frozen=True)
@@ -17,7 +36,7 @@ class Claim:
     name, sentence, where : str
         Its key; what is claimed, in our words; where in the paper.
     statistic : str
-        A public function of a module ``*statistics`` of this package.
+        One of `STATISTICS`.
     arguments : mapping
         Of that function, besides `estimators`.
     estimators : sequence of str
@@ -49,3 +68,14 @@ class Claim:
     checkpoints: str = "last"
     needs: int = 0
     average_over: str = "block_outputs"
+
+    @property
+    def needed(self) -> int:
+        """How many models must be measured."""
+        return self.needs or (1 if isinstance(self.models, str) else len(self.models))
+
+    def is_on(self, kind: str, role: str) -> bool:
+        """Whether a group of models that it is on has those of a kind and a role."""
+        if self.models in ("fine_tunings", "twins"):
+            return f"{kind}s" == self.models
+        return kind == "pretrained" and self.models in ("all", f"{role}s")

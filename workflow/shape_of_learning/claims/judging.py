@@ -1,17 +1,15 @@
 """The verdict on a claim, and what it rests on."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from math import nan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import TAIL, Bounded, Unknown
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims import layer_statistics, table_statistics, training_statistics
+from shape_of_learning.claims.bounds import TAIL, Bounded, unknown
+from shape_of_learning.claims.claim import STATISTICS, Claim
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import (
@@ -33,6 +31,11 @@ SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_MEASURED = "not measured"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
 DIGITS = 8  # of a short digest
+MODULES = {
+    "layer_statistics": layer_statistics,
+    "training_statistics": training_statistics,
+    "table_statistics": table_statistics,
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     reading = Reading(claim, evidence)
     try:
         units = parts_of(claim, reading)
-        parts = tuple(_parts(units))
+        parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
         return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
     by_numbers = _verdict(claim, units)
@@ -133,14 +136,15 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         n=tuple(f"{n:g}" for n in sorted({each.n for each in reading.values})),
         selections=tuple(sorted({each.selection for each in reading.values})),
         hashes=tuple(_hashes(reading)),
-        parts=parts,
+        parts=tuple(parts),
     )
 
 
 def parts_of(claim: Claim, reading: Reading) -> Units:
     """Evaluate the statistic of a claim."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
-    units = find_statistic(claim.statistic)(reading, **given, **claim.arguments)
+    statistic = getattr(MODULES[STATISTICS[claim.statistic]], claim.statistic)
+    units: Units = statistic(reading, **given, **claim.arguments)
     if not units:
         raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
     return units
@@ -153,14 +157,13 @@ def _verdict(claim: Claim, units: Units) -> str:
 
 def _without_suspects(units: Units, reading: Reading) -> Units:
     """Units become unknown unless they are of models without suspect values, such as two of them."""
-    suspect = set(reading.suspects)
-    if not suspect:
+    if not reading.suspects:
         return units
-    clear = {model for model, _ in reading.checkpoints} - suspect
+    clear = {model for model, _ in reading.checkpoints} - set(reading.suspects)
     return {
         unit: parts
         if set(unit.split(PAIR)) <= clear
-        else {name: Unknown(part) for name, part in parts.items()}
+        else {name: unknown(part) for name, part in parts.items()}
         for unit, parts in units.items()
     }
 
@@ -173,21 +176,17 @@ def decide(claim: Claim, units: Units) -> dict[str, np.ndarray]:
         raise InputError(f"claim `{claim.name}`: {error}") from None
 
 
-def find_statistic(name: str) -> Callable[..., Units]:
-    """The function of a name, which planning has checked, in a module ``*statistics`` beside this one."""
-    files = sorted(Path(__file__).parent.glob("*statistics.py"))
-    modules = (import_module(f"{__package__}.{file.stem}") for file in files)
-    return next(getattr(module, name) for module in modules if hasattr(module, name))
-
-
-def _parts(units: Units) -> list[PartOfUnit]:
-    parts = []
-    for unit, of in units.items():
-        for name, part in of.items():
-            numbers = _numbers(part)
-            _require_numbers(f"`{name}`" + (f" of `{unit}`" if unit else ""), *numbers)
-            parts.append(PartOfUnit(unit, name, numbers[0], *_without_interval(*numbers[1:])))
-    return parts
+def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
+    estimate, low, high = _numbers(part)
+    what = f"`{name}`" + (f" of `{unit}`" if unit else "")
+    if np.isnan(estimate):
+        raise NotMeasured(f"{what} is undefined")
+    if np.isnan([low, high]).any():
+        raise NotMeasured(
+            f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
+            "seeds at least"
+        )
+    return PartOfUnit(unit, name, estimate, *_without_interval(low, high))
 
 
 def _numbers(part: Bounded) -> tuple[float, float, float]:
@@ -200,30 +199,18 @@ def _without_interval(low: float, high: float) -> tuple[float, float]:
     return (low, high) if -np.inf < low < high else (nan, nan)
 
 
-def _require_numbers(what: str, estimate: float, low: float, high: float) -> None:
-    if np.isnan(estimate):
-        raise NotMeasured(f"{what} is undefined")
-    if np.isnan(low) or np.isnan(high):
-        raise NotMeasured(
-            f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
-            "seeds at least"
-        )
-
-
 def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
     condition = without_hurdles(condition)
     estimate, low, high = _numbers(margin(condition, units))
     visible = estimate - low if -np.inf < low < high else nan
     low, high = _without_interval(low, high)
-    bounds = {
-        (comparison in UPWARDS, bound)
-        for comparison, bound in map(comparison_of, leaves(condition))
-    }
+    compared = map(comparison_of, leaves(condition))
+    bounds = {(comparison in UPWARDS, bound) for comparison, bound in compared}
     if len(bounds) > 1:
         return estimate, low, high, visible
-    ((upwards, bound),) = bounds
-    if upwards:
+    ((is_upwards, bound),) = bounds
+    if is_upwards:
         return bound + estimate, bound + low, bound + high, visible
     return bound - estimate, bound - high, bound - low, visible
 
@@ -249,23 +236,22 @@ def _count(condition: Any, units: Units) -> str:
         return ""
     names = units_of(units)
     needed = how_many(condition["in"], len(names))
-    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :class:`.Ranked`
+    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :func:`.ranked`
     low = [margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 
 
 def _hashes(reading: Reading) -> list[str]:
     """Short digests: of all weights of a model that were looked at, of the text, and of other tables."""
-    digests = reading.digests
-    by_model: dict[str, list[str]] = {}
+    digests = reading.evidence.digests
+    of_model: dict[str, list[str]] = {}
     for model, revision in reading.checkpoints:
-        if (digest := digests.get(f"{model}@{revision}")) is not None:
-            by_model.setdefault(model, []).append(digest)
-    of_weights = {
+        if digest := digests.get(f"{model}@{revision}"):
+            of_model.setdefault(model, []).append(digest)
+    found = {
         model: hashlib.sha256(" ".join(sorted(of)).encode()).hexdigest()
-        for model, of in by_model.items()
+        for model, of in of_model.items()
     }
-    others = ["text"] if reading.values else []
-    others += reading.tables
-    found = of_weights | {each: digests[each] for each in others if each in digests}
+    others = [*(["text"] if reading.values else []), *reading.tables]
+    found |= {each: digests[each] for each in others if each in digests}
     return [f"{each}:{digest[:DIGITS]}" for each, digest in found.items()]

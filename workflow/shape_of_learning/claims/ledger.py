@@ -8,9 +8,8 @@ import numpy as np
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, VERDICTS, Judgement
 from shape_of_learning.claims.rules import in_words
-from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS as COLUMNS
-from shape_of_learning.storage.csv_table import write_table
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.files import atomic_write, write_table
+from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
 
 MOST_PARTS = 20  # of a claim, that are shown to people
 Judged = Sequence[tuple[Claim, Judgement]]
@@ -24,7 +23,7 @@ def write_ledger(path: Path, judged: Judged) -> None:
         lists = [of.models, of.revisions, of.n, of.selections, of.hashes]
         words = [claim.name, claim.sentence, claim.where, statistic_of(claim)]
         rows.append([*words, *numbers, of.verdict, of.because, *map(";".join, lists)])
-    write_table(path, COLUMNS, rows)
+    write_table(path, CLAIM_COLUMNS, rows)
 
 
 def write_page(path: Path, title: str, judged: Judged) -> None:

@@ -1,136 +1,97 @@
-"""The evidence that measured values make under each specification."""
+"""One sample, measured as all specifications have it: each set of rows once."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, KEYS, Place
-from shape_of_learning.claims.choices import Rows
-from shape_of_learning.claims.evidence import Evidence, LayerValues
-from shape_of_learning.claims.evidence_tables import VERDICTS
-from shape_of_learning.errors import InputError
-from shape_of_learning.storage.csv_table import read_rows
+from shape_of_learning.claims.choices import BEFORE, WHOLE, Rows
+from shape_of_learning.metrics.measure import (
+    HiddenStates,
+    MeasuringProtocol,
+    by_selection,
+    measure_layer,
+)
+from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.selections import Selection, share_of_windows
+from shape_of_learning.metrics.tables import TidyRow
+
+SMALLEST_BATCH = 3  # vectors
 
 
 @dataclass(frozen=True)
-class _Measured:
-    """One estimator at one checkpoint: of each layer 17 values, n and the share of near-duplicates."""
+class Part:
+    """Measures of the same rows in batches of one size, and the choices that have these rows.
 
-    values: dict[int, list[float]] = field(default_factory=dict)
-    near_duplicates: dict[int, float] = field(default_factory=dict)
-    n: dict[int, float] = field(default_factory=dict)
+    Attributes
+    ----------
+    how : MeasuringProtocol
+    measures : sequence of Measure
+    choices : list of Rows
+        Different ones may leave the same rows.
+    """
+
+    how: MeasuringProtocol
+    measures: Sequence[Measure]
+    choices: list[Rows] = field(default_factory=list)
 
 
-class MeasuredChoices:
-    """Values of all models for all specifications, from the tables of their jobs.
+def windows_of_choices(choices: Iterable[Rows], how: MeasuringProtocol) -> np.ndarray:
+    """Numbers of the windows that any of some choices looks at, ascending."""
+    return share_of_windows(how.groups, max(float(each.windows_share) for each in choices))
+
+
+def parts_of_choices(
+    rows: Mapping[str, np.ndarray],
+    choices: Sequence[Rows],
+    measures: Sequence[Measure],
+    how: MeasuringProtocol,
+) -> list[Part]:
+    """Divide what is wanted of a sample into parts, each of which is measured once.
+
+    Where fewer vectors are selected than a batch has, as of one vector per token type, all are one batch.
+    Where there are not more than the neighbours that are searched, nothing is measured.
 
     Parameters
     ----------
-    frame : Evidence
-        What is known besides, from :func:`.read_evidence`; of its table ``verdicts``, sound checkpoints.
-    tables : mapping of str to sequence of Path
-        Of each model that was measured.
-    steps : mapping of str to mapping
-        Step and tokens of each model's revisions, in order.
-    judged : collection of str
-        Models whose checkpoints were judged: of these, only sound ones count.
-
-    Raises
-    ------
-    InputError
-        If a table is damaged.
+    rows : mapping of str to ndarray
+        What each row of a hidden state is, as of :class:`.HiddenStates`.
+    choices : sequence of Rows
+        All of one text.
+    measures : sequence of Measure
+    how : MeasuringProtocol
+        Of the run.
     """
+    parts: dict[tuple[bytes, int, tuple[str, ...]], Part] = {}
+    for choice in choices:
+        # With batches of another size, only what is taken of batches is another.
+        is_own_size = choice.batch_share == choices[0].batch_share
+        wanted = [each for each in measures if is_own_size or each.family not in WHOLE]
+        size = max(SMALLEST_BATCH, round(float(choice.batch_share) * how.batch_vectors))
+        chosen = Selection(
+            choice.special_tokens,
+            choice.first_token,
+            choice.token_types,
+            windows_share=float(choice.windows_share),
+        )
+        for selection, together in by_selection(wanted, chosen):
+            kept = how.chosen(rows, selection)
+            if len(kept) > how.neighbours:
+                vectors = min(size, len(kept))
+                own = replace(how, selection=selection, batch_vectors=vectors)
+                key = kept.tobytes(), vectors, tuple(each.name for each in together)
+                parts.setdefault(key, Part(own, together)).choices.append(choice)
+    return list(parts.values())
 
-    def __init__(
-        self,
-        frame: Evidence,
-        tables: Mapping[str, Sequence[Path]],
-        steps: Mapping[str, Mapping[str, Sequence[int | None]]],
-        judged: Collection[str],
-    ):
-        self._frame = frame
-        sound = {(row["model"], row["revision"]) for row in frame.tables.get(VERDICTS, ())}
-        self._steps = {
-            model: {
-                name: step
-                for name, step in of.items()
-                if model not in judged or (model, name) in sound
-            }
-            for model, of in steps.items()
-        }
-        self._measured: dict[tuple[str, Place], _Measured] = {}
-        for model, paths in tables.items():
-            for path in paths:
-                self._read(model, path)
 
-    def _read(self, model: str, path: Path) -> None:
-        try:
-            for row in read_rows(path, COLUMNS):
-                revision, *chosen, last_layer, estimator = row[:KEYS]
-                place = Place(revision, Rows(*chosen), last_layer, estimator)
-                layer, value, _, n, _, near, _, *without = (
-                    float(cell or "nan") for cell in row[KEYS:]
-                )
-                found = self._measured.setdefault((model, place), _Measured())
-                found.values[int(layer)] = [value, *without]
-                found.near_duplicates[int(layer)], found.n[int(layer)] = near, n
-        except ValueError as error:
-            raise InputError(f"{path}: {error}; delete it and run again") from error
-
-    def evidence(self, rows: Rows, last_layer: str, estimators: Iterable[str]) -> Evidence:
-        """Put together what one specification says.
-
-        Parameters
-        ----------
-        rows : Rows
-        last_layer : {"after_final_norm", "before_final_norm"}
-        estimators : iterable of str
-            By the names of the tables.
-
-        Returns
-        -------
-        Evidence
-            A checkpoint at which an estimator is not measured is absent from it.
-        """
-        wanted = tuple(estimators)
-        values = {
-            (model, estimator): found
-            for model in self._steps
-            for estimator in wanted
-            if (found := self._curve(model, rows, last_layer, estimator))
-        }
-        return replace(self._frame, values=values)
-
-    def _curve(
-        self, model: str, rows: Rows, last_layer: str, estimator: str
-    ) -> tuple[LayerValues, ...]:
-        curve = []
-        for revision, (step, tokens) in self._steps[model].items():
-            found = self._measured.get((model, Place(revision, rows, AFTER, estimator)))
-            if found is None:
-                continue
-            whole = [found]
-            if last_layer == BEFORE:
-                before = self._measured.get((model, Place(revision, rows, BEFORE, estimator)))
-                whole += [before] if before is not None else []
-            parts = {
-                name: {k: v for each in whole for k, v in getattr(each, name).items()}
-                for name in ("values", "near_duplicates", "n")
-            }
-            layers = tuple(sorted(parts["values"]))
-            curve.append(
-                LayerValues(
-                    revision=revision,
-                    step=step,
-                    tokens=tokens,
-                    estimator=estimator,
-                    selection="+".join(astuple(rows)),
-                    layers=layers,
-                    values=np.array([parts["values"][layer] for layer in layers]),
-                    near_duplicates=tuple(parts["near_duplicates"][layer] for layer in layers),
-                    n=float(np.mean(list(parts["n"].values()))),
-                )
-            )
-        return tuple(curve)
+def measure_choices(
+    states: HiddenStates, parts: Iterable[Part], layer: int, last_layer: str
+) -> Iterator[tuple[Rows, TidyRow]]:
+    """Measure one layer, the last one as the state before or after the final norm, under all choices."""
+    for part in parts:
+        selection = replace(part.how.selection, before_final_norm=True)
+        how = replace(part.how, selection=selection) if last_layer == BEFORE else part.how
+        for family in FAMILIES:
+            for row in measure_layer(states, layer, family, part.measures, how):
+                if row.batch is None:
+                    yield from ((choice, row) for choice in part.choices)

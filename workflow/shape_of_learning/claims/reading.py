@@ -29,26 +29,30 @@ class Reading:
         Model and revision of all that was read.
     tables : dict of str
         Other tables that were read, as ``KIND/MODEL``.
+    values : list of LayerValues
+        All measured values that were read.
     suspects : Counter of str
         How many values of a model are beyond the conditions of their estimator.
+    undefined : int
+        How many layers of a curve were left out, since they are undefined somewhere on it.
     """
 
     def __init__(self, claim: Claim, evidence: Evidence) -> None:
         self.claim = claim
-        self._evidence = evidence
+        self.evidence = evidence
         self.checkpoints: dict[tuple[str, str], None] = {}
         self.tables: dict[str, None] = {}
-        self._values: list[tuple[str, LayerValues]] = []
+        self.values: list[LayerValues] = []
         self.suspects: Counter[str] = Counter()
-        self._undefined = 0
+        self.undefined = 0
 
     @property
     def models(self) -> list[EvidenceModel]:
         """The claim's models that are in the run, in its order or the run's."""
-        run, named = self._evidence.models, self.claim.models
+        run, named = self.evidence.models, self.claim.models
         if not isinstance(named, str):
             return [run[name] for name in named if name in run]
-        return [model for model in run.values() if _is_in(model, named)]
+        return [model for model in run.values() if self.claim.is_on(model.kind, model.role)]
 
     def curves(self, *estimators: str) -> dict[str, list[Curve]]:
         """Give the curves of some estimators, of each model of which all are measured.
@@ -76,13 +80,10 @@ class Reading:
 
     def rows(self, table: str) -> dict[str, list[Mapping[str, str]]]:
         """Give the rows of another table, by model; raises as :meth:`curves`."""
-        rows = self._evidence.tables.get(table, ())
-        found = {m.name: [row for row in rows if row["model"] == m.name] for m in self.models}
+        found = {model.name: self.rows_beside(model.name, table) for model in self.models}
         lacking = [name for name, own in found.items() if not own]
         found = {name: own for name, own in found.items() if own}
         self.require(found, lacking, f"tables/{table}")
-        for name in found:
-            self.rows_beside(name, table)
         return found
 
     def beside(self, model: str, estimator: str) -> Curve | None:
@@ -94,61 +95,41 @@ class Reading:
 
     def rows_beside(self, model: str, table: str) -> list[Mapping[str, str]]:
         """Give the rows of such a model."""
-        rows = [row for row in self._evidence.tables.get(table, ()) if row["model"] == model]
+        rows = [row for row in self.evidence.tables.get(table, ()) if row["model"] == model]
         self.checkpoints |= {(model, row["revision"]): None for row in rows}
         self.tables |= {f"{table}/{model}": None} if rows else {}
         return rows
 
     def require(self, found: Collection[str], lacking: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless as many models as the claim needs have `what`."""
-        named = self.claim.models
-        needs = self.claim.needs or (1 if isinstance(named, str) else len(named))
-        if len(found) >= needs:
+        named, needed = self.claim.models, self.claim.needed
+        if len(found) >= needed:
             return
         if isinstance(named, str):
             whose = "models" if named == "all" else named.replace("_", "-")
-            number = (
-                f"{len(found)} {whose}, of {needs} that are needed," if found else f"no {whose}"
-            )
-            of_run = f" ({_listed(lacking)} {_are(lacking)} without)" if lacking else ""
-            raise NotMeasured(f"the run has {number} with {what}{of_run}")
-        absent = [name for name in named if name not in self._evidence.models]
-        parts = [f"{_listed(absent)} {_are(absent)} not in the run"] if absent else []
-        have = "has" if len(lacking) == 1 else "have"
-        parts += [f"{_listed(lacking)} {have} no {what}"] if lacking else []
-        raise NotMeasured("; ".join(parts))
+            some = f"{len(found)} {whose}, of {needed} that are needed," if found else f"no {whose}"
+            without = f" ({_are(lacking, 'without')})" if lacking else ""
+            raise NotMeasured(f"the run has {some} with {what}{without}")
+        absent = [name for name in named if name not in self.evidence.models]
+        said = [_are(absent, "not in the run")] if absent else []
+        said += [_have_no(lacking, what)] if lacking else []
+        raise NotMeasured("; ".join(said))
 
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
-            have = "has" if len(lacking) == 1 else "have"
-            raise NotMeasured(f"{_listed(lacking)} {have} no {what} in the run")
-
-    @property
-    def values(self) -> list[LayerValues]:
-        """All measured values that were read."""
-        return [each for _, each in self._values]
-
-    @property
-    def undefined(self) -> int:
-        """How many layers of a curve were left out, since they are undefined somewhere on it."""
-        return self._undefined
-
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """As of the evidence."""
-        return self._evidence.digests
+            raise NotMeasured(f"{_have_no(lacking, what)} in the run")
 
     def _curve(self, model: str, estimator: str) -> Curve | None:
         claim = self.claim
-        return self._evidence.curve(model, estimator, claim.checkpoints, claim.average_over)
+        return self.evidence.curve(model, estimator, claim.checkpoints, claim.average_over)
 
     def _record(self, model: str, estimator: str, curve: Curve) -> None:
-        limit = self._evidence.suspect_above.get(estimator)
-        self._undefined += curve.undefined
+        limit = self.evidence.suspect_above.get(estimator)
+        self.undefined += curve.undefined
         for each in curve.checkpoints:
             self.checkpoints[model, each.revision] = None
-            self._values.append((model, each))
+            self.values.append(each)
             if limit is not None:
                 shares = dict(zip(each.layers, each.near_duplicates, strict=True))
                 if suspect := sum(shares[layer] > limit for layer in curve.layers):
@@ -163,14 +144,12 @@ def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
     return [c.values[..., -1, [c.layers.index(layer) for layer in common], :] for c in curves]
 
 
-def _is_in(model: EvidenceModel, group: str) -> bool:
-    if group in ("fine_tunings", "twins"):
-        return model.kind == group.removesuffix("s")
-    return model.kind == "pretrained" and group in ("all", f"{model.role}s")
+def _are(names: Sequence[str], what: str) -> str:
+    return f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {what}"
 
 
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+def _have_no(names: Sequence[str], what: str) -> str:
+    return f"{_listed(names)} {'has' if len(names) == 1 else 'have'} no {what}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -19,21 +19,12 @@ rule of many parts errs as rarely as one of a single part (:mod:`.bounds`).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import (
-    TAIL,
-    Bounded,
-    Ranked,
-    Stacked,
-    Unknown,
-    greatest,
-    least,
-)
+from shape_of_learning.claims.bounds import TAIL, Bounded, greatest, least, ranked, stacked, unknown
 from shape_of_learning.errors import InputError
 
 Units = Mapping[str, Mapping[str, Bounded]]
@@ -45,40 +36,6 @@ WORDS = {
     **{name: name.replace("_", " ") for name in ("above", "below", "at_least", "at_most")},
     **{"not_above": "not shown to be above", "not_below": "not shown to be below"},
 }
-
-
-@dataclass(frozen=True)
-class Margin:
-    """How far a number lies beyond a bound, in the direction that a comparison asks for."""
-
-    of: Bounded
-    comparison: str
-    bound: float
-
-    @property
-    def estimate(self) -> np.ndarray:
-        """As of :class:`.Bounded`."""
-        return self._signed(self.of.estimate)
-
-    def bounds(self, below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        """As of :class:`.Bounded`."""
-        is_hurdle = self.comparison.startswith("not_")
-        if is_hurdle:
-            below = above = TAIL
-        if self.comparison in UPWARDS:
-            ends = self.of.bounds(below, above)
-        else:
-            ends = self.of.bounds(above, below)[::-1]
-        low, high = (self._signed(end) for end in ends)
-        # The better end of the interval decides whether something is not shown.
-        return (high, high) if is_hurdle else (low, high)
-
-    def _signed(self, values: np.ndarray) -> np.ndarray:
-        sign = 1 if self.comparison in UPWARDS else -1
-        bound = self.bound
-        if self.comparison in INCLUSIVE:
-            bound = np.nextafter(bound, -sign * math.inf)
-        return sign * (values - bound)
 
 
 def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) -> Bounded:
@@ -100,19 +57,37 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
         units.
     """
     if "all_of" in condition or "any_of" in condition:
-        several = [margin(each, units, unit) for each in next(iter(condition.values()))]
-        return least(Stacked(several)) if "all_of" in condition else greatest(Stacked(several))
+        joined = stacked([margin(each, units, unit) for each in next(iter(condition.values()))])
+        return least(joined) if "all_of" in condition else greatest(joined)
     if "in" in condition:
         names = units_of(units)
         if not names:
             raise InputError(
                 "the rule counts by `in`, but there is only one of all together; leave it out"
             )
-        each = Stacked([margin(condition["holds"], units, name) for name in names])
+        each = stacked([margin(condition["holds"], units, name) for name in names])
         number = how_many(condition["in"], len(names))
-        return Ranked(each, number) if number <= len(names) else Unknown(least(each))
+        return ranked(each, number) if number <= len(names) else unknown(least(each))
     parts = units[_only_unit(units) if unit is None else unit]
-    return Margin(_part(condition.get("of"), parts), *comparison_of(condition))
+    return _beyond(_part(condition.get("of"), parts), *comparison_of(condition))
+
+
+def _beyond(of: Bounded, comparison: str, bound: float) -> Bounded:
+    """How far a number lies beyond a bound, in the direction that a comparison asks for."""
+    sign = 1 if comparison in UPWARDS else -1
+    if comparison in INCLUSIVE:
+        bound = np.nextafter(bound, -sign * math.inf)
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        is_hurdle = comparison.startswith("not_")
+        if is_hurdle:
+            below = above = TAIL
+        ends = of.bounds(below, above) if sign > 0 else of.bounds(above, below)[::-1]
+        low, high = (sign * (end - bound) for end in ends)
+        # The better end of the interval decides whether something is not shown.
+        return (high, high) if is_hurdle else (low, high)
+
+    return Bounded(sign * (of.estimate - bound), bounds)
 
 
 def holds(condition: Mapping[str, Any], units: Units) -> np.ndarray:
@@ -203,11 +178,6 @@ def _part(name: str | None, parts: Mapping[str, Bounded]) -> Bounded:
         return next(iter(parts.values()))
     if name is None or name not in parts:
         asked = "names no part" if name is None else f"asks for the part `{name}`"
-        raise InputError(
-            f"the rule {asked}, but there are {_listed(list(parts))}; correct its `of`"
-        )
+        there_are = ", ".join(f"`{each}`" for each in parts)
+        raise InputError(f"the rule {asked}, but there are {there_are}; correct its `of`")
     return parts[name]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

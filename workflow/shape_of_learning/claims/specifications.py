@@ -1,17 +1,79 @@
 """A claim under every specification of its analysis, and which choice flips the verdict."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from math import isnan
+from pathlib import Path
+from typing import Any
 
-from shape_of_learning.claims.choices import Specification, specifications
-from shape_of_learning.claims.claim_choices import ClaimChoices
+from shape_of_learning.claims.choices import (
+    AFTER,
+    LAST_LAYERS,
+    ROW_CHOICES,
+    ClaimChoices,
+    Rows,
+    Specification,
+    specifications,
+)
+from shape_of_learning.claims.evidence import (
+    Evidence,
+    EvidenceModel,
+    by_step,
+    read_layers,
+    read_tables,
+)
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
-from shape_of_learning.claims.measured_choices import MeasuredChoices
 
 FLIP_COLUMNS = (
     *("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips"),
     *("pairs", "flipped_pairs"),
 )
+
+
+class MeasuredChoices:
+    """Values of all models for all specifications.
+
+    Parameters
+    ----------
+    models : sequence of mapping
+        Of each model of the run what :class:`.EvidenceModel` holds.
+    suspect_above : mapping of str to float
+        As in :class:`.Evidence`.
+    measured : iterable of Path
+        Tables of the jobs that measured checkpoints.
+    verdicts : iterable of Path
+        ``tables/verdicts/{model}.csv``: of a model that has one, only sound checkpoints count.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Mapping[str, Any]],
+        suspect_above: Mapping[str, float],
+        measured: Iterable[Path],
+        verdicts: Iterable[Path],
+    ):
+        _, is_sound = read_tables(verdicts)
+        self._known = Evidence(
+            {each["name"]: EvidenceModel(**each) for each in models}, suspect_above=suspect_above
+        )
+        layers = read_layers(measured, ("last_layer", "model", "estimator", *ROW_CHOICES), is_sound)
+        self._values = {}
+        for after, *key in layers:
+            for last_layer in LAST_LAYERS if after == AFTER else ():
+                # Of the state before the final norm, there is the last layer alone.
+                own = layers.get((last_layer, *key), {})
+                whole = {name: of | own.get(name, {}) for name, of in layers[after, *key].items()}
+                self._values[last_layer, *key] = by_step(whole)
+
+    def evidence(self, rows: Rows, last_layer: str, estimators: Iterable[str]) -> Evidence:
+        """The evidence under one specification; where an estimator is not measured, there is none of it."""
+        values = {
+            (model, estimator): self._values[key]
+            for estimator in estimators
+            for model in self._known.models
+            if (key := (last_layer, model, estimator, *astuple(rows))) in self._values
+        }
+        return replace(self._known, values=values)
 
 
 @dataclass(frozen=True)
@@ -28,9 +90,7 @@ def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> list[S
     for each in specifications(of.choices):
         instead = of.estimators(each)
         evidence = measured.evidence(
-            of.rows.with_options(each),
-            each.get("last_layer", of.last_layer),
-            instead.values(),
+            of.rows.with_options(each), each.get("last_layer", of.last_layer), instead.values()
         ).with_estimators(instead)
         layers = each.get("average_over", of.claim.average_over)
         judged.append(Specified(each, judge(replace(of.claim, average_over=layers), evidence)))
@@ -83,13 +143,10 @@ def _yes(answer: bool) -> str:
 
 def specification_rows(of: ClaimChoices, judged: Sequence[Specified]) -> list[dict[str, object]]:
     """One row per specification, by ascending estimate and those without one last, as a figure draws them."""
-    ordered = sorted(
-        judged,
-        key=lambda each: (
-            each.judgement.estimate != each.judgement.estimate,
-            each.judgement.estimate,
-        ),
-    )
+
+    def effect(each: Specified) -> tuple[bool, float]:
+        return isnan(each.judgement.estimate), each.judgement.estimate
+
     return [
         {
             "claim": of.claim.name,
@@ -101,7 +158,7 @@ def specification_rows(of: ClaimChoices, judged: Sequence[Specified]) -> list[di
             **each.specification,
             "because": each.judgement.because,
         }
-        for rank, each in enumerate(ordered, 1)
+        for rank, each in enumerate(sorted(judged, key=effect), 1)
     ]
 
 

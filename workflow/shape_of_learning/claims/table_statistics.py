@@ -1,4 +1,4 @@
-"""Statistics of other tables: changed blocks, twins, fine-tunings. As in :mod:`.statistics`.
+"""Statistics of other tables: changed blocks, twins, fine-tunings. As in :mod:`.layer_statistics`.
 
 These tables have no left-out values. What was repeated with other seeds has an interval from them, the
 rest is compared as it is.
@@ -82,15 +82,11 @@ def twins_loss_less_originals(reading: Reading, regulariser: str, pairs: int) ->
 
 def isotropy_after_less_before(reading: Reading) -> Units:
     """Of each fine-tuning the change of ln I of the last layer, mean over its seeds."""
-
-    def change(before: Sequence[Row], after: Sequence[Row]) -> float:
-        return _value(after) - _value(before)
-
     changes = _of_seeds(
         reading,
         "finetuning_layers",
         lambda row: row["estimator"] == "log_partition_isotropy",
-        change,
+        lambda before, after: _value(after) - _value(before),
     )
     return {family: {"change": replicated(of)} for family, of in changes.items()}
 

@@ -1,4 +1,4 @@
-"""Statistics of training: of curves over checkpoints, of means over layers. As in :mod:`.statistics`."""
+"""Statistics of training, of means over layers by step. As in :mod:`.layer_statistics`."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -7,12 +7,12 @@ import numpy as np
 
 from shape_of_learning.claims.bounds import (
     Bounded,
-    Ranked,
-    Stacked,
     greatest,
     jackknifed,
     known,
     least,
+    ranked,
+    stacked,
 )
 from shape_of_learning.claims.reading import NotMeasured, Reading
 from shape_of_learning.claims.rules import PAIR, Units
@@ -101,28 +101,26 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
         If the warm-up of no model is known.
     """
     curves = _curves(reading, *estimators)
-    known_models = {m.name: m.warmup_steps for m in reading.models if m.warmup_steps is not None}
-    unknown = [name for name in curves if name not in known_models]
-    reading.require(known_models.keys() & curves.keys(), unknown, "a known `warmup_steps`")
+    ends = {m.name: m.warmup_steps for m in reading.models if m.name in curves}
+    known_ends = {name: end for name, end in ends.items() if end is not None}
+    unknown = [name for name in ends if name not in known_ends]
+    reading.require(known_ends, unknown, "a known `warmup_steps`")
     units, near = {}, []
-    for name, (steps, (curve,)) in curves.items():
-        end = known_models.get(name)
-        if end is None:
-            continue
+    for name, end in known_ends.items():
+        steps, (curve,) = curves[name]
         before = [place for place, step in enumerate(steps) if step <= end][-1:]
         after = [place for place, step in enumerate(steps) if step >= end][:1]
         around = sorted({*before, *after})
-        others = [place for place in range(1, len(steps) - 1) if place not in around]
-        if not others:
+        between = [place for place in range(1, len(steps) - 1) if place not in around]
+        if not between:
             near.append(name)
             continue
         logarithm = np.log(curve)
-        elsewhere = _rises_and_falls(logarithm, others, [0, -1, *around])
+        elsewhere = _rises_and_falls(logarithm, between, [0, -1, *around])
         at = _rises_and_falls(logarithm, around)
         units[name] = {"elsewhere": greatest(elsewhere), "at_warm_up": greatest(at)}
-    reading.require(
-        units, near, "sound steps other than the ends and those around the end of the warm-up"
-    )
+    others = "sound steps other than the ends and those around the end of the warm-up"
+    reading.require(units, near, others)
     return units
 
 
@@ -139,12 +137,8 @@ def higher_at_peak_and_end(reading: Reading, estimators: tuple[str]) -> Units:
         )
     first, second = (np.log(curve) for _, (curve,) in curves.values())
     apart = first[..., :, None, :] - second[..., None, :, :]
-    return {
-        PAIR.join(curves): {
-            "peak": greatest(least(jackknifed(apart))),
-            "end": jackknifed(apart[..., -1, -1, :]),
-        }
-    }
+    peak, end = greatest(least(jackknifed(apart))), jackknifed(apart[..., -1, -1, :])
+    return {PAIR.join(curves): {"peak": peak, "end": end}}
 
 
 def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
@@ -167,8 +161,8 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
         spaced = np.linspace(0, last, number).round().astype(int).tolist()
         pairs = list(combinations(spaced, 2))
         units[name] = {
-            "direction": least(Stacked([_agreed_change(logarithms, pair) for pair in thirds])),
-            "rank": _median(Stacked([_agreed_change(logarithms, pair) for pair in pairs])),
+            "direction": least(stacked([_agreed_change(logarithms, pair) for pair in thirds])),
+            "rank": _median(stacked([_agreed_change(logarithms, pair) for pair in pairs])),
         }
     return units
 
@@ -220,18 +214,18 @@ def _first_from(steps: Sequence[int], least_step: int) -> int | None:
 
 def _rises_and_falls(
     logarithm: np.ndarray, places: Sequence[int], ends: Sequence[int] = (0, -1)
-) -> Ranked:
+) -> Bounded:
     """The lesser of rise and fall at some of the steps, counted from 0; or the least above other `ends`."""
     over = logarithm[..., list(places), None, :] - logarithm[..., None, list(ends), :]
     return least(jackknifed(over))
 
 
-def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Ranked:
+def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Bounded:
     """The least change of all estimators up, or down, whichever is more."""
     change = logarithms[..., pair[1], :, :] - logarithms[..., pair[0], :, :]
-    return greatest(Stacked([least(jackknifed(change)), least(jackknifed(-change))]))
+    return greatest(stacked([least(jackknifed(change)), least(jackknifed(-change))]))
 
 
-def _median(of: Stacked) -> Ranked:
+def _median(of: Bounded) -> Bounded:
     """The lower one of two, so that more than half are as large."""
-    return Ranked(of, of.estimate.shape[-1] // 2 + 1)
+    return ranked(of, of.estimate.shape[-1] // 2 + 1)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.files import read_rows
 from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
-from shape_of_learning.storage.csv_table import read_rows
 
 SHOWN = ("claim", "sentence", "where", "verdict", "because")
 NUMBERS = ("estimate", "low", "high", "smallest_visible")

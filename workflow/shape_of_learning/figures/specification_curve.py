@@ -14,9 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.choices import Choice, Rows
+from shape_of_learning.claims.choices import Choice, ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.claim_choices import ClaimChoices
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,

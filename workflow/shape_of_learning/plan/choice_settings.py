@@ -4,9 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shape_of_learning.claims.choices import ROW_CHOICES, Choice
+from shape_of_learning.claims.choices import (
+    ROW_CHOICES,
+    Choice,
+    ChoiceSettings,
+    ClaimChoices,
+    Variant,
+)
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.claim_choices import ChoiceSettings, ClaimChoices, Variant
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import STATISTICS, Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.functions import Signature, check_function, public_functions
@@ -21,11 +21,9 @@ from shape_of_learning.plan.refusals import (
     unknown_name,
     validated,
 )
-from shape_of_learning.plan.science import PACKAGE
 
 CLAIMS = "claims.yaml"
-STATISTICS = sorted((PACKAGE / "claims").glob("*statistics.py"))
-TRAINING = PACKAGE / "claims/training_statistics.py"
+ROOM = Path(__file__).parents[1] / "claims"
 KINDS_OF_CONDITIONS = (
     "above",
     "below",
@@ -124,18 +122,15 @@ def read_claims(file: Path) -> dict[str, Claim]:
     content = read_yaml(file)
     if not isinstance(content, dict):
         raise InputError(f"{file} must map names to claims; see docs/claims.md")
-    functions: dict[str, Signature] = {}
-    for module in STATISTICS:
-        functions |= public_functions(module)
-    training = public_functions(TRAINING)
-    return {name: _claim(name, entry, functions, training, file) for name, entry in content.items()}
+    modules = {m: public_functions(ROOM / f"{m}.py") for m in set(STATISTICS.values())}
+    functions = {name: modules[module][name] for name, module in STATISTICS.items()}
+    return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
 
 
 def _claim(
     name: str,
     entry: Mapping[str, Any],
     functions: Mapping[str, Signature],
-    of_training: Collection[str],
     file: Path,
 ) -> Claim:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -152,7 +147,8 @@ def _claim(
         key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
         raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
     _check_values(name, entry, functions[statistic].kinds, file)
-    if statistic in of_training and entry.get("checkpoints") != "training":
+    is_of_training = STATISTICS[statistic] == "training_statistics"
+    if is_of_training and entry.get("checkpoints") != "training":
         raise InputError(
             f"{file}, key `{name}`: `{statistic}` is of a training; add `checkpoints: training`"
         )

@@ -257,8 +257,6 @@ class Choices(Section):
     checkpoints
         at how many checkpoints of a training, evenly by rank, with the first and the last; the verdicts of
         `claims` rest on all of them
-    checkpoints_per_job
-        how many of them one job runs; more save the starts of jobs, and are on the disk together
     text
         list of `own` (the windows of the run), `resampled` (as many of the same text, drawn with the next
         seed; a few are the same where the text is short), and names of others in `corpus.sources`
@@ -288,7 +286,6 @@ class Choices(Section):
     judged: bool = False
     papers: Words | None = None
     checkpoints: int = Field(8, ge=3, le=1_000_000)
-    checkpoints_per_job: int = Field(1, ge=1, le=1_000_000)
     text: Annotated[Names, Field(min_length=1)] = ["own", "resampled"]
     first_token: Annotated[list[Switch], *some] = ["keep", "drop"]
     special_tokens: Annotated[list[Switch], *some] = ["keep", "drop"]

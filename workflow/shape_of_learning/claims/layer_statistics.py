@@ -1,17 +1,17 @@
-"""Statistics of layers and models: the name that a claim gives is that of a public function here.
+"""Statistics of layers and models, at the last checkpoint.
 
 Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
 (:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
 bounds allow for all that might have been chosen (:mod:`.bounds`). Planning reads the annotations: of
-``estimators: tuple[str, str]`` a claim names two.
+``estimators: tuple[str, str]`` a claim names two. A new one is listed in :mod:`.claim`.
 """
 
 from collections.abc import Collection, Sequence
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import Apart, greatest, jackknifed, known, least
+from shape_of_learning.claims.bounds import apart, greatest, jackknifed, known, least
 from shape_of_learning.claims.evidence import Curve
 from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
@@ -34,14 +34,13 @@ def middle_over_ends(reading: Reading, estimators: tuple[str]) -> Units:
     A peak in the middle has both above zero. Where the maximum itself lies is not asked: noise and layers
     of one height move it.
     """
-    units = {}
-    for name, (first, second, third, last) in _quarters(reading, estimators).items():
-        middle = (second + third) / 2
-        units[name] = {
-            "middle_over_first": jackknifed(middle - first),
-            "middle_over_last": jackknifed(middle - last),
+    return {
+        name: {
+            "middle_over_first": jackknifed((second + third) / 2 - first),
+            "middle_over_last": jackknifed((second + third) / 2 - last),
         }
-    return units
+        for name, (first, second, third, last) in _quarters(reading, estimators).items()
+    }
 
 
 def flatter(reading: Reading, estimators: tuple[str]) -> Units:
@@ -50,19 +49,17 @@ def flatter(reading: Reading, estimators: tuple[str]) -> Units:
     The range is that of the means of the four quarters of the depth: the largest of their twelve
     differences, with bounds that allow for its choice, so that noise alone makes no profile uneven.
     """
-    quarters = _quarters(reading, estimators)
-    differences = {}
-    for name, of in quarters.items():
-        pairs = [later - earlier for later, earlier in permutations(of, 2)]
-        differences[name] = np.stack(pairs, axis=-2)
+    differences = {
+        name: np.stack([one - other for one, other in permutations(of, 2)], axis=-2)
+        for name, of in _quarters(reading, estimators).items()
+    }
     units = {}
-    decoders, encoders = _by_role(reading, quarters)
-    for decoder in decoders:
-        for encoder in encoders:
-            # Of each difference of the decoder those to all of the encoder's.
-            apart = differences[decoder][..., :, None, :] - differences[encoder][..., None, :, :]
-            range_less_range = greatest(least(jackknifed(apart)))
-            units[f"{decoder}{PAIR}{encoder}"] = {"range_over_range": range_less_range}
+    for decoder, encoder in product(*_by_role(reading, differences)):
+        # Of each difference of the decoder those to all of the encoder's.
+        between = differences[decoder][..., :, None, :] - differences[encoder][..., None, :, :]
+        units[f"{decoder}{PAIR}{encoder}"] = {
+            "range_over_range": greatest(least(jackknifed(between)))
+        }
     return units
 
 
@@ -88,9 +85,8 @@ def encoders_less_decoders(reading: Reading, estimators: tuple[str]) -> Units:
     means = {name: jackknifed(_last(curve)) for name, (curve,) in curves.items()}
     decoders, encoders = _by_role(reading, means)
     return {
-        f"{encoder}{PAIR}{decoder}": {"difference": Apart(means[encoder], means[decoder])}
-        for encoder in encoders
-        for decoder in decoders
+        f"{encoder}{PAIR}{decoder}": {"difference": apart(means[encoder], means[decoder])}
+        for encoder, decoder in product(encoders, decoders)
     }
 
 
@@ -234,9 +230,7 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
         # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
         begins = 4 * np.arange(number)
         last = curve.values[..., -1, :, :]
-        last = (
-            last - last[..., :1, :]
-        )  # so that layers of one height differ by 0, and not by rounding
+        last = last - last[..., :1, :]  # layers of one height differ by 0, and not by rounding
         found[name] = []
         for quarter in range(0, 4 * number, number):
             shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)

@@ -9,8 +9,7 @@ import pandas as pd
 from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
-from shape_of_learning.claims.choices import specifications
-from shape_of_learning.claims.claim_choices import ClaimChoices
+from shape_of_learning.claims.choices import ClaimChoices, specifications
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,
@@ -51,9 +50,7 @@ def steps_of(model: Model) -> list[tuple[int, int]]:
     ]
 
 
-def estimates(
-    models: Iterable[Model], measures: Iterable[Measure], last: bool
-) -> pd.DataFrame:
+def estimates(models: Iterable[Model], measures: Iterable[Measure], last: bool) -> pd.DataFrame:
     """Rows of every layer and the averages over layers; `last`: of the last checkpoint only."""
     measures, rows = list(measures), []
     for model in models:
@@ -204,9 +201,7 @@ def _training(model: Model, _: object) -> Iterator[tuple]:
     yield tuple((empty | facts).values())
 
 
-def _weights(
-    model: Model, measures: Sequence[Measure], last: bool = False
-) -> Iterator[tuple]:
+def _weights(model: Model, measures: Sequence[Measure], last: bool = False) -> Iterator[tuple]:
     for step, tokens in steps_of(model)[-1 if last else 0 :]:
         late = np.log1p(step) / np.log1p(steps_of(model)[-1][0])
         for matrix in (

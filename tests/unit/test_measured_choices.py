@@ -1,0 +1,144 @@
+"""What a job measures for all specifications is what each of them would measure by itself."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from shape_of_learning.claims.choices import AFTER, BEFORE, Rows
+from shape_of_learning.claims.measured_choices import (
+    measure_choices,
+    parts_of_choices,
+    windows_of_choices,
+)
+from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
+from shape_of_learning.metrics.measure_entry import FAMILIES
+from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.plan.measures import chosen_measures
+
+WINDOWS, LENGTH = 48, 10
+HOW = MeasuringProtocol("m", windows=WINDOWS, seed=3, batch_vectors=100, neighbours=12)
+MEASUREMENT = {"parameters": {}, "batch_vectors": 100, "neighbours": 12}
+NAMES = ["anisotropy", "two_nn", "linearity", "linearity_without_first_token"]
+MEASURES = list(chosen_measures(MEASUREMENT, NAMES).values())
+SWITCHES = (("keep", "drop"), ("keep", "drop"), ("all", "one"), ("1", "0.5"), ("1", "0.5"))
+CHOICES = [Rows("own", *options) for options in product(*SWITCHES)]
+PLACES = ((0, AFTER), (2, AFTER), (2, BEFORE))
+
+
+class States:
+    """Hidden states of three layers and that before the final norm, of some rows."""
+
+    layers = 2
+
+    def __init__(self, states, rows, kept=slice(None)):
+        self._states = [state[kept] for state in states]
+        self.rows = {name: of[kept] for name, of in rows.items()}
+
+    def __getitem__(self, state):
+        return self._states[state]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    random = np.random.default_rng(0)
+    tokens = WINDOWS * LENGTH
+    states = [random.normal(size=(tokens, 8)).astype(np.float32) for _ in range(4)]
+    rows = {
+        "windows": np.repeat(np.arange(WINDOWS), LENGTH),
+        "positions": np.tile(np.arange(LENGTH), WINDOWS),
+        "token_ids": random.integers(0, 60, tokens),
+        "special": np.tile(np.arange(LENGTH) == LENGTH - 1, WINDOWS),
+    }
+    return states, rows
+
+
+@pytest.fixture(scope="module")
+def found(sample):
+    states = States(*sample)
+    parts = parts_of_choices(states.rows, CHOICES, MEASURES, HOW)
+    return {
+        (place, choice, row.estimator): row._replace(selection="")
+        for place in PLACES
+        for choice, row in measure_choices(states, parts, *place)
+    }
+
+
+def alone(sample, kept, place, name, **how):
+    """What the measurement of a run says, if the sample has no other rows."""
+    (states, rows), (layer, last_layer) = sample, place
+    own = [*states[:2], states[3]] if last_layer == BEFORE else states[:3]
+    measure = replace(MEASURES[NAMES.index(name)], rows={})
+    of = States(own, rows, kept)
+    *_, row = measure_layer(of, layer, measure.family, [measure], replace(HOW, **how))
+    return row._replace(selection="")
+
+
+def assert_same(found, expected):
+    np.testing.assert_equal(tuple(found), tuple(expected))  # which takes NaN for NaN
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_specification_has_the_numbers_of_a_measurement_of_its_own(sample, found, place):
+    _, rows = sample
+    half = np.isin(rows["windows"], windows_of_choices([Rows(windows_share="0.5")], HOW))
+    one = Selection(special_tokens="drop", token_types="one").of(rows, HOW.groups, HOW.seed)
+    first = rows["positions"] == 0
+    for name in ("anisotropy", "two_nn"):
+        whole = alone(sample, slice(None), place, name)
+        assert_same(found[place, Rows(), name], whole)
+        dropped = Rows(first_token="drop", windows_share="0.5")
+        assert_same(found[place, dropped, name], alone(sample, half & ~first, place, name))
+        small = Rows(first_token="drop", batch_share="0.5")
+        of_half = alone(sample, ~first, place, name, batch_vectors=50)
+        assert_same(found[place, small, name], of_half)
+        # Of fewer vectors than a batch has, all are one.
+        types = Rows(special_tokens="drop", token_types="one")
+        assert len(one) < HOW.batch_vectors
+        of_types = alone(sample, one, place, name, batch_vectors=len(one))
+        assert_same(found[place, types, name], of_types)
+
+
+def test_blocks_are_measured_once_whatever_the_batches(sample, found):
+    choice, place = Rows(first_token="drop"), (2, BEFORE)
+    expected = alone(sample, sample[1]["positions"] > 0, place, "linearity")
+    assert_same(found[place, choice, "linearity"], expected)
+    assert (place, Rows(batch_share="0.5"), "linearity") not in found
+    # A measure that drops first tokens itself does so whatever the choice.
+    own = found[place, Rows(), "linearity_without_first_token"]
+    assert_same(own._replace(estimator="linearity"), expected)
+    assert ((0, AFTER), Rows(), "linearity") not in found
+
+
+def test_choices_that_leave_the_same_rows_are_measured_once(sample):
+    _, rows = sample
+    without = rows | {"special": np.zeros(len(rows["special"]), dtype=bool)}
+    choices = [Rows(), Rows(special_tokens="drop")]
+    parts = parts_of_choices(without, choices, MEASURES[:1], HOW)
+    assert [part.choices for part in parts] == [choices]
+
+
+def test_half_of_the_windows_are_of_every_group_and_fit_into_all():
+    half = windows_of_choices([Rows(windows_share="0.5")], HOW)
+    assert np.bincount(HOW.groups[half]).tolist() == [2] * 16  # of three each, one and a half
+    assert windows_of_choices(CHOICES, HOW).tolist() == list(range(WINDOWS))
+    assert len(windows_of_choices([Rows(windows_share="0.001")], HOW)) == 16
+
+
+def test_only_windows_that_are_looked_at_are_run(sample, found):
+    states, rows = sample
+    choices = [each for each in CHOICES if each.windows_share == "0.5"]
+    run = np.isin(rows["windows"], windows_of_choices(choices, HOW))
+    of_half = States(states, rows, run)
+    parts = parts_of_choices(of_half.rows, choices, MEASURES[:2], HOW)
+    for choice, row in measure_choices(of_half, parts, 0, AFTER):
+        if choice.token_types == "all":
+            assert_same(row._replace(selection=""), found[(0, AFTER), choice, row.estimator])
+
+
+def test_fewer_vectors_than_neighbours_are_not_measured(sample):
+    _, rows = sample
+    few = rows | {"token_ids": np.zeros(len(rows["token_ids"]), dtype=int)}
+    assert parts_of_choices(few, [Rows(token_types="one")], MEASURES, HOW) == []
+    assert {each.family for each in MEASURES} < set(FAMILIES)
