@@ -415,7 +415,7 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     }
     for claim in paper.claims.values():
         assert set(claim.estimators) <= set(run.measures)
-        of_states = [e for e in claim.estimators if run.measures[e].of != "weights"]
+        of_states = [e for e in claim.estimators if run.measures[e].family != "weights"]
         named = [] if isinstance(claim.models, str) else claim.models
         whole = [m for m in named if all((m, e) in measured for e in of_states)]
         assert len(whole) >= (claim.needs or len(named)), claim.name
