@@ -1,45 +1,32 @@
 """The description of a run: what it was computed from and by, and the digest of each of its results.
 
-REQUIRED INPUTS: all results; the records and benchmarks that jobs leave beside their logs.
+REQUIRED INPUTS: all results; the benchmarks of their jobs.
 OUTPUTS:
-    <results>/provenance/   an RO-Crate: ro-crate-metadata.json, links to the results, copies of the locks, and
-        outputs.sha256      SHA-256 of all outputs, as sha256sum checks them
-        jobs.csv            rule, environment, time and memory of each job
-        rules.csv           their sums
-        environments.json   software, hardware and state of the workflow, where and by which jobs were computed
-STEPS: describe_run. `make verify` compares.
+    <results>/ro-crate-metadata.json      an RO-Crate, whose root is the folder of the results
+    <results>/provenance/outputs.sha256   SHA-256 of all results, as sha256sum checks them (`make verify`)
+    <results>/provenance/jobs.csv         time and memory of each job
+    <results>/provenance/locks/           copies of the locks
+STEPS: provenance.
 """
 
 
-rule describe_run:
-    """Describe the run as an RO-Crate, in a folder that is replaced as a whole."""
+rule provenance:
+    """Describe the run as an RO-Crate."""
     input:
-        results=described_results,
-        digests=digests_of_results,
+        results=results_of_the_run,
     output:
         crate=report(
-            "<results>/provenance/ro-crate-metadata.json",
+            "<results>/ro-crate-metadata.json",
             caption="../report/crate.rst",
             category="Provenance",
             labels={"result": "Description of the run, an RO-Crate"},
         ),
+        digests="<results>/provenance/outputs.sha256",
         jobs=report(
             "<results>/provenance/jobs.csv",
             caption="../report/jobs.rst",
             category="Provenance",
             labels={"result": "Time and memory of each job"},
-        ),
-        rules=report(
-            "<results>/provenance/rules.csv",
-            caption="../report/rules.rst",
-            category="Provenance",
-            labels={"result": "Time and memory of each rule"},
-        ),
-        environments=report(
-            "<results>/provenance/environments.json",
-            caption="../report/environments.rst",
-            category="Provenance",
-            labels={"result": "Software and hardware"},
         ),
     log:
         "<logs>/provenance.log",
@@ -49,20 +36,11 @@ rule describe_run:
     conda:
         "../../envs/provenance.yaml"
     params:
-        science=science("describe_run"),
+        code=science("describe_run"),
         run=described_run,
-        results=subpath(output.crate, ancestor=2),
-        locks=lambda wildcards: [lock_file(name) for name in models_from("repository")],
-        jobs=[own_path("<logs>"), own_path("<benchmarks>")],
-        folder=subpath(output.crate, parent=True),
+        locks=locks_of_the_run,
+        results=subpath(output.crate, parent=True),
     message:
         "Describing the run"
-    shell:
-        'python "$SCRIPTS/describe_run.py" --run {params.run:q} --results {params.results:q}'
-        " --outputs {input.results:q} --locks {params.locks:q} --jobs {params.jobs:q}"
-        " --output {params.folder:q} --log {log:q}"
-
-
-rule provenance:
-    input:
-        rules.describe_run.output,
+    script:
+        "../scripts/describe_run.py"

@@ -1,35 +1,39 @@
-"""Describe a run as an RO-Crate: what it was computed from and by, and the digest of each of its results."""
+"""Describe a run: the digests of its results, what each job took, and an RO-Crate of it all."""
 
-import argparse
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from shape_of_learning.provenance.crate import WrittenFiles, write_crate
-from shape_of_learning.provenance.described_run import DescribedRun
-from shape_of_learning.provenance.job_list import read_jobs
-from shape_of_learning.script_arguments.running import run
+from shape_of_learning.job import job
+from shape_of_learning.provenance import workflow_version, write_crate, write_digests, write_jobs
 
 
 def main(
-    run: DescribedRun,
-    results: Path,
-    outputs: list[Path],
-    locks: list[Path],
-    jobs: tuple[Path, Path],
-    output: Path,
+    outputs: Sequence[Path],
+    locks: Sequence[Path],
+    benchmarks: Path,
+    run: Mapping[str, Any],
+    crate: Path,
 ) -> None:
-    """Write the folder of the description."""
-    snakefile = Path(__file__).parents[1] / "Snakefile"
-    written = WrittenFiles(results, outputs, locks, snakefile)
-    own = Path(__file__).stem  # which an earlier run may have left
-    write_crate(output, written, run, [job for job in read_jobs(*jobs) if job.rule != own])
+    """Write the crate into the folder of the results, and what it refers to into ``provenance/`` there."""
+    results, workflow = crate.parent, Path(__file__).parents[1]
+    folder = results / "provenance"
+    (folder / "locks").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(workflow / "Snakefile", folder / "Snakefile")
+    copies = [Path(shutil.copyfile(lock, folder / "locks" / lock.name)) for lock in locks if lock.exists()]
+    digests = write_digests(folder / "outputs.sha256", results, outputs)
+    write_jobs(folder / "jobs.csv", benchmarks)
+    described_by = [folder / "outputs.sha256", folder / "jobs.csv", *copies]
+    write_crate(crate, {**run, "version": workflow_version(workflow)}, digests, described_by)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", type=DescribedRun.from_json, required=True)
-    parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--outputs", type=Path, nargs="+", required=True)
-    parser.add_argument("--locks", type=Path, nargs="*", default=[])
-    parser.add_argument("--jobs", type=Path, nargs=2, required=True, metavar=("LOGS", "BENCHMARKS"))
-    parser.add_argument("--output", type=Path, required=True)
-    run(main, parser)
+    with job(snakemake.log[0]):
+        main(
+            outputs=[Path(file) for file in snakemake.input.results],
+            locks=[Path(file) for file in snakemake.params.locks],
+            benchmarks=Path(snakemake.params.results, "benchmarks"),
+            run=snakemake.params.run,
+            crate=Path(snakemake.output.crate),
+        )

@@ -1,20 +1,10 @@
 """What describes a run, what it describes, and how a report calls that."""
 
-import snakemake
-from shape_of_learning import __version__ as VERSION
-from shape_of_learning.plan.workflow_state import workflow_state
-from shape_of_learning.provenance.described_run import DescribedRun
-from shape_of_learning.script_arguments import job_record
-
-# Results that may have more bytes than Snakemake compares, while times say nothing of a copy: beside each lies its
-# digest.
-LARGE_RESULTS = [f"<results>/tables/{table}.csv" for table in GATHERED]
-
 
 def results_of_the_run(wildcards):
     """All that `all` asks for, but for its description."""
     return [
-        *LARGE_RESULTS,
+        *expand("<results>/tables/{table}.csv", table=GATHERED),
         *table_of_all_weights(wildcards),
         "<results>/tables/protocol.yaml",
         *all_integrity_tables,
@@ -25,50 +15,34 @@ def results_of_the_run(wildcards):
     ]
 
 
-def described_results(wildcards):
-    """The same, those ever old beside which a small file of the same job says whether they are others."""
-    files = results_of_the_run(wildcards)
-    small = {file.rpartition(".")[0] for file in files if file.endswith(".md")}
-    return [
-        (
-            ancient(file)
-            if file in LARGE_RESULTS
-            or file.endswith((".pdf", ".png"))
-            or (file.rpartition(".")[0] in small and not file.endswith(".md"))
-            else file
-        )
-        for file in files
-    ]
-
-
-def digests_of_results(wildcards):
-    """The digests beside those that may be large."""
-    return [f"{file}.sha256" for file in LARGE_RESULTS]
+def locks_of_the_run(wildcards):
+    """The locks of the models that come from the Hub."""
+    return [lock_file(name) for name in models_from("repository")]
 
 
 def described_run(wildcards):
-    """What the plan knows of the run, as JSON."""
+    """What the plan knows of the run."""
     drawn, written = CONFIGURATION.figures, CONFIGURATION.tables
     titles = {f"figures/{each}": f"{name_in_paper(each)} of {TITLES[each]}" for each in drawn}
     titles |= {f"tables/{each}": f"{name_in_paper(each)} of {TITLES[each]}" for each in written}
     shown = {PAPER_OF[each] for each in (*drawn, *written)}
-    return DescribedRun(
-        name=CONFIGURATION.settings["run"] or "",
-        source=setting("corpus", "source"),
-        models={
-            name: (model.label, [each.name for each in checkpoints(name)])
-            for name, model in CONFIGURATION.models.items()
+    return {
+        "name": CONFIGURATION.settings["run"] or "",
+        "source": setting("corpus", "source"),
+        "models": {name: described_model(name) for name in CONFIGURATION.models},
+        "papers": [(paper.title, paper.citation) for paper in PAPERS if paper.name in shown],
+        "titles": NAMES_OF_RESULTS | titles,
+    }
+
+
+def described_model(name):
+    """Label of a model, and the commit of each checkpoint that comes from the Hub."""
+    pinned = curve(name).lock.revisions if name in models_from("repository") else {}
+    revisions = [each.name for each in checkpoints(name)]
+    return {
+        "label": MODELS[name].label,
+        "repository": next((pinned[each].repository for each in revisions if each in pinned), ""),
+        "revisions": {
+            each: pinned[each].commit if each in pinned else "" for each in revisions
         },
-        papers=[(paper.title, paper.citation) for paper in PAPERS if paper.name in shown],
-        titles=NAMES_OF_RESULTS | titles,
-    ).to_json()
-
-
-def say_which_workflow_this_is():
-    """Let jobs know the state of the code by which they are planned; no result depends on it."""
-    state = workflow_state(WORKFLOW.parent, "")
-    versions = {"version": VERSION, "snakemake": snakemake.__version__}
-    os.environ[job_record.VARIABLE] = json.dumps({**versions, **state})
-
-
-say_which_workflow_this_is()
+    }

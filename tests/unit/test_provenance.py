@@ -1,0 +1,129 @@
+"""The description of a run is a valid RO-Crate, and its digests tell changes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from describe_run import main
+from shape_of_learning.files import sha256_of
+
+COMMIT = "0123456789" * 4
+RUN = {
+    "name": "",
+    "source": "text",
+    "models": {
+        "hub": {
+            "label": "From the Hub",
+            "repository": "some/model",
+            "revisions": {"step 1": COMMIT, "not measured": COMMIT},
+        },
+        "own": {"label": "Own", "repository": "", "revisions": {"main": ""}},
+    },
+    "papers": [("A paper", "Nobody 2026")],
+    "titles": {"figures/it's 100 % #1?": "Figure 1 of A paper"},
+}
+WRITTEN = {
+    "figures/it's 100 % #1?.pdf": "drawing",
+    "figures/it's 100 % #1?.md": "What it shows.",
+    "tables/verdicts/hub.csv": "verdict\n",
+    "corpus/text/alphabet.json": '{"source": {"sha256": "raw"}, "text": {"sha256": "clean"}}',
+    "checkpoints/hub/step 1.tensors.csv": "tensor\n",
+    "checkpoints/own/main.tensors.csv": "tensor\n",
+    "benchmarks/corpus/text.tsv": "s\tcpu_time\tmax_rss\n2.5\t1.25\t30.0\n",
+    "benchmarks/short.tsv": "s\tcpu_time\tmax_rss\n0.1\t0\t-\n",
+}
+VALIDATOR = "roc-validator==0.13.0"
+# What the context of RO-Crate 1.1 says of the terms that are used.
+SCHEMA = """ComputerLanguage CreateAction CreativeWork Dataset ScholarlyArticle SoftwareApplication
+SoftwareSourceCode about agent citation contentSize datePublished description encodingFormat endTime hasPart
+identifier instrument isBasedOn license mainEntity memoryRequirements mentions name object operatingSystem
+processorRequirements programmingLanguage result softwareRequirements softwareVersion subjectOf url version"""
+CONTEXT = {
+    **{term: f"http://schema.org/{term}" for term in SCHEMA.split()},
+    "ComputationalWorkflow": "https://bioschemas.org/ComputationalWorkflow",
+    "File": "http://schema.org/MediaObject",
+    "conformsTo": "http://purl.org/dc/terms/conformsTo",
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "results"
+    for name, content in WRITTEN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    lock = folder.parent / "hub.yaml"
+    lock.write_text("revisions: {}\n")
+    outputs = [folder / name for name in WRITTEN if name.startswith(("figures", "tables"))]
+    main(outputs, [lock], folder / "benchmarks", RUN, folder / "ro-crate-metadata.json")
+    return folder
+
+
+def entities(results: Path) -> dict[str, dict]:
+    graph = json.loads((results / "ro-crate-metadata.json").read_text())["@graph"]
+    return {entity["@id"]: entity for entity in graph}
+
+
+def test_the_public_validator_accepts_the_crate(results, tmp_path):
+    (tmp_path / "context.json").write_text(json.dumps({"@context": CONTEXT}))
+    script = Path(__file__).parents[1] / "offline_validator.py"
+    uv = ["uv", "run", "--no-project", "--with", VALIDATOR, "python"]
+    if subprocess.run([*uv, "-c", "import rocrate_validator"], cwd=tmp_path).returncode:
+        pytest.skip(f"uv cannot install {VALIDATOR}")
+    run = subprocess.run(
+        [*uv, script, results, "context.json", "cache"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "workflow-run-crate-0.5" in run.stdout
+
+
+def test_each_result_has_its_digest_and_a_figure_its_title_and_caption(results):
+    found = {each.get("name"): each for each in entities(results).values()}
+    figure = found["Figure 1 of A paper"]
+    assert figure["description"] == "What it shows."
+    assert found["tables/verdicts/hub.csv"]["sha256"] == sha256_of(
+        results / "tables/verdicts/hub.csv"
+    )
+    assert len(entities(results)["#run"]["result"]) == 3
+
+
+def test_a_checkpoint_has_its_commit_and_one_that_was_not_measured_is_absent(results):
+    found = entities(results)
+    weights = found["#hub@step%201"]
+    assert weights["version"] == COMMIT
+    assert weights["url"] == f"https://huggingface.co/some/model/tree/{COMMIT}"
+    assert "version" not in found["#own@main"]
+    assert "#hub@not%20measured" not in found
+
+
+def test_it_says_the_corpus_the_software_and_the_state_of_the_workflow(results):
+    found = entities(results)
+    assert found["#corpus"]["sha256"] == "raw"
+    assert found["#text"]["sha256"] == "clean"
+    assert {"@id": "#numpy"} in found["#environment"]["softwareRequirements"]
+    assert found["provenance/Snakefile"]["version"][0].isdigit()
+
+
+def test_the_jobs_are_listed_with_time_and_memory(results):
+    lines = (results / "provenance/jobs.csv").read_text().splitlines()
+    assert lines == [
+        "job,seconds,cpu_seconds,max_rss_mb",
+        "corpus/text,2.5,1.25,30.0",
+        "short,0.1,0,",
+    ]
+
+
+def test_sha256sum_finds_a_changed_result(results, tmp_path):
+    copy = tmp_path / "results"
+    subprocess.run(["cp", "-r", results, copy], check=True)
+    check = ["sha256sum", "--check", "--quiet", "provenance/outputs.sha256"]
+    assert subprocess.run(check, cwd=copy).returncode == 0
+    (copy / "tables/verdicts/hub.csv").write_text("another\n")
+    run = subprocess.run(check, cwd=copy, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "tables/verdicts/hub.csv: FAILED" in run.stdout

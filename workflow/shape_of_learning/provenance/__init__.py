@@ -1,1 +1,0 @@
-"""What a run was computed from and by, as an RO-Crate, and whether its files are still those."""
