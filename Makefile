@@ -80,7 +80,7 @@ docs/showcase.md: $(ENVIRONMENT)/workflow
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
-	snakefmt --check Snakefile workflow
+	snakefmt --check workflow
 	snakemake --lint
 	snakemake --lint --configfile config/demo.yaml
 	hadolint envs/Dockerfile

@@ -9,7 +9,7 @@ from snakemake.resources import GroupResources
 
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.model_list import Model, read_entries, read_models
+from shape_of_learning.plan.models import Model, read_entries, read_models
 
 REPOSITORY = Path(__file__).parents[1]
 MB_PER_GB = 1000

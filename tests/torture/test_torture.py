@@ -27,7 +27,7 @@ from jobs import (
     without_a_dump,
 )
 from runs import WAYS, Run, Undisturbed, is_same, results
-from shape_of_learning.plan.merging import with_defaults
+from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.script_arguments.settings import VARIABLE, export_plumbing_settings
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"

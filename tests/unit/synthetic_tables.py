@@ -25,9 +25,7 @@ from shape_of_learning.metrics.table_columns import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.model_list import Model
-from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
-from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
+from shape_of_learning.plan.models import Model
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
@@ -190,14 +188,14 @@ def _fit_errors(model: Model, _: object) -> Iterator[tuple]:
 
 
 def _training(model: Model, _: object) -> Iterator[tuple]:
-    source, empty = model.source, dict.fromkeys(TRAINING_COLUMNS)
+    source, empty = model, dict.fromkeys(TRAINING_COLUMNS)
     facts = {"model": model.name, "step": 1000, "revision": "step1000"}
-    if isinstance(source, PretrainingSource):
+    if model.kind == "pretraining":
         recipe = {
             key: source.recipe.get(key) for key in ("twin_of", "regulariser", "strength", "seed")
         }
         facts |= {**recipe, "held_out_loss": 3 + 0.2 * _numbers(model.name).random()}
-    if isinstance(source, FinetuningSource):
+    if model.kind == "finetuning":
         origin, recipe = source.origin.name, source.recipe
         facts |= {"origin": origin, "task": recipe["task"], "seed": recipe["seed"], "score": 0.9}
     yield tuple((empty | facts).values())

@@ -27,7 +27,7 @@ from shape_of_learning.blocks.edits import EDIT_COLUMNS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.plan.published import read_published
+from shape_of_learning.plan.papers import read_published
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS, training_row
 

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import PIL.Image
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import ValidationError
@@ -30,13 +29,14 @@ from shape_of_learning.figures.captions import as_markup, omissions, short_numbe
 from shape_of_learning.figures.marks import add_footnote, spread
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, THEME, theme
-from shape_of_learning.plan.schema import SCHEMAS, validate
+from shape_of_learning.plan.entries import Entry, Printed
+from shape_of_learning.plan.refusals import validated
 
 MEANS, PROFILES = "by_step:means_by_step", "by_layer:profiles_by_step"
 STEPS = [0, 1, 2, 4, 8, 1000, 2000, 3000, 4000, 5000]
 SAME = ("same weights as step 5000", "no")
 URL = "https://example.org/discussions/2"
-PRINTED = yaml.safe_load((SCHEMAS / "model.schema.yaml").read_text())["$defs"]["printed"]["pattern"]
+PRINTED = Printed.__metadata__[0].metadata[0].pattern
 HARD = [
     "$x$",
     "$\\frac{",
@@ -237,10 +237,10 @@ def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence(words):
     for key in ("label", "family"):
         entry = {"repository": "a/b", key: words}
         if words in HARD:
-            validate(entry, "model", "model `m`")
+            validated(Entry, entry, "model `m`")
             continue
         with pytest.raises(InputError, match=f"`{key}`") as caught:
-            validate(entry, "model", "model `m`")
+            validated(Entry, entry, "model `m`")
         assert str(caught.value).isprintable()
         assert not isinstance(caught.value, ValidationError)
 

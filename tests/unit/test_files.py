@@ -1,4 +1,6 @@
-import os
+"""Files are whole or absent, tables keep all digits, and YAML loses nothing."""
+
+import math
 import random
 import subprocess
 import sys
@@ -8,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.files import HOST, atomic_write
+from shape_of_learning.files import atomic_write, read_rows, read_yaml, sha256_of, write_table
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
+WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -49,98 +51,10 @@ def test_a_folder_replaces_an_older_one_entirely(tmp_path):
     assert [path.name for path in final.iterdir()] == ["new"]
 
 
-def ended_process() -> int:
-    """Number of a process that is no more."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
-def test_what_a_killed_run_left_is_removed(tmp_path):
-    left = tmp_path / f".result.{HOST}-{ended_process()}.partial"
-    left.mkdir()
-    with atomic_write(tmp_path / "result") as partial:
-        partial.write_text("fresh")
-    assert list(tmp_path.iterdir()) == [tmp_path / "result"]
-
-
-def test_a_process_that_is_alive_keeps_what_it_writes(tmp_path):
-    writing = tmp_path / f".result.{HOST}-{os.getppid()}.partial"
-    writing.write_text("half of it")
-    with atomic_write(tmp_path / "result") as partial:
-        partial.write_text("fresh")
-    assert writing.read_text() == "half of it"
-
-
-def test_what_another_host_writes_is_left_alone_for_a_day(tmp_path):
-    recent, old = (tmp_path / f".result.elsewhere-{number}.partial" for number in (1, 2))
-    for path in (recent, old):
-        path.touch()
-    os.utime(old, (0, 0))
-    with atomic_write(tmp_path / "result") as partial:
-        partial.touch()
-    assert {path.name for path in tmp_path.iterdir()} == {"result", recent.name}
-
-
-def test_other_files_with_similar_names_are_left_alone(tmp_path):
-    others = {".result.csv.host-1.partial", ".result.mirror.partial", ".result.partial"}
-    for name in others:
-        (tmp_path / name).touch()
-    with atomic_write(tmp_path / "result") as partial:
-        partial.touch()
-    assert {path.name for path in tmp_path.iterdir()} == others | {"result"}
-
-
-def test_content_is_synced_before_it_has_its_name_and_the_name_thereafter(tmp_path, monkeypatch):
-    """Of which a file system may show nothing: ext4 writes down all names with any one."""
-    done = []
-    sync, rename = os.fsync, Path.rename
-
-    def watched_sync(descriptor: int) -> None:
-        done.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
-        sync(descriptor)
-
-    def watched_rename(path: Path, target: Path) -> Path:
-        done.append(f"{path} -> {target}")
-        return rename(path, target)
-
-    monkeypatch.setattr(os, "fsync", watched_sync)
-    monkeypatch.setattr(Path, "rename", watched_rename)
-    final = tmp_path / "new" / "newer" / "folder"
-    with atomic_write(final) as partial:
-        (partial / "inside").mkdir(parents=True)
-        (partial / "inside" / "file").write_text("all of it")
-    named = done.index(f"{partial} -> {final}")
-    within = [str(partial / "inside" / "file"), str(partial / "inside"), str(partial)]
-    assert done[:named] == within
-    assert done[named + 1 :] == [
-        str(tmp_path / "new" / "newer"),
-        str(tmp_path / "new"),
-        str(tmp_path),
-    ]
-
-
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "Error while serializing: I/O error: No space left on device (os error 28)",
-        "Unable to write (file write failed: errno = 28, error message = 'No space left on device')",
-    ],
-)
-def test_a_full_disk_is_one_sentence_whoever_says_so(tmp_path, reason):
-    def write() -> None:
-        with atomic_write(tmp_path / "result"):
-            raise RuntimeError(reason)
-
-    with pytest.raises(InputError, match=r"the disk is full: .*result could not be written"):
-        write()
-    assert not list(tmp_path.iterdir())
-
-
 WRITER = """
-import sys, time
+import sys
 from pathlib import Path
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.files import atomic_write
 with atomic_write(Path(sys.argv[1])) as partial:
     partial.mkdir()
     for i in range(200):
@@ -150,36 +64,86 @@ with atomic_write(Path(sys.argv[1])) as partial:
 
 def test_a_folder_is_whole_or_absent_whenever_its_writer_is_killed(tmp_path):
     """Also while an older one is replaced."""
-    final = tmp_path / "folder"
-    moments = random.Random(0)
-    for _ in range(12):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(final)], env=ENVIRONMENT)
-        time.sleep(moments.uniform(0.02, 0.2))
+    final, moments = tmp_path / "folder", random.Random(0)
+    command, environment = [sys.executable, "-c", WRITER, str(final)], {"PYTHONPATH": str(WORKFLOW)}
+    for _ in range(6):
+        writer = subprocess.Popen(command, env=environment)
+        time.sleep(moments.uniform(0.05, 0.2))
         writer.kill()
         writer.wait()
         if final.exists():
             assert len(list(final.iterdir())) == 200
-    subprocess.run([sys.executable, "-c", WRITER, str(final)], env=ENVIRONMENT, check=True)
-    assert list(tmp_path.iterdir()) == [final]
+    subprocess.run(command, env=environment, check=True)
     assert len(list(final.iterdir())) == 200
 
 
-REPLACERS = """
-import sys
-from pathlib import Path
-from shape_of_learning.storage.files import atomic_write
-for _ in range(100):
-    with atomic_write(Path(sys.argv[1])) as partial:
-        partial.mkdir()
-        (partial / "inside").touch()
+def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):
+    file, columns = tmp_path / "table.csv", ("a", "b", "c")
+    write_table(file, columns, [[1 / 3, None, "x, y"], [math.nan, 5e-324, 10**20]])
+    assert file.read_text().splitlines()[1] == '0.3333333333333333,,"x, y"'
+    assert read_rows(file, columns) == [["0.3333333333333333", "", "x, y"], ["", "5e-324", "1" + "0" * 20]]
+    with pytest.raises(InputError, match="delete it"):
+        read_rows(file, ("a", "b"))
+
+
+def test_a_digest_is_that_of_the_bytes(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "x").startswith("ba7816bf8f01cfea414140de5dae2223b00361a396177a9c")
+
+
+MERGED = """
+base: &base {k: 1, l: 1}
+deep:
+  deeper: &deeper {<<: *base, k: 2}
+use: {<<: *deeper, l: 3}
+again: {<<: [*base, *deeper], m: 4}
 """
 
 
-def test_processes_that_replace_the_same_folder_do_not_make_each_other_fail(tmp_path):
-    """As a job that outlives its run, and the one that a new run starts."""
-    final = tmp_path / "folder"
-    command = [sys.executable, "-c", REPLACERS, str(final)]
-    processes = [subprocess.Popen(command, env=ENVIRONMENT) for _ in range(4)]
-    assert [process.wait(60) for process in processes] == [0] * 4
-    assert list(tmp_path.iterdir()) == [final]
-    assert [path.name for path in final.iterdir()] == ["inside"]
+def read(folder: Path, content: str | bytes) -> object:
+    file = folder / "x.yaml"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_yaml(file)
+
+
+def test_merged_mappings_may_change_what_they_merge(tmp_path):
+    found = read(tmp_path, MERGED)
+    assert found["deep"]["deeper"] == {"k": 2, "l": 1}
+    assert found["use"] == {"k": 2, "l": 3}
+    assert found["again"] == {"k": 1, "l": 1, "m": 4}
+
+
+def test_a_mark_at_the_beginning_is_none_of_the_first_key(tmp_path):
+    assert read(tmp_path, b"\xef\xbb\xbfa: 1\n") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("seed: 1\nseed: 2", "x.yaml, line 2: the key 'seed' occurs twice; remove one"),
+        (MERGED.replace("k: 2}", "k: 2, k: 2}"), "line 4: the key 'k' occurs twice"),
+        ('{"seed": 1, "seed": 2}', "the key 'seed' occurs twice"),
+        ("3: x", "the key '3' is not text; put it in quotes"),
+        ("on: x", "is not text"),
+        ("2024-01-01: x", "is not text"),
+        ("layers: 0100", "0100 as a number that begins with 0"),
+        ("ratio: 1:30", "1:30 as a number in base 60"),
+        ("a:\n\tb: 8\n", "is not valid YAML in UTF-8"),
+        (b"\x00\x01\x02", "is not valid YAML in UTF-8"),
+        (b"mine: '\xff'", "is not valid YAML in UTF-8"),
+        ("a: !!python/tuple [1]", "is not valid YAML"),
+        ("a: *other", "is not valid YAML"),
+        ("a: " + "[" * 3000, "is not valid YAML"),
+        ("a: " + "9" * 5000, "is not valid YAML"),
+    ],
+)
+def test_what_yaml_would_change_or_lose_is_refused(tmp_path, content, sentence):
+    with pytest.raises(InputError) as refused:
+        read(tmp_path, content)
+    assert sentence in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_yaml(tmp_path / "nothing.yaml")

@@ -16,11 +16,9 @@ from shape_of_learning.checkpoints.lock import (
 )
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.checkpoint_list import OfferedSteps
 from shape_of_learning.plan.curve import combined_hash, curve_of
-from shape_of_learning.plan.model_list import read_entries, read_models
-from shape_of_learning.plan.revision_template import RevisionTemplate
-from shape_of_learning.plan.step_rules import StepRule
+from shape_of_learning.plan.models import read_entries, read_models
+from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, StepRule
 
 OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), StepRule("log"), 100)
 ENTRY = """

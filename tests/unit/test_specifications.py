@@ -38,8 +38,8 @@ from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml, write_table
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 from shape_of_learning.plan.claim_list import read_claims
+from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.merging import with_defaults
 
 REPOSITORY = Path(__file__).parents[2]
 DEFAULTS = REPOSITORY / "config/config.yaml"

@@ -75,12 +75,9 @@ class Checkout:
 def check_out(folder: Path) -> Checkout:
     """Copy the files that a clone would have into `folder`."""
     folder.mkdir(exist_ok=True)
-    for name in ("Snakefile", "workflow", "config", "envs", "profiles"):
-        source = REPOSITORY / name
-        if source.is_dir() and not source.is_symlink():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, folder / name, follow_symlinks=False)
+    for name in ("workflow", "config", "envs"):
+        unwanted = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=unwanted)
     return Checkout(folder)
 
 

@@ -12,7 +12,7 @@ import transformers as hf
 
 from checkouts import Checkout
 from hub_server import HubRepository, served
-from shape_of_learning.plan.step_rules import StepRule
+from shape_of_learning.plan.steps import StepRule
 from tiny_models import save_tokenizer
 
 PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]

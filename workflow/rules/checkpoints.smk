@@ -36,7 +36,7 @@ rule check_checkpoints:
     benchmark:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
-        model=any_of(models_from(HubSource)),
+        model=any_of(models_from("repository")),
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
@@ -62,7 +62,7 @@ rule fetch_checkpoint:
     benchmark:
         "<benchmarks>/checkpoints/{model}/{revision}.tsv"
     wildcard_constraints:
-        model=any_of(models_from(HubSource)),
+        model=any_of(models_from("repository")),
     localrule: runs_beside_snakemake("fetch_checkpoint")
     conda:
         "../../envs/checkpoints.yaml"
@@ -141,7 +141,7 @@ rule finetune_model:
     benchmark:
         "<benchmarks>/finetuned/{model}.tsv"
     wildcard_constraints:
-        model=any_of(models_from(FinetuningSource)),
+        model=any_of(models_from("finetuning")),
     conda:
         "../../envs/models.yaml"
     threads: training_threads

@@ -14,7 +14,6 @@ rule provenance:
     """Describe the run as an RO-Crate."""
     input:
         results=results_of_the_run,
-        locks=locks_of_the_run,
     output:
         crate=report(
             "<results>/ro-crate-metadata.json",
@@ -39,6 +38,7 @@ rule provenance:
     params:
         code=science("describe_run"),
         run=described_run,
+        locks=locks_of_the_run,
         results=subpath(output.crate, parent=True),
     message:
         "Describing the run"

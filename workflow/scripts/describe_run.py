@@ -21,7 +21,7 @@ def main(
     folder = results / "provenance"
     (folder / "locks").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(workflow / "Snakefile", folder / "Snakefile")
-    copies = [Path(shutil.copyfile(lock, folder / "locks" / lock.name)) for lock in locks]
+    copies = [Path(shutil.copyfile(lock, folder / "locks" / lock.name)) for lock in locks if lock.exists()]
     digests = write_digests(folder / "outputs.sha256", results, outputs)
     write_jobs(folder / "jobs.csv", benchmarks)
     described_by = [folder / "outputs.sha256", folder / "jobs.csv", *copies]
@@ -32,7 +32,7 @@ if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
             outputs=[Path(file) for file in snakemake.input.results],
-            locks=[Path(file) for file in snakemake.input.locks],
+            locks=[Path(file) for file in snakemake.params.locks],
             benchmarks=Path(snakemake.params.results, "benchmarks"),
             run=snakemake.params.run,
             crate=Path(snakemake.output.crate),

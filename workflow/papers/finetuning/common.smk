@@ -6,7 +6,7 @@ from shape_of_learning.tasks.task_tables import TABLES as TABLES_ON_TASKS
 def task_measured_on(wildcards):
     """The task that a model is fine-tuned on: its table, and what describes that."""
     source = MODELS[wildcards.model].source
-    if not isinstance(source, FinetuningSource):
+    if source.kind != "finetuning":
         fail(
             f"model `{wildcards.model}` has no `finetuning` in its entry, so there is no task to measure it on; "
             "name other models in the keys `figures.finetuning_...`"

@@ -2,28 +2,23 @@
 
 from types import SimpleNamespace
 
-from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
-from shape_of_learning.plan.sources.hub_source import HubSource
-from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
-from shape_of_learning.plan.sources.source import Places
-from shape_of_learning.plan.sources.trained_source import TrainedSource
+from shape_of_learning.plan.models import Places
 
 
-def models_from(kind):
-    """Names of the models that have one source."""
-    return [name for name, model in MODELS.items() if isinstance(model.source, kind)]
+def models_from(*kinds):
+    """Names of the models that come from there."""
+    return [name for name, model in MODELS.items() if model.kind in kinds]
 
 
 def pretrained_on(device):
     """Names of the models that are pretrained there."""
-    return [name for name in models_from(PretrainingSource) if MODELS[name].source.device == device]
+    return [name for name in models_from("pretraining") if MODELS[name].source.device == device]
 
 
 # Below this many weights a forward pass is over before several threads would pay.
 WEIGHTS_WORTH_THREADS = 50_000_000
-# Why the Hub cannot be asked, once one model has found out. A job of a cluster reads the workflow again, with all
-# locks in place: it never asks.
-UNREACHABLE = [] if is_main_process() else ["its lock is missing where a job runs"]
+# Why the Hub cannot be asked, once one model has found out.
+UNREACHABLE = []
 # What has been resolved since the workflow was read, by model: written as the run starts.
 NEW_LOCKS = {}
 
@@ -66,7 +61,7 @@ def write_new_locks():
 
 def all_pins(wildcards):
     """Resolve all models of the configuration; nothing has to be made for it."""
-    for name in models_from(HubSource):
+    for name in models_from("repository"):
         if curve(name).unresolved:
             fail(curve(name).unresolved)
     return []
@@ -180,7 +175,7 @@ def model_shape(wildcards):
     return json.dumps(vars(MODELS[wildcards.model].shape))
 
 
-all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=models_from(HubSource))
+all_integrity_tables = expand("<results>/checkpoints/{model}.csv", model=models_from("repository"))
 
 
 def downloads():
@@ -226,7 +221,7 @@ def receipt_path(wildcards):
 def origin(wildcards):
     """The model and the revision that a fine-tuning begins with, as wildcards of its checkpoint."""
     source = MODELS[wildcards.model].source
-    revision = source.revision or last_checkpoint(source.origin.name).name
+    revision = source.origin_revision or last_checkpoint(source.origin.name).name
     return SimpleNamespace(model=source.origin.name, revision=revision)
 
 
@@ -287,8 +282,8 @@ def model_shape_fields(wildcards):
 
 def trained_weights(wildcards):
     """The folder that a training of one's own has saved a model in; none for other models."""
-    source = MODELS[wildcards.model].source
-    return source.inputs("", PLACES) if isinstance(source, TrainedSource) else []
+    model = MODELS[wildcards.model]
+    return model.inputs("", PLACES) if model.saved_steps else []
 
 
 def training_threads(wildcards):

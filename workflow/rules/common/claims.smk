@@ -1,6 +1,5 @@
 """What claims are judged by: what the run measures anyway."""
 
-from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
 
 TITLES_OF_PAPERS = {paper.name: paper.title for paper in PAPERS}
 NAMES_OF_RESULTS |= {
@@ -71,9 +70,9 @@ def suspect_above(measures):
 def evidence_model(name):
     """What claims ask of a model besides its numbers."""
     model = MODELS[name]
-    source, recipe = model.source, getattr(model.source, "recipe", {})
+    source, recipe = model.source, model.recipe
     facts = {"kind": "pretrained"}
-    if isinstance(source, FinetuningSource):
+    if model.kind == "finetuning":
         facts = {"kind": "fine_tuning", "origin": source.origin.name, "treatment": recipe["task"]}
     elif "twin_of" in recipe:
         treatment = f"{recipe['regulariser']} {recipe['strength']:g}"

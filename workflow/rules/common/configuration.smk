@@ -7,19 +7,24 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import shape_of_learning
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.configuration import read_configuration, with_defaults
 from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan import gates
-from shape_of_learning.plan.merging import check_configuration_file, results_folder, with_defaults
+from shape_of_learning.plan.gates import check_endpoint, has_hub_token, is_closed
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.reported_run import reported_configuration
 from shape_of_learning.plan.science import SCRIPTS, science
 from shape_of_learning.script_arguments.settings import (
     export_plumbing_settings,
     without_plumbing,
 )
+
+WORKFLOW = Path(shape_of_learning.__file__).parents[1]
+# Until all rules run scripts.
+os.environ.update(SCRIPTS=str(WORKFLOW / "scripts"))
+shell.prefix('set -euo pipefail; export PYTHONPATH="${{SCRIPTS%/*}}" PYTHONNOUSERSITE=1; ')
 
 
 def fail(reason):
@@ -40,59 +45,42 @@ def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-CLOSED_MODELS = "SHAPE_OF_LEARNING_CLOSED_MODELS"
-
-
-def is_closed(model):
-    """Whether the Hub refuses a gated model; asked once, and by no job, which must plan what the run plans."""
-    closed = os.environ.get(CLOSED_MODELS, "").split() if not is_main_process() else None
-    return gates.is_closed(model) if closed is None else model.name in closed
+def warn(sentences):
+    """Tell the user what the plan leaves out, and why."""
+    for sentence in sentences:
+        say(f"NOTE: {sentence}")
 
 
 # Entries of the working directory go before those that the workflow brings.
 MODEL_FOLDERS = (WORKFLOW.parent / "config/models", Path("config/models"))
-# Snakemake has read them, and kept the last of keys that are there twice.
-for file in configuration_files():
-    at_the_door(check_configuration_file, file)
-at_the_door(gates.check_endpoint)
-if makes_report():
-    config.update(at_the_door(reported_configuration, config))
+# Snakemake has read these, and kept the last of keys that are there twice.
+for file in filter(Path.is_file, map(Path, workflow.configfiles)):
+    at_the_door(read_yaml, file)
+at_the_door(check_endpoint)
 PAPERS = at_the_door(read_papers, WORKFLOW / "papers")
 CONFIGURATION = at_the_door(
     read_configuration,
     at_the_door(with_defaults, config, WORKFLOW.parent / "config/config.yaml"),
     *MODEL_FOLDERS,
     papers=PAPERS,
-    has_hub_token=gates.has_hub_token(),
+    has_hub_token=has_hub_token(),
     is_closed=is_closed,
 )
 # Those that are measured, and before them those from which they are trained further.
 MODELS = {**CONFIGURATION.origins, **CONFIGURATION.models}
-if is_main_process():
-    os.environ[CLOSED_MODELS] = " ".join(CONFIGURATION.closed)
+RESULTS = "/".join(filter(None, ["results", CONFIGURATION.settings["run"]]))
 
 
-def setting(section, key):
-    """One value of the configuration."""
-    return CONFIGURATION.settings[section][key]
-
-
-RESULTS = at_the_door(results_folder, CONFIGURATION.settings["run"])
-
-
-# Everything that is made lies under results/, or in a folder of the run there; benchmarks/ at the top is
-# another thing.
+# Everything that is made lies under results/, or in a folder of the run there.
 pathvars:
     results=RESULTS,
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 
 
-if CONFIGURATION.settings["run"] and path_variable("results") != RESULTS:
-    fail(
-        f"configuration key `run` puts results into {RESULTS}, but the path variable `results` is set to "
-        f"{path_variable('results')}; remove one of them"
-    )
+def own_path(path):
+    return path.replace("<results>", RESULTS).replace("<resources>", "resources").replace(
+        "<logs>", f"{RESULTS}/logs").replace("<benchmarks>", f"{RESULTS}/benchmarks")
 
 
 wildcard_constraints:
@@ -101,6 +89,16 @@ wildcard_constraints:
     revision=r"[^/]+",
     layer=r"\d+",
     estimator=r"[^/]+",
+
+
+def setting(section, key):
+    """One value of the configuration."""
+    return CONFIGURATION.settings[section][key]
+
+
+def any_of(names):
+    """Wildcard constraint that admits just these names."""
+    return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
 
 
 # Snakemake compares the times of folders and large files, which a copy of the checkout may set anew. So the text
@@ -113,7 +111,7 @@ export_plumbing_settings(
     {
         f"{name}/{revision}": folder
         for name, model in MODELS.items()
-        for revision, folder in model.source.local_folders.items()
+        for revision, folder in model.local_folders.items()
     },
 )
 at_the_door(
@@ -122,18 +120,4 @@ at_the_door(
     setting("corpus", "sources")[setting("corpus", "source")],
     Path(own_path(f"{_CORPUS}/source.json")),
 )
-
-
-def any_of(names):
-    """Wildcard constraint that admits just these names."""
-    return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
-
-
-def warn(sentences):
-    """Tell the user, on the terminal and not only in a log: once, and not again in each job's own Snakemake."""
-    if is_main_process() and "--lint" not in sys.argv:
-        for sentence in sentences:
-            print(f"NOTE: {sentence}", file=sys.stderr)
-
-
 warn(CONFIGURATION.notices)

@@ -17,7 +17,7 @@ def results_of_the_run(wildcards):
 
 def locks_of_the_run(wildcards):
     """The locks of the models that come from the Hub."""
-    return [lock_file(name) for name in models_from(HubSource)]
+    return [lock_file(name) for name in models_from("repository")]
 
 
 def described_run(wildcards):
@@ -37,7 +37,7 @@ def described_run(wildcards):
 
 def described_model(name):
     """Label of a model, and the commit of each checkpoint that comes from the Hub."""
-    pinned = curve(name).lock.revisions if name in models_from(HubSource) else {}
+    pinned = curve(name).lock.revisions if name in models_from("repository") else {}
     revisions = [each.name for each in checkpoints(name)]
     return {
         "label": MODELS[name].label,

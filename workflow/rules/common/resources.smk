@@ -8,18 +8,11 @@ profile or the command line says how much of them there is, or submits jobs with
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan import task_resources as task_needs
 
-# All that is measured of a checkpoint travels as one job. Only where jobs are submitted (`--jobs`): on one machine,
-# a dry-run would form the groups for nothing, which takes long for the paper's thousands of jobs.
-checkpoint_group = "{model}@{revision}" if submits_jobs() else None
+checkpoint_group = None
 
 
 def if_counted(**asked):
-    """Resources of a rule with thousands of jobs; none where nobody counts them.
-
-    They are counted where jobs are submitted, or the command line limits any resource. Else to look them up for the
-    paper's thousands of jobs would take an eighth of the time of a dry-run.
-    """
-    return asked if limits_resources() or submits_jobs() else {}
+    return asked
 
 
 @cache
@@ -29,8 +22,8 @@ def work_of(name):
 
 
 def runs_beside_snakemake(rule):
-    """Whether what needs the internet runs where Snakemake does, unless it is given a partition."""
-    return set_by_profile(rule, "slurm_partition") is None
+    """Whether what needs the internet runs where Snakemake does."""
+    return True
 
 
 def cleaning_memory(wildcards, threads, attempt):
@@ -77,8 +70,7 @@ def forward_gpus(wildcards):
 
 
 def is_on_gpu(rule):
-    """Whether a rule that asks for GPUs gets them; on one machine nobody is asked, and the CPU takes the most."""
-    return submits_jobs() and set_by_profile(rule, "gpu") != 0
+    return False
 
 
 def forward_memory(wildcards, threads, attempt):

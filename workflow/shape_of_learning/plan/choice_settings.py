@@ -16,7 +16,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.schema import unknown_name
+from shape_of_learning.plan.refusals import unknown_name
 
 TEXTS = ("own", "resampled")
 OTHER_CHOICES = (*ROW_CHOICES, "average_over", "last_layer")

@@ -1,17 +1,46 @@
 """Claims of a paper: what its ``claims.yaml`` says, checked before any job."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
 
 from shape_of_learning.claims.claim import STATISTICS, Claim
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.functions import Signature, check_function, public_functions
-from shape_of_learning.plan.schema import shown, unknown_name, validate
-from shape_of_learning.plan.science import PACKAGE
-from shape_of_learning.storage.yaml_file import read_yaml
+from shape_of_learning.plan.refusals import (
+    Section,
+    Words,
+    cut,
+    must_be,
+    refused,
+    shown,
+    unknown_name,
+    validated,
+)
 
 CLAIMS = "claims.yaml"
+ROOM = Path(__file__).parents[1] / "claims"
+KINDS_OF_CONDITIONS = (
+    "above",
+    "below",
+    "at_least",
+    "at_most",
+    "not_above",
+    "not_below",
+    "all_of",
+    "any_of",
+    "holds",
+)
+In = Annotated[
+    Literal["all", "any", "most"]
+    | Annotated[int, Field(ge=1)]
+    | Annotated[float, Field(gt=0, lt=1)],
+    must_be("`all`, `any`, `most`, a number of them, or a share above 0 and below 1"),
+]
 # Annotations of arguments of statistics, and what YAML may have there.
 KINDS = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
 WORDS = {
@@ -21,20 +50,79 @@ WORDS = {
 }
 
 
+class Condition(Section):
+    """A condition of a rule; :mod:`shape_of_learning.claims.rules` says what they mean."""
+
+    of: str | None = None
+    above: float | None = None
+    below: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    not_above: float | None = None
+    not_below: float | None = None
+    all_of: "list[Condition] | None" = Field(None, min_length=2)
+    any_of: "list[Condition] | None" = Field(None, min_length=2)
+    number: In | None = Field(None, alias="in")
+    holds: "Condition | None" = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "Condition":
+        said = [key for key in KINDS_OF_CONDITIONS if getattr(self, key) is not None]
+        if len(said) != 1:
+            raise refused(
+                f"needs exactly one of {' or '.join(f'`{k}`' for k in KINDS_OF_CONDITIONS)}"
+            )
+        if (self.number is None) != (self.holds is None):
+            raise refused("has one of `in` and `holds`, which need each other; add the other")
+        return self
+
+
+class Rule(Section):
+    """What decides a claim; else it is undecided."""
+
+    supported: Condition
+    contradicted: Condition
+
+
+class ClaimEntry(Section):
+    """An entry of ``claims.yaml``: what a paper claims and what decides it.
+
+    :class:`.Claim` says what the keys mean.
+    """
+
+    sentence: Annotated[str, Field(min_length=1)]
+    where: Annotated[str, Field(min_length=1)]
+    statistic: str
+    estimators: Annotated[Words, Field(min_length=1)] | None = None
+    arguments: dict[str, Any] = {}
+    reads: Annotated[Words, Field(min_length=1)] | None = None
+    models: Annotated[
+        Literal["decoders", "encoders", "all", "fine_tunings", "twins"]
+        | Annotated[Words, Field(min_length=1)],
+        must_be(
+            "a list of names of models, or one of `decoders`, `encoders`, `all`, `fine_tunings`, `twins`"
+        ),
+    ]
+    needs: int | None = Field(None, ge=1)
+    checkpoints: Literal["last", "training"] | None = None
+    rule: Rule
+
+
 def read_claims(file: Path) -> dict[str, Claim]:
     """Read the claims of a paper, by name; there may be no file.
 
     Raises
     ------
     InputError
-        One sentence that names the file and the key: a claim that the schema does not allow, or a statistic
-        that does not exist or takes other arguments.
+        One sentence that names the file and the key: a claim with an unknown key or a value that cannot be,
+        or a statistic that does not exist or takes other arguments.
     """
     if not file.exists():
         return {}
     content = read_yaml(file)
-    validate(content, "claims", str(file))
-    modules = {m: public_functions(PACKAGE / f"claims/{m}.py") for m in set(STATISTICS.values())}
+    if not isinstance(content, dict):
+        raise InputError(f"{file} must map names to claims; see docs/claims.md")
+    modules = {m: public_functions(ROOM / f"{m}.py") for m in set(STATISTICS.values())}
     functions = {name: modules[module][name] for name, module in STATISTICS.items()}
     return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
 
@@ -45,6 +133,11 @@ def _claim(
     functions: Mapping[str, Signature],
     file: Path,
 ) -> Claim:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise InputError(
+            f"{file}: `{cut(name)}` is no name of a claim; use small letters, digits and `_`"
+        )
+    validated(ClaimEntry, entry, f"{file}, claim `{name}`")
     where = f"{file}, key `{name}.statistic`"
     statistic, arguments = entry["statistic"], entry.get("arguments", {})
     estimators = ["estimators"] if "estimators" in entry else []

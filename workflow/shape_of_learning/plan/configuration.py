@@ -7,11 +7,12 @@ from typing import Any
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import measure_names
 from shape_of_learning.plan.claim_list import CLAIMS, check_claims
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.model_list import Entries, Model, origins_of, read_entries, read_models
+from shape_of_learning.plan.models import Entries, Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,
@@ -21,9 +22,9 @@ from shape_of_learning.plan.paper_models import (
     with_chosen_measures,
 )
 from shape_of_learning.plan.papers import Paper, figures_of, tables_of
-from shape_of_learning.plan.schema import unknown_name, validate
-from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
-from shape_of_learning.plan.sources.pretraining_source import SIZE, PretrainingSource
+from shape_of_learning.plan.refusals import unknown_name, validated
+from shape_of_learning.plan.settings import Settings
+from shape_of_learning.plan.texts import Task
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Configuration:
     notices : tuple of str
         What is left out and why, one sentence each.
     settings : mapping
-        The sections as they were written.
+        The sections, as plain values.
     closed : tuple of str
         Names of gated models that are left out, since the Hub does not show them.
     """
@@ -62,6 +63,20 @@ class Configuration:
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
     closed: tuple[str, ...] = ()
+
+
+def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
+    """Complete what the user says by a file with all keys: sections key by key; lists are replaced."""
+    return _merged(read_yaml(defaults), given)
+
+
+def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(defaults[key], value)
+        for key, value in given.items()
+        if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
+    }
+    return {**defaults, **given, **both}
 
 
 def read_configuration(
@@ -91,23 +106,11 @@ def read_configuration(
     InputError
         One sentence that names the key.
     """
-    validate(settings, "config", "configuration")
+    typed = validated(Settings, settings, "configuration")
+    settings = typed.model_dump(exclude_unset=True)
     corpus, measurement = settings["corpus"], settings["measurement"]
     if corpus["source"] not in corpus["sources"]:
         raise unknown_name(corpus["source"], corpus["sources"], "source", "key `corpus.source`")
-    if settings["embeddings"]["keep"] and not settings["embeddings"]["dump"]:
-        raise InputError(
-            "configuration key `embeddings.keep` is true, but with `embeddings.dump: false` nothing "
-            "is written that could be kept; set one of them"
-        )
-    editing = settings["block_editing"]
-    if editing["distillation_windows"] > editing["fitting_windows"]:
-        raise InputError(
-            f"configuration key `block_editing.distillation_windows` is "
-            f"{editing['distillation_windows']}, but there are {editing['fitting_windows']} windows to draw "
-            "from (`block_editing.fitting_windows`); lower it"
-        )
-    _check_tasks(settings["tasks"])
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
@@ -116,7 +119,7 @@ def read_configuration(
     check_estimators(drawn, measure_names())
     for paper in papers:
         check_claims(paper.claims, paper.folder / CLAIMS, measure_names(), entries)
-    check_targets(settings["figures"], (*drawn, *written), entries)
+    check_targets(typed.figures.targets, (*drawn, *written), entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
     drawn = {name: drawn[name] for name in figures_of(chosen)}
     written = tables_of(chosen)
@@ -129,8 +132,7 @@ def read_configuration(
             where = "configuration key `measurement.for_figures_only`"
             raise unknown_name(name, entries, "model", where)
     for each in [*models.values(), *origins_of(models.values()).values()]:
-        if isinstance(each.source, FinetuningSource):
-            each.source.check_task(settings["tasks"])
+        _check_task(each, typed.tasks)
     notices: list[str] = []
     closed: list[str] = []
     for model in list(models.values()):
@@ -178,32 +180,37 @@ def read_configuration(
     )
 
 
-def _check_tasks(tasks: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse columns that a task says it does not have, and a published split that would be both of ours."""
-    for name, task in tasks.items():
-        where = f"configuration key `tasks.{name}"
-        for key in ("text", "text_2", "label") if "columns" in task else ():
-            if key in task and task[key] not in task["columns"]:
-                raise unknown_name(task[key], task["columns"], "column", f"{where}.{key}`")
-        split = task.get("hub", {}).get("split", {"train": 0, "held_out": 1})
-        if split["train"] == split["held_out"]:
-            raise InputError(
-                f"{where}.hub.split` names `{split['train']}` twice, so that nothing would be held out; name "
-                "another published split"
-            )
+def _check_task(model: Model, tasks: Mapping[str, Task]) -> None:
+    """Refuse a fine-tuning on an unknown task, or of pairs that its tokenizer cannot tell apart."""
+    if model.origin is None:
+        return
+    name, where = model.recipe["task"], f"model `{model.name}`: `finetuning.task`"
+    if name not in tasks:
+        raise unknown_name(name, tasks, "task", where)
+    if tasks[name].has_pairs and not model.separates_texts:
+        raise InputError(
+            f"{where} is `{name}`, which has pairs of texts, but the tokenizer of the decoder "
+            f"`{model.origin.name}` has no separator; name a task of single texts or an encoder"
+        )
 
 
 def _with_recipe(entries: Entries, recipe: Mapping[str, Any]) -> Entries:
     """Let the configuration choose parts of the recipe of all that is pretrained."""
-    key = PretrainingSource.key
-    size = {name: recipe[name] for name in SIZE if name in recipe}
-    rest = {name: value for name, value in recipe.items() if name not in SIZE}
+    size = {name: recipe[name] for name in ("layers", "hidden_size") if name in recipe}
+    rest = {name: value for name, value in recipe.items() if name not in size}
     changed = dict(entries)
     for name, (file, entry) in entries.items() if recipe else ():
-        if isinstance(entry, dict) and isinstance(entry.get(key), dict):
+        if isinstance(entry, dict) and isinstance(entry.get("pretraining"), dict):
             own = {k: value for k, value in entry.items() if k != "table_1"}  # of another recipe
-            where = f"{file} with configuration key `{key}`"
-            changed[name] = where, {**own, **size, key: {**entry[key], **rest}}
+            where = f"{file} with configuration key `pretraining`"
+            changed[name] = (
+                where,
+                {
+                    **own,
+                    **size,
+                    "pretraining": {**entry["pretraining"], **rest},
+                },
+            )
     return changed
 
 
@@ -215,7 +222,7 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
             raise unknown_name(name, entries, "model", "configuration key `training_steps`")
         file, entry = entries[name]
         entry = entry if isinstance(entry, dict) else {}
-        trained = any(source.key in entry for source in (FinetuningSource, PretrainingSource))
+        trained = "finetuning" in entry or "pretraining" in entry
         training = entry.get("training", {"steps": "all"} if trained else None)
         if not isinstance(training, dict) or "steps" not in training:
             raise InputError(

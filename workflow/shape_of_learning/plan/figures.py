@@ -5,7 +5,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.plan.model_list import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification
 

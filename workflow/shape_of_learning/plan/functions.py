@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.schema import unknown_name
+from shape_of_learning.plan.refusals import unknown_name
 
 SHARED = Path(__file__).resolve().parents[1] / "figures"  # functions that several papers draw with
 

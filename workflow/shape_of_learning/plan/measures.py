@@ -10,7 +10,7 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.schema import unknown_name
+from shape_of_learning.plan.refusals import unknown_name
 from shape_of_learning.plan.science import PACKAGE, digest_of_package, science
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}

@@ -1,16 +1,13 @@
 """Which models each figure and table of the papers shows."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.model_list import Entries, Model
+from shape_of_learning.plan.models import Entries, Model
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, TableSpecification
-from shape_of_learning.plan.schema import unknown_name
-from shape_of_learning.plan.sources.finetuning_source import FinetuningSource
-from shape_of_learning.plan.sources.pretraining_source import PretrainingSource
+from shape_of_learning.plan.refusals import unknown_name
 
 SETTINGS = ("average_over", "progress", "measures")  # keys of `figures` that are no targets
 # What `draws` in a paper.yaml allows, in the words of a notice.
@@ -29,8 +26,6 @@ def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: 
         One sentence that names the key.
     """
     for target, listed in wanted.items():
-        if target in SETTINGS:
-            continue
         if target not in targets:
             raise unknown_name(target, (*targets, *SETTINGS), "key", "key `figures`")
         for name in listed if isinstance(listed, list) else ():
@@ -91,11 +86,12 @@ def with_chosen_measures(
     every = settings["measurement"]["estimators"]
     of_layers = [name for name in every if name in known and _is_of_layers(name)]
     return {
-        target: replace(
-            figure,
-            estimators=tuple(
-                chosen.get(target, of_layers if figure.estimators == ALL else figure.estimators)
-            ),
+        target: figure.model_copy(
+            update={
+                "estimators": tuple(
+                    chosen.get(target, of_layers if figure.estimators == ALL else figure.estimators)
+                )
+            }
         )
         for target, figure in figures.items()
     }
@@ -222,7 +218,7 @@ def _drawable(
 
 def _no_fine_tuning(model: Model) -> str:
     """Say what a model lacks to be drawn before and after its fine-tuning; nothing if it is."""
-    if not isinstance(model.source, FinetuningSource):
+    if model.kind != "finetuning":
         return "which has no `finetuning` in its entry; name fine-tuned models, or `all` of these"
     measured = {each.step for each in model.checkpoints}
     if measured >= {0, model.last_step}:
@@ -236,10 +232,9 @@ def _no_fine_tuning(model: Model) -> str:
 def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:
     """Those of the models that stand for the same steps as a twin of theirs which is among them."""
     recipes = {
-        name: source.recipe
-        for name in names
-        if isinstance(source := models[name].source, PretrainingSource)
-        and source.checkpoints[-1].step == source.last_step
+        name: model.recipe
+        for name, model in ((name, models[name]) for name in names)
+        if model.kind == "pretraining" and model.checkpoints[-1].step == model.last_step
     }
     pairs = [(name, recipe.get("twin_of")) for name, recipe in recipes.items()]
     paired = {name for pair in pairs if pair[1] in recipes for name in pair}

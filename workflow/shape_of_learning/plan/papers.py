@@ -1,91 +1,112 @@
 """Papers: what each folder of ``workflow/papers`` says that its paper shows."""
 
+import csv
 import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.claim_list import CLAIMS, read_claims
 from shape_of_learning.plan.functions import check_function, named_function, public_functions
-from shape_of_learning.plan.published import read_published
-from shape_of_learning.plan.schema import unknown_name, validate
-from shape_of_learning.storage.yaml_file import read_yaml
+from shape_of_learning.plan.refusals import Section, Words, must_be, unique, unknown_name, validated
 
-ALL = ("all",)  # estimators
+ALL = "all"  # estimators
 CAPTION_FIELDS = ("measures", "models")
 # Of the configuration, whose keys a caption may name: {sampling[windows]}.
 CAPTION_SECTIONS = ("block_editing", "corpus", "sampling")
+COLUMNS = ["model", "estimator", "layer", "value", "reading_error", "source", "protocol"]
+NUMBERS = {"layer": int, "value": float, "reading_error": float}
+
+Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
+Draws = Literal["fine_tunings", "twins"]
+Text = Annotated[str, Field(min_length=1)]
 
 
-@dataclass(frozen=True)
-class FigureSpecification:
+class FigureSpecification(Section):
     """A figure.
 
     Attributes
     ----------
-    folder : Path
-        Of its paper.
-    draw : str
-        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its folder
-        or of :mod:`shape_of_learning.figures`.
-    estimators : tuple of str
-        What is drawn; none: just the loss; :data:`ALL`: what is of layers in ``measurement.estimators``.
-    any_measures : bool
-        Whether ``figures.measures`` in the configuration may name others.
-    most_models : int or None
-        How many there is room for; None if for any number.
-    needs_training_steps : bool
-        Whether it draws all checkpoints of a model and leaves out models without training steps, or each
-        model's last one.
-    options : mapping
-        Arguments of the function.
-    settings : tuple of str
-        Further ones, by the keys of ``figures`` in the configuration that hold them.
-    caption : str
-        May hold ``{measures}`` and ``{models}``, which stand for their labels, and settings such as
-        ``{sampling[windows]}``.
-    reads : tuple of str
-        Tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model.
-    role : str or None
-        Of the models that it can draw; None for both.
-    draws : {"fine_tunings", "twins"} or None
-        The only kind of models that it can draw.
-    published : sequence of mapping
-        What :func:`.read_published` says of its estimators, an argument of its function, too; of models
-        without such values it draws nothing.
+    folder
+        of its paper; not written
+    draw
+        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its folder or of
+        :mod:`shape_of_learning.figures`
+    estimators
+        what is drawn; none: just the loss; `all`: what is of layers in ``measurement.estimators``
+    any_measures
+        whether ``figures.measures`` in the configuration may name others
+    most_models
+        how many there is room for; empty if for any number
+    checkpoints
+        `training`: all of a model, of models with training steps; `last`: each model's last one
+    options
+        arguments of the function
+    settings
+        further ones, by the keys of ``figures`` in the configuration that hold them
+    caption
+        may hold ``{measures}`` and ``{models}``, which stand for their labels, and settings such as
+        ``{sampling[windows]}``
+    reads
+        tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model
+    role
+        of the models that it can draw; empty for both
+    draws
+        the only kind of models that it can draw: fine-tunings, measured at their first and last steps, or
+        trainings together with a twin
+    published
+        whether it shows published.csv: as it is read, what :func:`read_published` says of its estimators,
+        an argument of its function, too; of models without such values it draws nothing
     """
 
-    folder: Path
+    folder: Path = Path()
     draw: str
-    estimators: tuple[str, ...]
-    most_models: int | None
-    needs_training_steps: bool
-    options: Mapping[str, Any]
-    settings: tuple[str, ...]
-    caption: str
-    reads: tuple[str, ...] = ()
-    role: str | None = None
-    draws: str | None = None
+    estimators: Annotated[Literal["all"] | Words, must_be("`all` or a list of measures, each once")]
     any_measures: bool = False
-    published: Sequence[Mapping[str, Any]] = ()
+    most_models: int | None = Field(None, ge=1)
+    checkpoints: Literal["last", "training"]
+    options: dict[str, Any] = {}
+    settings: Annotated[list[Literal["average_over", "progress"]], unique] = []
+    caption: Text
+    reads: Annotated[list[Target], unique] = []
+    role: Literal["decoder", "encoder"] | None = None
+    draws: Draws | None = None
+    published: bool | list[dict[str, Any]] = False
+
+    @property
+    def needs_training_steps(self) -> bool:
+        """Whether it draws all checkpoints of a model."""
+        return self.checkpoints == "training"
 
 
-@dataclass(frozen=True)
-class TableSpecification:
+class TableSpecification(Section):
     """A table of the models whose entry has `table_1`; `write` is a function as `draw` is.
 
     One that `reads` tables, ``tables/{name}/{model}.csv`` of each model, is of any, or of what it `draws`.
     """
 
-    folder: Path
+    folder: Path = Path()
     write: str
-    caption: str
-    reads: tuple[str, ...] = ()
-    draws: str | None = None
+    caption: Text
+    reads: Annotated[list[Target], unique] = []
+    draws: Draws | None = None
+
+
+class PaperFile(Section):
+    """A ``paper.yaml``."""
+
+    title: Text
+    citation: Text
+    prefix: Annotated[str, Field(pattern=r"^([a-z][a-z0-9]*_)?\Z"), must_be("empty, or end in `_`")]
+    figures: dict[Target, FigureSpecification]
+    tables: dict[Target, TableSpecification] = {}
 
 
 @dataclass(frozen=True)
@@ -108,8 +129,8 @@ def read_papers(folder: Path) -> list[Paper]:
     Raises
     ------
     InputError
-        One sentence that names the file and the key: a paper that the schema does not allow, a function that
-        its ``figures.py`` lacks or that takes other arguments, or a target that another paper has.
+        One sentence that names the file and the key: a key or a value that a paper cannot have, a function
+        that its ``figures.py`` lacks or that takes other arguments, or a target that another paper has.
     """
     papers = [_read_paper(file) for file in sorted(folder.glob("*/paper.yaml"))]
     owners: dict[str, Paper] = {}
@@ -135,62 +156,34 @@ def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
 
 
 def _read_paper(file: Path) -> Paper:
-    if not re.fullmatch(r"[A-Za-z0-9_]+", file.parent.name):
+    folder = file.parent
+    if not re.fullmatch(r"[A-Za-z0-9_]+", folder.name):
         raise InputError(
-            f"{file.parent} is no name of a paper: use letters, digits and `_`; rename the folder"
+            f"{folder} is no name of a paper: use letters, digits and `_`; rename the folder"
         )
-    content = read_yaml(file)
-    validate(content, "paper", str(file))
+    content = validated(PaperFile, read_yaml(file), str(file))
     figures, tables = {}, {}
-    for name, entry in content["figures"].items():
+    for name, figure in content.figures.items():
         where = f"{file}, key `figures.{name}`"
-        figure = FigureSpecification(
-            folder=file.parent,
-            draw=entry["draw"],
-            estimators=ALL if entry["estimators"] == "all" else tuple(entry["estimators"]),
-            most_models=entry.get("most_models"),
-            needs_training_steps=entry["checkpoints"] == "training",
-            options=entry.get("options", {}),
-            settings=tuple(entry.get("settings", ())),
-            caption=entry["caption"],
-            reads=tuple(entry.get("reads", ())),
-            role=entry.get("role"),
-            draws=entry.get("draws"),
-            any_measures=entry.get("any_measures", False),
-            published=_published(file, entry),
-        )
-        published = ["published"] if figure.published else []
-        given = (*figure.options, *figure.settings, *published)
+        rows = read_published(file.with_name("published.csv")) if figure.published else []
+        shown = [row for row in rows if row["estimator"] in figure.estimators]
+        given = (*figure.options, *figure.settings, *(["published"] if shown else []))
         _check_drawn(figure.draw, given, file, where)
         _check_caption(figure.caption, where)
-        figures[content["prefix"] + name] = figure
-    for name, entry in content.get("tables", {}).items():
-        where = f"{file}, key `tables.{name}`"
-        _check_drawn(entry["write"], (), file, where)
-        tables[content["prefix"] + name] = TableSpecification(
-            file.parent,
-            entry["write"],
-            entry["caption"],
-            tuple(entry.get("reads", ())),
-            entry.get("draws"),
-        )
+        read = {"folder": folder, "published": shown}
+        figures[content.prefix + name] = figure.model_copy(update=read)
+    for name, table in content.tables.items():
+        _check_drawn(table.write, (), file, f"{file}, key `tables.{name}`")
+        tables[content.prefix + name] = table.model_copy(update={"folder": folder})
     claims = read_claims(file.with_name(CLAIMS))
-    heading = (content["title"], content["citation"], content["prefix"])
-    return Paper(file.parent.name, file.parent, *heading, figures, tables, claims)
+    heading = (content.title, content.citation, content.prefix)
+    return Paper(folder.name, folder, *heading, figures, tables, claims)
 
 
 def _check_drawn(name: str, given: Sequence[str], file: Path, where: str) -> None:
     function = named_function(name, file.parent)
     functions, kind = public_functions(function.file), f"function of {function.file.name}"
     check_function(function.name, given, functions, where, kind)
-
-
-def _published(file: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Published values of a figure's estimators, if it shows any."""
-    if not entry.get("published", False):
-        return []
-    rows = read_published(file.with_name("published.csv"))
-    return [row for row in rows if row["estimator"] in entry["estimators"]]
 
 
 def _check_caption(caption: str, where: str) -> None:
@@ -206,3 +199,41 @@ def _check_caption(caption: str, where: str) -> None:
         is_setting = re.fullmatch(rf"({'|'.join(CAPTION_SECTIONS)})\[\w+\]", name)
         if name not in CAPTION_FIELDS and not is_setting:
             raise unknown_name(name, CAPTION_FIELDS, "field of the caption", where)
+
+
+def read_published(file: Path) -> list[dict[str, Any]]:
+    """Read ``published.csv`` of a paper's folder, values that authors have published.
+
+    Returns
+    -------
+    list of dict
+        With the keys `COLUMNS`: names of a model entry and of an estimator; the number of the hidden state,
+        or of the block; the value and how far the reading of a printed figure may be off, in its own units;
+        where it was published, and of what sample.
+
+    Raises
+    ------
+    InputError
+        One sentence that names the file and the line.
+    """
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            rows: list[dict[str, Any]] = list(reader)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{file} cannot be read ({error}); published values belong there"
+        ) from error
+    if reader.fieldnames != COLUMNS:
+        raise InputError(
+            f"{file} must have the columns {', '.join(COLUMNS)}; correct its first line"
+        )
+    for line, row in enumerate(rows, 2):
+        for name, kind in NUMBERS.items():
+            try:
+                row[name] = kind(row[name])
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{file}, line {line}: `{name}` is {row[name]!r}, which is no number; correct it"
+                ) from None
+    return rows

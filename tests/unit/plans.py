@@ -1,0 +1,71 @@
+"""Small configurations and entries that tests of the plan change."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.choice_settings import read_choice_settings
+from shape_of_learning.plan.configuration import Configuration, read_configuration, with_defaults
+from shape_of_learning.plan.papers import read_papers
+
+REPOSITORY = Path(__file__).parents[2]
+CONFIG = REPOSITORY / "config"
+MODELS = CONFIG / "models"
+PAPERS = read_papers(REPOSITORY / "workflow/papers")
+RECIPE = {
+    **{"architecture": "gpt_neox", "attention_heads": 2, "vocabulary": 300, "context": 16},
+    **{"batch_size": 8, "learning_rate": 0.01, "warmup_steps": 2, "last_step": 10, "threads": 1},
+}
+SIZE = {"role": "decoder", "layers": 2, "hidden_size": 32}
+PLAIN = {**SIZE, "pretraining": RECIPE}
+TUNING = {
+    **{"task": "topic", "learning_rate": 0.1, "batch_size": 4, "epochs": 3, "seed": 0},
+    **{"threads": 1},
+}
+
+
+def twin(**changes: object) -> dict:
+    given = {"twin_of": "plain", "regulariser": "mse", "strength": 1, **changes}
+    return {**SIZE, "pretraining": {**RECIPE, **given}}
+
+
+def tuned(of: str, **changes: object) -> dict:
+    return {"finetuning": {"of": of, **TUNING, **changes}}
+
+
+def configured(
+    given: Any, folder: Path | None = None, entries: Any = None, **options: Any
+) -> Configuration:
+    """Read a configuration that is laid over the demo, with entries of one's own in a folder."""
+    folders = [MODELS]
+    if folder is not None and entries is not None:
+        text = entries if isinstance(entries, str) else yaml.safe_dump(entries)
+        (folder / "mine.yaml").write_text(text)
+        folders.append(folder)
+    demo = with_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
+    options = {"papers": PAPERS, "has_hub_token": False, **options}
+    configuration = read_configuration(_over(demo, given), *folders, **options)
+    read_choice_settings(configuration.settings)
+    return configuration
+
+
+def _over(defaults: dict, given: dict) -> dict:
+    inner = {
+        key: _over(defaults[key], value)
+        for key, value in given.items()
+        if isinstance(value, dict) and isinstance(defaults.get(key), dict)
+    }
+    return {**defaults, **given, **inner}
+
+
+def refusal(*arguments: Any, **options: Any) -> str:
+    """What a refused configuration is told, in one line."""
+    with pytest.raises(InputError) as caught:
+        configured(*arguments, **options)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+    return str(caught.value)

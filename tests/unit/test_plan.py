@@ -1,0 +1,434 @@
+"""What a plan makes of a configuration: models, checkpoints, steps, figures, claims and defaults."""
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plans import CONFIG, MODELS, PAPERS, PLAIN, RECIPE, REPOSITORY, configured, tuned, twin
+from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.models import Model, origins_of, read_entries, read_models
+from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
+from shape_of_learning.plan.papers import figures_of
+from shape_of_learning.plan.settings import FOLDERS, Settings
+from shape_of_learning.plan.steps import RevisionTemplate, StepRule
+
+PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
+# Of models whose values are published; runs without these do not miss them.
+PUBLISHED = {name for name, figure in figures_of(PAPERS).items() if figure.published}
+
+
+def paper(**changes: object) -> dict:
+    return read_yaml(CONFIG / "config.yaml") | changes
+
+
+def planned(settings: dict, *folders: Path, token: bool = True):
+    return read_configuration(settings, MODELS, *folders, papers=PAPERS, has_hub_token=token)
+
+
+def targets(given: dict) -> set[str]:
+    configuration = configured(given)
+    return {*configuration.figures, *configuration.tables}
+
+
+# --- settings ---------------------------------------------------------------------------------------
+
+
+def test_the_configuration_that_users_copy_has_the_defaults():
+    written = paper()
+    chosen = {
+        **{"models": written["models"], "tasks": written["tasks"], "figures": written["figures"]},
+        "corpus": {"sources": written["corpus"]["sources"]},
+        "choices": {"estimators": written["choices"]["estimators"]},
+    }
+    assert Settings.model_validate(chosen) == Settings.model_validate(written)
+    assert {*written} == {*Settings.model_fields}
+
+
+def test_sections_are_merged_and_lists_replaced():
+    changes = {"sampling": {"windows": 3}, "models": ["gpt2"], "tasks": {"x": {"builtin": "topic"}}}
+    merged = with_defaults(changes, CONFIG / "config.yaml")
+    assert merged["sampling"] == {"windows": 3, "window_characters": 512}
+    assert merged["models"] == ["gpt2"]
+    assert {"x", "sst2"} < {*merged["tasks"]}
+    assert with_defaults({"forward": 3}, CONFIG / "config.yaml")["forward"] == 3
+
+
+def test_no_run_can_be_called_like_a_folder_of_the_results():
+    rules = "".join(file.read_text() for file in (REPOSITORY / "workflow").rglob("*.smk"))
+    named = {path.split("/")[0] for path in rules.split("<results>/")[1:] if "/" in path}
+    folders = {name for name in named if name.isidentifier()}
+    assert folders >= {"figures", "tables", "embeddings"}
+    assert folders <= FOLDERS
+
+
+# --- models -----------------------------------------------------------------------------------------
+
+
+def read(folder: Path, name: str, **entries: dict) -> Model:
+    (folder / "models.yaml").write_text(yaml.safe_dump({"plain": PLAIN, **entries}))
+    return read_models(read_entries(folder), [name])[name]
+
+
+def steps_of(model: Model) -> list[int | None]:
+    return [each.step for each in model.checkpoints]
+
+
+def test_every_entry_of_the_model_list_is_valid():
+    # But for a folder of one's own, and what is fine-tuned from it.
+    entries = read_entries(MODELS)
+    local = {name for name, (_, entry) in entries.items() if "path" in entry}
+    named = [n for n, (_, e) in entries.items() if e.get("finetuning", {}).get("of") not in local]
+    models = read_models(entries, [name for name in named if name not in local])
+    assert len(models) > 60
+    for model in models.values():
+        steps = steps_of(model)
+        assert steps == sorted(steps, key=lambda step: (step is not None, step or 0))
+
+
+def test_training_steps_become_revisions_and_tokens():
+    models = read_models(read_entries(MODELS), ["pythia-2.8b", "tinyllama-1.1b"])
+    (step,) = (each for each in models["pythia-2.8b"].checkpoints if each.step == 66_000)
+    assert (step.revision, step.step, step.tokens) == ("step66000", 66_000, 138_412_032_000)
+    last = models["tinyllama-1.1b"].checkpoints[-1]
+    assert last.repository == "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"
+    assert (last.revision, last.name) == ("main", "step-1431k-token-3000B")
+
+
+@pytest.mark.parametrize(
+    "revision", ["main", "refs/pr/1", "step-5k", "v1.0", "a$(b)", "it's", "ü{x}", "0" * 40]
+)
+def test_whatever_git_takes_for_a_revision_is_taken(tmp_path, revision):
+    (checkpoint,) = read(tmp_path, "mine", mine={"repository": "a/b", "revision": revision}).checkpoints
+    assert checkpoint.revision == revision
+
+
+@pytest.mark.parametrize(
+    ("steps", "chosen"),
+    [
+        ("all", [0, 1, 2, 4, 8, 10]),
+        ({"linear": 2}, [0, 10]),
+        ([8, 2], [2, 8]),
+        ({"log": 3}, [0, 1, 10]),
+    ],
+)
+def test_steps_of_a_pretraining_are_chosen_among_those_that_are_saved(tmp_path, steps, chosen):
+    found = read(tmp_path, "mine", mine={**PLAIN, "training": {"steps": steps}})
+    assert steps_of(found) == chosen
+    assert [each.tokens for each in found.checkpoints] == [128 * step for step in chosen]
+    assert found.last_step == 10  # whether it is measured or not
+
+
+def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epochs(tmp_path):
+    found = read(tmp_path, "mine", mine=tuned("plain"))
+    assert steps_of(found) == [0, 1, 2, 4, 8, 16, 32, 48]
+    assert found.shape == Shape("decoder", 2, 32, 32)
+    assert found.origin_revision == "step10"
+    ends = read(tmp_path, "mine", mine={**tuned("plain"), "training": {"steps": {"linear": 2}}})
+    assert steps_of(ends) == [0, 48]
+    later = read(tmp_path, "b", a=tuned("plain@step1"), b=tuned("a", seed=1))
+    assert list(origins_of([later])) == ["plain", "a"]
+    assert (later.origin_revision, later.origin.origin_revision) == ("step48", "step1")
+
+
+def test_a_twin_has_the_recipe_of_another_and_says_whose_random_numbers(tmp_path):
+    recipe = read(tmp_path, "a", a=twin(regulariser="cosine", strength=0.5)).recipe
+    told = {"twin_of": "plain", "regulariser": "cosine", "strength": 0.5}
+    assert recipe == {**told, **{k: PLAIN[k] for k in ("layers", "hidden_size")}, **RECIPE}
+
+
+def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
+    large = read_yaml(CONFIG / "showcase_large.yaml")["pretraining"]
+    given = {**read_yaml(CONFIG / "showcase.yaml"), "pretraining": large}
+    models = planned(with_defaults(given, CONFIG / "config.yaml"), token=False).models
+    for model in models.values():
+        assert model.shape.layers == large["layers"]
+        if model.origin is not None:
+            assert model.origin_revision == f"step{large['last_step']}"
+            continue
+        assert large.items() <= model.recipe.items()
+        assert model.last_step == large["last_step"]
+        assert model.table_1["training_tokens"] == large["last_step"] * 32 * 512
+
+
+def test_a_stated_table_1_does_not_stand_for_another_recipe(tmp_path):
+    stated = dict.fromkeys(
+        ("attention_heads", "vocabulary", "batch_size", "learning_rate", "training_tokens"), 1
+    )
+    entries = {"mine": {**PLAIN, "table_1": stated}}
+    given = {"models": ["mine"], "papers": []}
+    assert configured(given, tmp_path, entries).models["mine"].table_1 == stated
+    other = configured({**given, "pretraining": {"batch_size": 2}}, tmp_path, entries)
+    assert other.models["mine"].table_1["training_tokens"] == 10 * 2 * 16
+
+
+# --- folders of one's own ---------------------------------------------------------------------------
+
+STEPS = (100, 200, 300, 500, 1000, 2000)
+HARD = "a \"b\" {c} {{d}} 'e' $(touch F) [0-9]* ü"
+
+
+def saved(folder: Path, **changes: object) -> None:
+    folder.mkdir(parents=True)
+    config = {"model_type": "gpt_neox", "num_hidden_layers": 3, "hidden_size": 32}
+    (folder / "config.json").write_text(json.dumps(config | changes))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> Path:
+    """A folder as a Trainer leaves it, seen from the working directory."""
+    for step in STEPS:
+        saved(tmp_path / "run" / f"checkpoint-{step}")
+    (tmp_path / "run" / "checkpoint-3000").mkdir()  # a save that was cut off
+    saved(tmp_path / "run" / "xcheckpoint-7")
+    (tmp_path / "run" / "checkpoint-8").write_text("a file")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "run"
+
+
+def local(path: str = "run/checkpoint-{step}", steps: object = "all", **entry: object) -> Model:
+    Path("models").mkdir(exist_ok=True)
+    return read(Path("models"), "mine", mine={"path": path, "training": {"steps": steps}, **entry})
+
+
+@pytest.mark.parametrize(
+    ("steps", "chosen"),
+    [("all", list(STEPS)), ([2000, 100], [100, 2000]), ({"log": 3}, [100, 500, 2000])],
+)
+def test_steps_are_chosen_among_the_folders_that_hold_a_checkpoint(run, steps, chosen):
+    found = local(steps=steps)
+    assert steps_of(found) == chosen
+    assert [each.path for each in found.checkpoints] == [f"run/checkpoint-{n}" for n in chosen]
+    assert [each.name for each in found.checkpoints] == [f"step{n}" for n in chosen]
+    assert found.shape == Shape("decoder", 3, 32, 32)
+    assert found.last_step == 2000
+
+
+@pytest.mark.parametrize("pattern", ["{step}", "s-{step}-of-9/a/b", f"{HARD}{{step}}{HARD}/x"])
+def test_the_step_may_be_anywhere_and_all_else_stands_for_itself(tmp_path, monkeypatch, pattern):
+    monkeypatch.chdir(tmp_path)
+    for step in (0, 5, 10):
+        saved(Path(HARD, pattern.replace("{step}", str(step))))
+    assert steps_of(local(f"{HARD}/{pattern}")) == [0, 5, 10]
+    assert steps_of(local(f"{tmp_path}/{HARD}/{pattern}")) == [0, 5, 10]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"steps": [100, 350]}, "asks for 350, but like run/checkpoint-{step} there are only"),
+        ({"path": "nowhere/{step}"}, "no folder like nowhere/{step} holds a config.json"),
+        ({"path": "run/checkpoint-500"}, "write `{step}` into `path`"),
+        ({"layers": 4}, "says 3 where the entry says 4"),
+    ],
+)
+def test_folders_that_do_not_fit_are_refused(run, changes, sentence):
+    with pytest.raises(InputError) as refused:
+        local(**changes)
+    assert sentence in str(refused.value)
+
+
+def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run):
+    saved(run / "checkpoint-0500")
+    with pytest.raises(InputError, match="are both step 500"):
+        local()
+    (run / "checkpoint-0500").rename(run / "other")
+    saved(run / "checkpoint-50", hidden_size=64)
+    with pytest.raises(InputError, match="checkpoint-50 says"):
+        local()
+    assert steps_of(local(steps=[100, 200])) == [100, 200]
+
+
+@pytest.mark.parametrize(
+    ("adds", "separates"),
+    [(None, False), ({"type": "ByteLevel"}, False), ({"type": "Sequence"}, True)],
+)
+def test_a_tokenizer_that_adds_no_token_separates_no_texts(run, adds, separates):
+    assert local().separates_texts  # nothing tells
+    tokenizer = run / "checkpoint-2000" / "tokenizer.json"
+    tokenizer.write_text(json.dumps({"post_processor": adds}))
+    assert local().separates_texts == separates
+
+
+# --- steps ------------------------------------------------------------------------------------------
+
+
+def test_log_takes_one_step_per_doubling_of_what_pythia_offers():
+    chosen = StepRule("log").choose(PYTHIA)
+    assert chosen == [0, *(2**i for i in range(10)), 1000, 2000, 4000, 8000, 16000, 33000, 66000,
+                      131000, 143000]  # fmt: skip
+
+
+def test_log_with_a_number_is_evenly_spaced_in_ratios():
+    chosen = StepRule("log", 8).choose(PYTHIA)
+    assert (chosen[0], chosen[-1], len(chosen)) == (0, 143000, 8)
+    ratios = [math.log(b / a) for a, b in itertools.pairwise(chosen[1:])]
+    # The even ratio is 143000^(1/6); what is offered lies within a factor of sqrt(2) of each target.
+    assert ratios == pytest.approx([math.log(143000) / 6] * 6, abs=math.log(2))
+
+
+def test_linear_is_evenly_spaced():
+    chosen = StepRule("linear", 12).choose(range(0, 143001, 1000))
+    assert chosen == [13000 * i for i in range(12)]
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=1, unique=True),
+    st.sampled_from([StepRule("log"), StepRule("log", 5), StepRule("linear", 7)]),
+)
+def test_a_rule_chooses_what_is_offered_with_both_ends_and_not_twice(offered, rule):
+    chosen = rule.choose(offered)
+    assert set(chosen) <= set(offered)
+    assert chosen == sorted(set(chosen))
+    assert {min(offered), max(offered)} <= set(chosen)
+    assert rule.points is None or len(chosen) <= max(2, rule.points)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "said"),
+    [
+        ("step{step}", "step1000", (1000, None)),
+        ("step-{kilosteps}k-token-{gigatokens}B", "step-240k-token-503B", (240_000, 503 * 10**9)),
+        ("stage1-step{step}-tokens{gigatokens}B", "stage1-step1000-tokens3B", (1000, 3 * 10**9)),
+        ("step{step}", "step1k", None),
+        ("step{step}", "laststep1", None),
+    ],
+)
+def test_a_name_says_its_step_and_tokens(pattern, name, said):
+    assert RevisionTemplate(pattern).read(name) == said
+
+
+# --- figures and claims -----------------------------------------------------------------------------
+
+
+def test_the_paper_draws_every_figure_when_there_is_a_token():
+    configuration = planned(paper())
+    (first,) = (paper for paper in PAPERS if paper.name == "shape_of_learning")
+    assert set(configuration.figures) == set(first.figures)
+    assert configuration.notices == ()
+    assert configuration.figures["figure_2"] == ("bloom-3b",)
+    assert len(configuration.tables["table_1"]) == 6
+
+
+def test_the_demo_draws_every_figure():
+    configuration = configured({})
+    assert set(configuration.figures) == set(figures_of(PAPERS)) - PUBLISHED
+    assert configuration.tables == {
+        "table_1": ("demo-decoder", "demo-encoder"),
+        "finetuning_table_1": ("demo-encoder-topic",),
+    }
+
+
+def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
+    first, linear = (
+        next(p for p in PAPERS if p.name == n) for n in ("shape_of_learning", "linear")
+    )
+    assert targets({"papers": ["linear"]}) == {*linear.figures} - PUBLISHED
+    assert targets({"papers": ["shape_of_learning"]}) == {*first.figures, *first.tables} - PUBLISHED
+    assert targets({"papers": []}) == set()
+
+
+def test_without_a_token_gated_models_are_left_out_and_named():
+    configuration = planned(paper(), token=False)
+    assert not any(name.startswith("llama-2") for name in configuration.models)
+    assert not any(name.startswith("llama-2") for name in configuration.figures["figure_1"])
+    assert sum("is gated" in notice for notice in configuration.notices) == 3
+
+
+def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
+    entries = {"mine": tuned("code"), "code": {"repository": "a/b", "needs_code": True}}
+    configuration = configured({"models": ["demo-encoder", "mine"]}, tmp_path, entries)
+    assert set(configuration.models) == {"demo-encoder"}
+    assert any("rests on `code`, whose architecture" in n for n in configuration.notices)
+
+
+def test_a_figure_without_its_models_is_left_out_and_named():
+    configuration = planned(paper(models=["gpt2"]))
+    assert set(configuration.figures) == {"figure_1", "anisotropy_measures", "dimension_by_scale"}
+    assert [notice.split()[0] for notice in configuration.notices] == [
+        *("figure_2", "figure_3", "figure_4", "figure_5"),
+        *("dimension_by_layer_and_step", "heat_map", "overview", "loss_by_step", "table_1"),
+    ]
+
+
+def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
+    settings = paper(models=["gpt2"])
+    settings["measurement"]["estimators"] = ["mle"]
+    settings["figures"] |= {"anisotropy_measures": [], "dimension_by_scale": []}
+    assert set(planned(settings).measures) == {"mle", "anisotropy"}
+    settings["figures"]["dimension_by_scale"] = ["gpt2"]
+    gride = {f"gride_{n1}" for n1 in (1, 2, 4, 8, 16, 32, 64)}
+    assert set(planned(settings).measures) == {"mle", "anisotropy", *gride}
+
+
+def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
+    every = dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
+    given = {"measurement": {"for_figures_only": []}, "figures": every}
+    drawn = configured(given).figures
+    assert drawn["linear_figure_4"] == ("demo-decoder", "demo-twin")
+    assert drawn["finetuning_figure_1"] == ("demo-encoder-topic", "demo-decoder-topic")
+
+
+def test_published_values_are_shown_of_the_models_that_have_some():
+    settings = paper(models=["gpt2", "opt-125m"], papers=["shape_of_learning"])
+    settings["figures"].pop("published_values", None)
+    assert planned(settings).figures["published_values"] == ("opt-125m",)
+
+
+def test_figures_name_families_together_and_smaller_models_first():
+    names = ["opt-13b", "gpt2", "opt-125m", "gpt2-xl", "llama-2-13b", "llama-2-7b", "opt-2.7b"]
+    ordered = by_family_and_size(read_models(read_entries(MODELS), names).values())
+    opt, llama = ["opt-125m", "opt-2.7b", "opt-13b"], ["llama-2-7b", "llama-2-13b"]
+    assert [model.name for model in ordered] == [*opt, "gpt2", "gpt2-xl", *llama]
+
+
+def test_the_configuration_chooses_the_measures_of_figures_that_take_any():
+    settings = paper()
+    settings["measurement"]["estimators"] = ["mle", "matrix_partition_isotropy"]
+    settings["figures"]["measures"] = {"heat_map": ["rankme"]}
+    drawn = with_chosen_measures(figures_of(PAPERS), settings)
+    assert drawn["heat_map"].estimators == ("rankme",)
+    assert drawn["overview"].estimators == ("mle",)
+    assert drawn["figure_1"].estimators == ("anisotropy",)
+    assert "rankme" in planned(settings).measures
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
+def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
+    file = CONFIG / f"{paper.name}.yaml"
+    own = read_yaml(file if file.exists() else CONFIG / "config.yaml")
+    run, drawn = planned(with_defaults(own, CONFIG / "config.yaml")), figures_of(PAPERS)
+    apart = run.settings["measurement"]["for_figures_only"]
+    measured = {(m, e) for m in run.models if m not in apart for e in run.estimators}
+    measured |= {
+        (m, e) for f, models in run.figures.items() for m in models for e in drawn[f].estimators
+    }
+    for claim in paper.claims.values():
+        assert set(claim.estimators) <= set(run.measures)
+        of_states = [e for e in claim.estimators if run.measures[e].family != "weights"]
+        named = [] if isinstance(claim.models, str) else claim.models
+        whole = [m for m in named if all((m, e) in measured for e in of_states)]
+        assert len(whole) >= (claim.needs or len(named)), claim.name
+
+
+def test_a_plan_is_read_without_numerical_libraries():
+    modules = [
+        f"shape_of_learning.plan.{file.stem}"
+        for file in (REPOSITORY / "workflow/shape_of_learning/plan").glob("[a-z]*.py")
+    ]
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"import sys, {', '.join(modules)}; print(*sys.modules)"],
+        env={"PYTHONPATH": str(REPOSITORY / "workflow")}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    slow = {"h5py", "matplotlib", "numpy", "pandas", "scipy", "torch", "transformers"}
+    assert slow & set(loaded.stdout.split()) == set()

@@ -1,0 +1,345 @@
+"""Entries of the model list, ``config/models/*.yaml``, as they are written."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from shape_of_learning.plan.refusals import Name, Section, must_be, refused, unique
+
+Precision = Literal["float32", "bfloat16", "float16"]
+# Parts of a recipe that the configuration may set for all that is pretrained.
+RecipeKey = Literal[
+    "layers", "hidden_size", "attention_heads", "vocabulary", "context", "batch_size",
+    "learning_rate", "warmup_steps", "last_step", "threads", "device",
+]  # fmt: skip
+# Characters that the figures' font has and that stand side by side; with =, +, - or @ a spreadsheet would
+# begin a formula.
+Printed = Annotated[
+    str,
+    Field(
+        pattern=r"^(?![ =+@-])[ -~\u00a1-\u00ac\u00ae-\u024f\u0370-\u037e\u0384-\u03ff"
+        r"\u0400-\u0482\u048a-\u0525"
+        r"\u1e00-\u1efb\u2010-\u2027\u2030-\u205e\u2070-\u208e\u20a0-\u20b5\u2190-\u22ff]{1,60}(?<! )\Z"
+    ),
+    must_be(
+        "1 to 60 Latin, Greek or Cyrillic letters, digits and signs, none of =+-@ or a blank at the "
+        "beginning, no blank at the end, no line break"
+    ),
+]
+Repository = Annotated[
+    str,
+    Field(
+        pattern=r"^(?!.*\.\.)[A-Za-z0-9_{}][A-Za-z0-9._{}-]{0,95}/[A-Za-z0-9_{}][A-Za-z0-9._{}-]{0,95}\Z"
+    ),
+    must_be("`organisation/name`, as the Hub writes it"),
+]
+# What git takes for a branch or tag, or a commit: no blanks, control characters or ~^:?*[\, no `..`, no
+# slash or dot at an end.
+Revision = Annotated[
+    str,
+    Field(
+        pattern=r"^(?!.*(\.\.|//|/\.))(?![/.-])(?!.*(@\{|\.lock(/|\Z)))[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200f"
+        r"\u2028-\u202f\u205f-\u2069\u3000\ufeff~^:?*\[\\]{1,200}(?<![/.])\Z"
+    ),
+    must_be(
+        "a branch, tag or commit as git names them, without blanks, control characters or `..`"
+    ),
+]
+Subfolder = Annotated[
+    str,
+    Field(pattern=r"^(?!/)(?!(.*/)?\.\.(/|\Z))[^\x00-\x1f\x7f-\x9f\\]{0,500}\Z"),
+    must_be("a folder inside the repository, such as `a/b`, without `..`"),
+]
+Folder = Annotated[
+    str,
+    Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,1000}\Z"),
+    must_be("a folder, in up to 1000 characters without line breaks or control characters"),
+]
+Positive = Annotated[float, Field(gt=0)]
+Million = Annotated[int, Field(ge=1, le=1_000_000)]
+Threads = Annotated[int, Field(ge=1, le=10_000)]
+Step = Annotated[int, Field(ge=0, le=10**12)]
+Steps = Annotated[list[Step], Field(min_length=1), unique]
+
+
+class Spaced(Section):
+    """So many steps, evenly spaced."""
+
+    log: int | None = Field(None, ge=2, le=100_000)
+    linear: int | None = Field(None, ge=2, le=100_000)
+
+    @model_validator(mode="after")
+    def _one(self) -> "Spaced":
+        if (self.log is None) == (self.linear is None):
+            raise refused("needs one of `log` and `linear`")
+        return self
+
+
+class Range(Section):
+    """All steps from one to another."""
+
+    first: Step = Field(alias="from")
+    last: Step = Field(alias="to")
+
+
+class Mistake(Section):
+    """A publisher's mistake that somebody has reported.
+
+    Attributes
+    ----------
+    steps
+        a list, or `from` and `to`
+    because
+        what is wrong with them; believed
+    same_as
+        the step whose weights they are, until tensors or losses say otherwise
+    source
+        where it is reported
+    """
+
+    steps: Annotated[Steps | Range, must_be("a list of steps, or `from` and `to`")]
+    because: str | None = None
+    same_as: Step | None = None
+    source: str
+
+    @property
+    def all_steps(self) -> tuple[int, ...] | range:
+        """The steps that it is about."""
+        if isinstance(self.steps, Range):
+            return range(self.steps.first, self.steps.last + 1)
+        return tuple(self.steps)
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Mistake":
+        if (self.because is None) == (self.same_as is None):
+            raise refused("needs exactly one of `because` or `same_as`")
+        if not self.all_steps:
+            raise refused("has `steps` whose `from` is above `to`; exchange them")
+        if self.same_as in self.all_steps:
+            own = f"says that step {self.same_as} has the weights of itself"
+            raise refused(f"{own}; take it from `steps`, or correct `same_as`")
+        return self
+
+
+class ListedCheckpoint(Section):
+    """A checkpoint with a name of its own."""
+
+    step: Step
+    tokens: int | None = Field(None, ge=0, le=10**18)
+    revision: Revision
+    name: Name | None = None
+    repository: Repository | None = None
+    subfolder: Subfolder | None = None
+
+
+class Training(Section):
+    """What makes a curve of a repository, or of the folders that a `path` with `{step}` leads to.
+
+    Attributes
+    ----------
+    revision
+        pattern of the revisions' names: `{step}`, `{kilosteps}` (thousands of steps) and `{gigatokens}`
+        (billions of tokens, as the publisher rounded them) are replaced
+    steps
+        a list; or `all`, `log` (one step per doubling), `log: 12` or `linear: 20` (so many, evenly spaced),
+        chosen among what the Hub offers or the disk holds, with its first and last step
+    tokens_per_step
+        gives each step its tokens
+    checkpoints
+        instead or besides: a list of `step`, `revision` and, where they differ, `tokens`, `repository`,
+        `subfolder` and `name` (of its folder under `results`)
+    last_step
+        the last step of training, which keeps its name where others hold its weights; needed where `steps`
+        is a list that may end before it; of a `path` it is otherwise the last step on the disk
+    known_bad
+        revisions that are not what their names say: `steps` (a list, or `from` and `to`), `because` or
+        `same_as` (the step whose weights they are), and `source` (where that is reported)
+    warmup_steps
+        until which the learning rate rose, for a claim that asks; a `pretraining` has it in its recipe
+    note
+        a sentence for the captions of figures by training step
+    """
+
+    revision: Revision | None = None
+    steps: (
+        Annotated[
+            Literal["all", "log"] | Spaced | Steps,
+            must_be("`all`, `log`, `log: N`, `linear: N` or a list of steps, each once"),
+        ]
+        | None
+    ) = None
+    tokens_per_step: int | None = Field(None, ge=1, le=10**12)
+    checkpoints: list[ListedCheckpoint] | None = Field(None, min_length=1)
+    last_step: Step | None = None
+    known_bad: list[Mistake] | None = Field(None, min_length=1)
+    warmup_steps: Step | None = None
+    note: str | None = None
+
+
+class Pretraining(Section):
+    """The recipe of a local pretraining on the run's corpus.
+
+    Attributes
+    ----------
+    regulariser
+        `none` (the default), `cosine` or `mse`: a term of the loss that keeps consecutive hidden states
+        alike, before the final norm: the sum over blocks of the mean over tokens of 1 - cos or of the
+        squared distance
+    strength
+        its factor, needed with one. `regularisation` in `checkpoint.json` is the term times it
+    twin_of
+        another `pretraining` whose initial weights and batches this one has. Their recipes differ in the
+        two keys above alone. Models that are no twins have random numbers of their own, by their names:
+        they are other seeds
+    device
+        `cpu` (the default) or `cuda`, the first visible GPU. It begins with the same weights and is shown
+        the same batches; sums are formed in another order, so the trained weights are others. On GPUs of
+        one kind PyTorch's deterministic algorithms should give the same bytes each time
+    """
+
+    architecture: Literal["gpt_neox", "bert"]
+    attention_heads: Million
+    vocabulary: int = Field(ge=260, le=10_000_000)
+    context: int = Field(ge=8, le=1_000_000)
+    batch_size: Million
+    learning_rate: Positive
+    warmup_steps: int = Field(ge=0, le=10**9)
+    last_step: int = Field(ge=1, le=10**9)
+    threads: Threads
+    regulariser: Literal["none", "cosine", "mse"] | None = None
+    strength: Positive | None = None
+    twin_of: Name | None = None
+    device: Literal["cpu", "cuda"] | None = None
+
+
+class Finetuning(Section):
+    """Another checkpoint, trained further on a task.
+
+    Attributes
+    ----------
+    of
+        the model, or `MODEL@REVISION` with the name of one of its checkpoints (of a pretraining any step
+        that it saves); by default the last. It need not be in `models`. It may be a fine-tuning itself
+    task
+        a key of `tasks`
+    learning_rate, batch_size, epochs
+        AdamW, a tenth of the updates of linear warm-up, then linearly to 0
+    seed, threads
+        of the order of the examples, dropout and the head; of torch. Both are part of the recipe
+    """
+
+    of: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9._+-]{1,200})?\Z"),
+        must_be("the name of a model, or `MODEL@REVISION`"),
+    ]
+    task: Name
+    learning_rate: Positive
+    batch_size: Million
+    epochs: Threads
+    seed: int = Field(ge=0, le=2**63 - 1)
+    threads: Threads
+
+
+class Table1(Section):
+    """Columns of Table 1."""
+
+    attention_heads: int = Field(ge=1)
+    vocabulary: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    learning_rate: Positive
+    training_tokens: int = Field(ge=1)
+
+
+SOURCES = ("repository", "path", "pretraining", "finetuning")
+
+
+class Entry(Section):
+    """An entry of any file in `models/`, by its name.
+
+    Attributes
+    ----------
+    role
+        `encoder` or `decoder`; told by the architecture in `config.json` where it can be
+    layers, hidden_size
+        transformer blocks and width; read from `config.json`, and checked against it where they are stated
+    last_hidden_size
+        width of the last hidden state where it differs (opt-350m); likewise
+    label, family
+        how figures name and group it: up to 60 Latin, Greek or Cyrillic letters, digits and signs, drawn as
+        they are written
+    precision
+        overrides `forward.precision`
+    table_1
+        its columns in Table 1
+    repository
+        on the Hub; with `revision` (default `main`), `subfolder`, `tokenizer` (a repository, where the
+        revision has none) and `gated`. With `needs_code: true`, for architectures that are code in the
+        repository, the model is left out with a note: code from the Hub is never run
+    path
+        a local folder in Hugging Face format, absolute or relative to the working directory; or with
+        `{step}` the folders of a training run, such as `run/checkpoint-{step}`
+    pretraining
+        the recipe of a local pretraining on the run's corpus (`models/demo.yaml`); with it `role`, `layers`
+        and `hidden_size` are needed
+    finetuning
+        another checkpoint, trained further on a task
+    training
+        what makes a curve of it; see below
+    """
+
+    label: Printed | None = None
+    family: Printed | None = None
+    role: Literal["encoder", "decoder"] | None = None
+    layers: int | None = Field(None, ge=1, le=10_000)
+    hidden_size: Million | None = None
+    last_hidden_size: Million | None = None
+    precision: Precision | None = None
+    repository: Repository | None = None
+    revision: Revision | None = None
+    subfolder: Subfolder | None = None
+    tokenizer: Repository | None = None
+    gated: bool = False
+    needs_code: bool = False
+    path: Folder | None = None
+    pretraining: Pretraining | None = None
+    finetuning: Finetuning | None = None
+    training: Training | None = None
+    table_1: Table1 | None = None
+
+    @property
+    def kind(self) -> str:
+        """Which of `SOURCES` it has."""
+        return next(key for key in SOURCES if getattr(self, key) is not None)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Entry":
+        if sum(getattr(self, key) is not None for key in SOURCES) != 1:
+            raise refused(f"needs exactly one of {' or '.join(f'`{key}`' for key in SOURCES)}")
+        for key in ("revision", "subfolder", "tokenizer", "gated", "needs_code"):
+            if key in self.model_fields_set and self.repository is None:
+                raise refused(f"has `{key}`, which needs `repository`; add it, or remove `{key}`")
+        for key in ("role", "layers", "hidden_size") if self.pretraining else ():
+            if getattr(self, key) is None:
+                raise refused(f"has a `pretraining`, but key `{key}` is missing; add it")
+        if self.training is not None:
+            self._check_training(self.training)
+        return self
+
+    def _check_training(self, training: Training) -> None:
+        allowed = {
+            "repository": set(Training.model_fields),
+            "path": {"steps", "tokens_per_step", "last_step", "warmup_steps", "note"},
+        }.get(self.kind, {"steps", "note"})
+        for key in sorted(training.model_fields_set - allowed):
+            needs = "`repository`" if self.kind == "path" else "`repository` or `path`"
+            raise refused(
+                f"has `training.{key}`, which needs {needs}; of `{self.kind}` leave it out, and choose "
+                "`training.steps`"
+            )
+        if self.kind == "path" and training.steps is None:
+            raise refused("needs `training.steps`; write `training: {steps: all}`")
+        if self.kind == "repository" and training.steps is None and training.checkpoints is None:
+            raise refused("needs `training.steps` or `training.checkpoints`")
+        if training.revision is not None and training.steps is None:
+            raise refused("has `training.revision`, which needs `training.steps`; add it")

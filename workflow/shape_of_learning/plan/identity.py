@@ -1,0 +1,105 @@
+"""What a result is computed by: the syntax of a script and of every module of ours that it imports.
+
+An edit of such a module makes the results anew that depend on it. Comments, docstrings and the layout of the code
+are no part of its syntax. Snakemake's own trigger `code` would compare the time of the script alone.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from shape_of_learning.errors import InputError
+
+WORKFLOW = Path(__file__).resolve().parents[2]
+PACKAGE = "shape_of_learning"
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def code(script: str, *modules: str) -> str:
+    """Digest of all code that a script runs, wherever it lies.
+
+    Parameters
+    ----------
+    script : str
+        Name of a file in ``workflow/scripts``, without its suffix.
+    *modules : str
+        What is chosen at run time: modules by name, such as ``"shape_of_learning.estimators.dimension"``, or paths
+        of files below ``workflow``, such as a paper's ``figures.py``. Of a module of another package, all that lies
+        beside and below it counts.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    own = [name for name in modules if not _is_foreign(name)]
+    for file in files_of(f"scripts/{script}.py", *own):
+        digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_syntax(file)}\0".encode())
+    for name in sorted(set(modules) - set(own)):
+        digest.update("".join(map(_syntax, _foreign_files(name))).encode())
+    return digest.hexdigest()[:16]
+
+
+def files_of(*named: str) -> list[Path]:
+    """List these files, named as for :func:`code`, and all modules of ours that they import, also in functions."""
+    found: set[Path] = set()
+    waiting = [_file(each) for each in named]
+    while waiting:
+        file = waiting.pop()
+        if file is not None and file not in found:
+            found.add(file)
+            waiting.extend(map(_file, _imported(file)))
+    return sorted(found)
+
+
+def _is_foreign(name: str) -> bool:
+    return not name.endswith(".py") and name.partition(".")[0] != PACKAGE
+
+
+def _file(name: str) -> Path | None:
+    """The file of one of our modules; None for what is no module, such as an imported function."""
+    if name.endswith(".py"):
+        return WORKFLOW / name
+    path = WORKFLOW.joinpath(*name.split("."))
+    candidates = (path.with_suffix(".py"), path / "__init__.py")
+    return next((each for each in candidates if each.exists()), None)
+
+
+def _foreign_files(name: str) -> list[Path]:
+    try:
+        spec = find_spec(name)
+    except ImportError:
+        spec = None
+    if spec is None or not str(spec.origin).endswith(".py"):
+        raise InputError(
+            f"there is no Python module {name}, which a measure names; correct its entry point"
+        )
+    file = Path(str(spec.origin))
+    return sorted(file.parent.rglob("*.py")) if file.with_name("__init__.py").exists() else [file]
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def _syntax(file: Path) -> str:
+    tree = _tree(file)
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
+
+
+def _imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)

@@ -1,0 +1,509 @@
+"""Models and their checkpoints, as the entries of ``config/models/*.yaml`` describe them."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from shape_of_learning.checkpoints.record import RECORD
+from shape_of_learning.checkpoints.shapes import Shape, checkpoint_files, completed
+from shape_of_learning.checkpoints.verdicts import KnownBad
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.entries import Entry, Training
+from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, separates_texts
+from shape_of_learning.plan.refusals import unknown_name, validated
+from shape_of_learning.plan.steps import (
+    PLACEHOLDERS,
+    Checkpoint,
+    OfferedSteps,
+    RevisionTemplate,
+    StepRule,
+    chosen_steps,
+    folder_name,
+)
+from shape_of_learning.script_arguments.settings import LOCAL
+from shape_of_learning.storage.fingerprints import fingerprint
+from shape_of_learning.training.recipe import (
+    STEPS_PER_EPOCH,
+    PretrainingRecipe,
+    pretraining_steps,
+    revision_of_step,
+)
+
+# What is trained differs between twins, and nothing else.
+OF_TWINS = ("regulariser", "strength", "twin_of")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model and its checkpoints, ordered by step.
+
+    Attributes
+    ----------
+    kind : {"repository", "path", "pretraining", "finetuning"}
+        Where its checkpoints come from: the Hub, folders of the user's, or a job of this run.
+    shape : Shape
+        Role, layers and widths, as far as they are known: where only ``config.json`` on the Hub says them,
+        they are not.
+    checkpoints : tuple of Checkpoint
+        Those that the entry names by itself.
+    offered : OfferedSteps or None
+        Steps that are chosen among what the Hub offers, in addition.
+    known_bad : tuple of KnownBad
+        Published mistakes.
+    last_step, warmup_steps : int or None
+        Where training ended, among the checkpoints or not, and until which the learning rate rose; None where
+        nothing tells.
+    note : str
+        A sentence for the captions of figures by training step; may be empty.
+    tokenizer : str
+        A repository, if it is not in the model's own.
+    gated, needs_code : bool
+        Whether the Hub asks for a licence to be accepted; whether its architecture is code from the Hub,
+        which is never run.
+    precision : str or None
+        Overrides ``forward.precision``.
+    table_1 : mapping or None
+        Its columns in Table 1.
+    vocabulary : int or None
+        Its entries, where they are known.
+    recipe : mapping
+        Of a training of this run, as the entry has it; with the size of the model where it is pretrained.
+    saved_steps : list of int
+        What a training of this run saves, whichever of it is measured.
+    origin, origin_revision : Model or None, str or None
+        The model that a fine-tuning begins with, and the name of its checkpoint; None for the last good one.
+    separates_texts : bool
+        Whether, for all that is known before a job, its tokenizer puts something between two texts.
+    """
+
+    name: str
+    label: str
+    family: str
+    kind: str
+    shape: Shape
+    checkpoints: tuple[Checkpoint, ...] = ()
+    offered: OfferedSteps | None = None
+    known_bad: tuple[KnownBad, ...] = ()
+    last_step: int | None = None
+    warmup_steps: int | None = None
+    note: str = ""
+    tokenizer: str = ""
+    gated: bool = False
+    needs_code: bool = False
+    precision: str | None = None
+    table_1: Mapping[str, Any] | None = None
+    vocabulary: int | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    saved_steps: tuple[int, ...] = ()
+    origin: "Model | None" = None
+    origin_revision: str | None = None
+    separates_texts: bool = True
+
+    def with_shape(self, own: Shape) -> "Model":
+        """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it."""
+        return replace(self, shape=completed(self.shape, own, f"model `{self.name}`"))
+
+    @property
+    def has_training_steps(self) -> bool:
+        """Whether there is a training curve to draw."""
+        return self.offered is not None or len(self.checkpoints) > 1
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all checkpoints that can be trained further, where they are known without the Hub."""
+        if self.saved_steps:
+            return [revision_of_step(step) for step in self.saved_steps]
+        return [] if self.offered is not None else [each.name for each in self.checkpoints]
+
+    @property
+    def final(self) -> str | None:
+        """Name of the last checkpoint, unless only what the Hub lists says which is good."""
+        return None if self.kind == "repository" else self.names[-1]
+
+    @property
+    def device(self) -> str:
+        """Where it is trained."""
+        return self.recipe.get("device", "cpu")
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of a batch of its pretraining."""
+        return self.recipe["batch_size"] * self.recipe["context"]
+
+    # What rules ask for that are still to be converted.
+
+    @property
+    def source(self) -> "Model":
+        return self
+
+    @property
+    def is_remote(self) -> bool:
+        return self.kind == "repository"
+
+    @property
+    def local_folders(self) -> dict[str, str]:
+        return {each.name: each.path for each in self.checkpoints if each.path}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        keys = ("learning_rate", "batch_size", "epochs", "seed", "threads")
+        recipe = {key: self.recipe[key] for key in keys} if self.origin else {**self.recipe}
+        if self.device == "cpu":  # written or not
+            recipe.pop("device", None)
+        return recipe
+
+    def inputs(self, revision: str, places: "Places") -> list[str]:
+        if self.kind == "path":
+            return []
+        if self.kind != "repository":
+            folder = "pretrained" if self.kind == "pretraining" else "finetuned"
+            return [f"<results>/{folder}/{self.name}"]
+        return [f"{places.downloads}/{self.name}/{revision}"]
+
+    def folder(self, revision: str, places: "Places") -> str:
+        if self.kind == "path":
+            return f"{LOCAL}{self.name}/{revision}"
+        if self.kind == "repository":
+            return places.own_path(f"{places.downloads}/{self.name}/{revision}")
+        return places.own_path(f"{self.inputs(revision, places)[0]}/{revision}")
+
+    def receipt(self, revision: str, places: "Places") -> str | None:
+        if self.kind != "repository":
+            return None
+        return f"{self.folder(revision, places)}/{RECORD}"
+
+    def weights(self, revision: str, pins: Callable[[], list[str]]) -> Any:
+        if self.kind != "path":
+            return pins() if self.kind == "repository" else ""
+        try:
+            files = checkpoint_files(Path(self.local_folders[revision]))
+            return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
+        except OSError as error:
+            raise InputError(f"model `{self.name}`: {error}; correct `path` in its entry") from None
+
+
+@dataclass(frozen=True)
+class Places:
+    downloads: str
+    are_kept: bool
+    own_path: Callable[[str], str]
+
+
+Entries = dict[str, tuple[str, Any]]
+
+
+def read_entries(folder: Path) -> Entries:
+    """Read all YAML files of `folder`, ``*.yaml`` and ``*.yml``: model name -> (file, entry as written).
+
+    Raises
+    ------
+    InputError
+        For a file that is no mapping and for a name that two files have.
+    """
+    entries: Entries = {}
+    for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+        content = read_yaml(file)
+        if content is None:  # nothing but comments
+            continue
+        if not isinstance(content, dict):
+            raise InputError(f"{file} must map model names to entries; see config/README.md")
+        for name, entry in content.items():
+            if name in entries:
+                raise InputError(
+                    f"model `{name}` is defined in {entries[name][0]} and in {file}; rename one"
+                )
+            entries[name] = str(file), entry
+    return entries
+
+
+def read_models(entries: Entries, names: Iterable[str]) -> dict[str, Model]:
+    """Parse the entries called `names`, in that order; one may rest on others.
+
+    Raises
+    ------
+    InputError
+        For a name that is not there and for an entry that is malformed, or that rests on itself.
+    """
+    models: dict[str, Model] = {}
+    open_names: list[str] = []
+
+    def model(name: str, where: str) -> Model:
+        if name in open_names:
+            way = [*open_names[open_names.index(name) :], name]
+            circle = " -> ".join(f"`{each}`" for each in way)
+            raise InputError(f"{where} leads in a circle, {circle}; name another model")
+        if name not in entries:
+            raise unknown_name(name, entries, "model", where)
+        if name not in models:
+            file, written = entries[name]
+            said = f"model `{name}` in {file}"
+            open_names.append(name)
+            models[name] = _model(name, validated(Entry, written, said), said, model)
+            open_names.pop()
+        return models[name]
+
+    return {name: model(name, "configuration key `models`") for name in names}
+
+
+def origins_of(models: Iterable[Model]) -> dict[str, Model]:
+    """Collect the models from which others are trained further, each after its own origin."""
+    found: dict[str, Model] = {}
+    for model in models:
+        if model.origin is not None:
+            found |= {**origins_of([model.origin]), model.origin.name: model.origin}
+    return found
+
+
+Lookup = Callable[[str, str], Model]
+
+
+def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
+    width = entry.hidden_size or 0
+    training = entry.training or Training()
+    model = Model(
+        name=name,
+        label=entry.label or name,
+        family=entry.family or name,
+        kind=entry.kind,
+        shape=Shape(entry.role or "", entry.layers or 0, width, entry.last_hidden_size or width),
+        last_step=training.last_step,
+        warmup_steps=training.warmup_steps,
+        note=training.note or "",
+        tokenizer=entry.tokenizer or "",
+        gated=entry.gated,
+        needs_code=entry.needs_code,
+        precision=entry.precision,
+        table_1=entry.table_1 and entry.table_1.model_dump(),
+        vocabulary=entry.table_1 and entry.table_1.vocabulary,
+    )
+    reader = {
+        "repository": _from_hub,
+        "path": _from_folders,
+        "pretraining": _pretrained,
+        "finetuning": _finetuned,
+    }[entry.kind]
+    model = reader(model, entry, where, models)
+    _check_steps(model, where)
+    return model
+
+
+def _check_steps(model: Model, where: str) -> None:
+    for name, times in Counter(c.name for c in model.checkpoints).items():
+        if times > 1:
+            raise InputError(f"{where}: two checkpoints are called `{name}`; give one a `name`")
+    for step, times in Counter(c.step for c in model.checkpoints).items():
+        if times > 1:
+            raise InputError(f"{where}: two checkpoints are at step {step}; remove one")
+    listed = {each.step or 0 for each in model.checkpoints}
+    if model.offered is not None and not isinstance(model.offered.wanted, StepRule):
+        listed.update(model.offered.wanted)
+    if model.last_step is not None and max(listed, default=0) > model.last_step:
+        raise InputError(
+            f"{where}: `training.last_step` is {model.last_step}, but step {max(listed)} is asked for; "
+            "correct one of them"
+        )
+
+
+def _from_hub(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+    """Revisions of repositories, pinned by a lock and downloaded."""
+    training, repository, subfolder = entry.training, entry.repository or "", _inside(entry)
+    if training is None:
+        revision = entry.revision or "main"
+        only = Checkpoint(folder_name(revision), revision, repository, subfolder)
+        return replace(model, checkpoints=(only,))
+    written = training.model_dump(exclude_none=True)
+    steps, per_step = written.get("steps"), training.tokens_per_step
+    checkpoints, offered = [], None
+    if steps is not None:
+        revisions, repositories = _templates(training.revision, steps, repository, where)
+        if isinstance(steps, list) and revisions.says_all:
+            checkpoints = [
+                Checkpoint(
+                    folder_name(revisions.name(step))
+                    if revisions.has_step
+                    else revision_of_step(step),
+                    revisions.name(step),
+                    repositories.name(step),
+                    subfolder,
+                    step,
+                    per_step and step * per_step,
+                )
+                for step in steps
+            ]
+        else:
+            rule = StepRule.parse(steps) or tuple(sorted(steps))
+            offered = OfferedSteps(repository, subfolder, revisions, rule, per_step)
+    for each in training.checkpoints or ():
+        checkpoints.append(
+            Checkpoint(
+                each.name or folder_name(each.revision),
+                each.revision,
+                each.repository or repository,
+                _inside(each) or subfolder,
+                each.step,
+                (per_step and each.step * per_step) if each.tokens is None else each.tokens,
+            )
+        )
+    mistakes = [
+        KnownBad(each.all_steps, each.source, each.because or "", each.same_as)
+        for each in training.known_bad or ()
+    ]
+    checkpoints.sort(key=lambda each: each.step or 0)
+    return replace(
+        model, checkpoints=tuple(checkpoints), offered=offered, known_bad=tuple(mistakes)
+    )
+
+
+def _templates(
+    revision: str | None, steps: Any, repository: str, where: str
+) -> tuple[RevisionTemplate, RevisionTemplate]:
+    """Read the patterns of revisions and repositories; refuse those from which no step's name can be made."""
+    if revision is None:
+        raise InputError(
+            f"{where}: `training.steps` needs `training.revision`, the pattern of the revisions' names, such "
+            "as `step{step}`; add it"
+        )
+    placeholders = re.findall(r"\{(.*?)\}", revision + repository)
+    for name, times in Counter(placeholders).items():
+        if name not in PLACEHOLDERS or times > 1:
+            known = ", ".join(f"`{{{each}}}`" for each in sorted(PLACEHOLDERS))
+            raise InputError(
+                f"{where}: `{{{name}}}` in `training.revision` or `repository` is no placeholder, or is "
+                f"there twice; use each of {known} once at most"
+            )
+    if isinstance(steps, list) and "kilosteps" in placeholders and any(s % 1000 for s in steps):
+        raise InputError(
+            f"{where}: a step is no whole number of thousands, which `{{kilosteps}}` needs; "
+            "correct `training.steps`"
+        )
+    revisions, repositories = RevisionTemplate(revision), RevisionTemplate(repository)
+    if revisions.has_step == repositories.has_step:
+        raise InputError(
+            f"{where}: write `{{step}}` into `training.revision`, or into `repository` where each step "
+            "has one of its own"
+        )
+    if repositories.has_step and not isinstance(steps, list):
+        raise InputError(
+            f"{where}: `training.steps` must be a list where each step has a repository of its own"
+        )
+    return revisions, repositories
+
+
+def _inside(entry: Any) -> str:
+    """Folder inside a repository as the Hub writes it: ``a/b``, empty for the top."""
+    parts = PurePosixPath(entry.subfolder or "").parts
+    return "/".join(part for part in parts if part != "/")
+
+
+def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+    """Local folders in Hugging Face format; where they lie is no part of what is computed from them."""
+    checkpoints, last_step = local_checkpoints(entry, where)
+    shape = local_shape(model.shape, checkpoints, where)
+    return replace(
+        model,
+        checkpoints=tuple(checkpoints),
+        last_step=last_step if model.last_step is None else model.last_step,
+        shape=shape,
+        separates_texts=separates_texts(checkpoints[-1].path, shape.role),
+    )
+
+
+def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+    """A small model that is trained on the run's own corpus, and saved at log-spaced steps."""
+    written = entry.pretraining.model_dump(exclude_none=True)  # type: ignore[union-attr]
+    recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
+    try:
+        PretrainingRecipe(**recipe, seed=0)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    if "twin_of" in recipe:
+        _check_twin(recipe, f"{where}: `pretraining.twin_of`", models)
+    same = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
+    tokens = recipe["batch_size"] * recipe["context"]
+    columns = {name: recipe[name] for name in same}
+    columns["training_tokens"] = recipe["last_step"] * tokens
+    return _trained(
+        replace(
+            model,
+            warmup_steps=recipe["warmup_steps"],
+            table_1=columns if model.table_1 is None else model.table_1,
+            vocabulary=recipe["vocabulary"],
+            recipe=recipe,
+            saved_steps=tuple(pretraining_steps(recipe["last_step"])),
+            separates_texts=recipe["architecture"] == "bert",
+        ),
+        entry,
+        where,
+        tokens,
+    )
+
+
+def _check_twin(recipe: Mapping[str, Any], where: str, models: Lookup) -> None:
+    """Refuse a twin of what is no pretraining with the same recipe."""
+    name = recipe["twin_of"]
+    other = models(name, where)
+    if other.kind != "pretraining" or {"twin_of", "strength"} & other.recipe.keys():
+        raise InputError(
+            f"{where} is `{name}`, which is no pretraining with random numbers of its own and without a "
+            "regulariser; name one that is"
+        )
+    if "strength" not in recipe:
+        raise InputError(
+            f"{where} is `{name}`, and without `pretraining.regulariser` this would be the same model; add "
+            "one"
+        )
+    for key in sorted({*recipe, *other.recipe} - {*OF_TWINS}):
+        default = "cpu" if key == "device" else None
+        own, its = recipe.get(key, default), other.recipe.get(key, default)
+        if own != its:
+            raise InputError(
+                f"{where} is `{name}`, but `{key}` is {own} here and {its} there; twins differ in "
+                "`regulariser` and `strength` alone"
+            )
+
+
+def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
+    """A checkpoint that is trained further, and saved at log-spaced steps; step 0 is what it begins with."""
+    recipe = entry.finetuning.model_dump()  # type: ignore[union-attr]
+    name, _, revision = recipe["of"].partition("@")
+    origin = models(name, f"{where}: `finetuning.of`")
+    if revision and origin.names and revision not in origin.names:
+        named = f"revision of model `{name}`"
+        raise unknown_name(revision, origin.names, named, f"{where}: `finetuning.of`")
+    is_known = origin.shape.is_whole()
+    return _trained(
+        replace(
+            model,
+            shape=completed(model.shape, origin.shape, where) if is_known else model.shape,
+            note=model.note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch.",
+            vocabulary=origin.vocabulary,
+            recipe=recipe,
+            saved_steps=tuple(pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
+            origin=origin,
+            origin_revision=revision or origin.final,
+            separates_texts=origin.separates_texts,
+        ),
+        entry,
+        where,
+    )
+
+
+def _trained(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
+    """Choose what is measured among the steps that a training of this run saves."""
+    training = entry.training or Training(steps="all")
+    wanted = training.model_dump(exclude_none=True).get("steps", "all")
+    steps = chosen_steps(wanted, model.saved_steps, where, "the recipe saves")
+    checkpoints = [
+        Checkpoint(
+            revision_of_step(step),
+            revision_of_step(step),
+            step=step,
+            tokens=tokens and step * tokens,
+        )
+        for step in steps
+    ]
+    return replace(model, checkpoints=tuple(checkpoints), last_step=model.saved_steps[-1])

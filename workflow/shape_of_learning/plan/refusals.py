@@ -1,0 +1,172 @@
+"""What is written by hand, checked by pydantic: each refusal is one sentence that a user can act on."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from shape_of_learning.errors import InputError, without_secrets
+
+SHOWN_CHARACTERS = 100  # of a value that is refused
+MOST_NAMES = 12  # that are shown of those that are known
+# What a value must be, by pydantic's names of what it is not.
+KINDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "above {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "below {lt}",
+}
+
+
+class Section(BaseModel):
+    """Keys and values that somebody has written: no others, and nothing is taken for another type."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, regex_engine="python-re"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, given: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        closed = isinstance(given, dict) and cls.model_config["extra"] == "forbid"
+        for name in given if closed else ():
+            if name not in known:
+                raise PydanticCustomError("unknown_key", "{name}", {"name": name, "known": known})
+        return given
+
+
+Kind = TypeVar("Kind", bound=Section)
+
+
+def must_be(words: str) -> WrapValidator:
+    """Annotate a type with words for all that it refuses: it must be this."""
+
+    def check(value: Any, check_type: Any) -> Any:
+        try:
+            return check_type(value)
+        except ValidationError:
+            raise refused(f"must be {words}, but is {shown(value)}{_remedy(value, str)}") from None
+
+    return WrapValidator(check)
+
+
+def refused(predicate: str) -> PydanticCustomError:
+    """Build the error of a validator: what is wrong with the key, such as ``is 3, but ...; lower it``."""
+    return PydanticCustomError("refused", "{it}", {"it": predicate})
+
+
+def _without_repetition(values: list[Any]) -> list[Any]:
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise refused(f"names {shown(value)} twice; remove one")
+    return values
+
+
+unique = AfterValidator(_without_repetition)
+# A name of a folder, of a wildcard and of a shell's argument.
+Name = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z"),
+    must_be("up to 100 letters, digits, `.`, `_` and `-`, and begin with a letter or digit"),
+]
+Names = Annotated[list[Name], unique]
+Words = Annotated[list[str], unique]
+
+
+def validated(kind: type[Kind], value: Any, where: str) -> Kind:
+    """Check what YAML holds.
+
+    Raises
+    ------
+    InputError
+        One sentence: `where`, which names the file or the entry, the first offending key, and what to do.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = min(error.errors(), key=lambda each: [str(part) for part in each["loc"]])
+        raise InputError(without_secrets(f"{where}: {_sentence(dict(first))}")) from None
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    key = cut(".".join(str(part) for part in error["loc"] if part != "[key]"))
+    named = f"`{key}`" if key else "the entry"
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "unknown_key":
+        inside = f" in `{key}`" if key else ""
+        return f"unknown key `{cut(context['name'])}`{inside}; {_hint(context['name'], context['known'])}"
+    if error["loc"][-1:] == ("[key]",) and kind == "literal_error":
+        known, section = re.findall("'([^']*)'", context["expected"]), key.rpartition(".")[0]
+        return f"unknown key `{cut(value)}` in `{section}`; {_hint(value, known)}"
+    if kind == "refused":
+        return f"{named} {context['it']}"
+    if kind == "missing":
+        return f"key `{key}` is missing; add it"
+    if kind == "literal_error":
+        allowed = re.sub(r"'([^']*)'", r"`\1`", context["expected"]).replace(" or ", ", ")
+        return f"{named} is {shown(value)}, but must be one of {allowed}"
+    if kind == "too_short" and not value:
+        return f"{named}: the list is empty; name at least one"
+    if kind in KINDS:
+        wanted = KINDS[kind].format(**context)
+        return f"{named} is {shown(value)}, but must be {wanted}{_remedy(value, wanted)}"
+    return f"{named}: {error['msg']}, but it is {shown(value)}; see config/README.md"
+
+
+def _remedy(value: Any, wanted: Any) -> str:
+    """How to write what is of the wrong type."""
+    if wanted == "a list" and isinstance(value, str):
+        return f"; write [{cut(value)}]"
+    if wanted in (str, "text") and isinstance(value, int | float) and not isinstance(value, bool):
+        return "; put it in quotes"
+    if (
+        wanted is not str
+        and isinstance(value, str)
+        and re.fullmatch(r"[\d.e+-]+|true|false|null", value)
+    ):
+        return "; leave out quotes, and inside of braces use a --configfile, since --config makes text there"
+    return ""
+
+
+def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
+    """Build the error for a name that is not among the `known` ones."""
+    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {_hint(name, sorted(known))}")
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(str(name)[:SHOWN_CHARACTERS], known, n=1)
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    listed = f"{', '.join(known[:MOST_NAMES])}{more}"
+    return f"did you mean `{near[0]}`?" if near else f"known: {listed}"
+
+
+def shown(value: Any) -> str:
+    """A value as it is shown in a sentence: on one line, and not in pages."""
+    return cut(repr(value))
+
+
+def cut(text: object) -> str:
+    """Text on one line, and not in pages."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    return plain if len(plain) <= SHOWN_CHARACTERS else f"{plain[:SHOWN_CHARACTERS]}..."

@@ -1,0 +1,368 @@
+"""The configuration: each key with its type, its default, its bounds and what it means.
+
+The tables of config/README.md and config/schema.json are written from here (`make config/README.md`);
+values of `config/config.yaml`, which users copy, are the same.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from shape_of_learning.plan.entries import Precision, RecipeKey
+from shape_of_learning.plan.refusals import Name, Names, Section, Words, must_be, refused, unique
+from shape_of_learning.plan.texts import Corpus, Task
+
+# What is in results/, so that no run may be called so.
+FOLDERS = frozenset(
+    (
+        *("benchmarks", "checkpoints", "choices", "claims", "corpus", "embeddings", "figures"),
+        *("finetuned", "left_out", "logs", "losses", "measurements", "neighbours", "pretrained"),
+        *("provenance", "spectra", "tables", "tasks", "weight_points", "weights"),
+    )
+)
+
+Count = Annotated[int, Field(ge=1, le=100_000_000)]
+Threads = Annotated[int, Field(ge=1, le=10_000)]
+Shares = Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1), unique]
+Switch = Literal["keep", "drop"]
+TokenTypes = Literal["all", "one"]
+AverageOver = Literal["block_outputs", "all_layers"]
+LastLayer = Literal["after_final_norm", "before_final_norm"]
+Order = Literal["most_linear_first", "least_linear_first", "smallest_contribution_first", "alone"]
+Change = Literal["dropped", "replaced", "maps_distilled", "all_distilled"]
+some = (Field(min_length=1), unique)
+
+
+class Sampling(Section):
+    """How windows are drawn.
+
+    Attributes
+    ----------
+    windows
+        windows of text per checkpoint
+    window_characters
+        their length
+    """
+
+    windows: Count = 128
+    window_characters: Count = 512
+
+
+class Forward(Section):
+    """How windows go through a model.
+
+    Attributes
+    ----------
+    batch_size
+        windows that go through the model together, or `auto`. Where memory is exhausted, halved until it
+        suffices. Changes no number beyond rounding, and reruns nothing
+    precision
+        `float32`, `bfloat16` or `float16`; a model's entry may override it
+    last_layer
+        `after_final_norm` (as the library returns it), `before_final_norm`, or `both`: the last layer is
+        then the former, as without it, and the state before the norm is kept beside it, for measures that
+        say so
+    threads
+        cores for the forward pass of a large model; does not change the numbers
+    """
+
+    batch_size: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)],
+        must_be("`auto` or a whole number of windows"),
+    ] = "auto"
+    precision: Precision = "float32"
+    last_layer: LastLayer | Literal["both"] = "after_final_norm"
+    threads: Threads = 8
+
+
+class Embeddings(Section):
+    """Whether hidden states are written to the disk.
+
+    Attributes
+    ----------
+    dump
+        `true`: hidden states of all tokens are written to the disk, once, and jobs read them. `false`: one
+        job per checkpoint keeps all layers in memory, measures them there, on the GPU where there is one,
+        and writes only losses and tables. The values are the same, byte by byte on the CPU and to rounding
+        of float64 from a GPU, and lie in the same files
+    keep
+        keep hidden states after they are measured
+    """
+
+    dump: bool = True
+    keep: bool = False
+
+    @model_validator(mode="after")
+    def _kept_only_if_written(self) -> "Embeddings":
+        if self.keep and not self.dump:
+            nothing = "with `dump: false` nothing is written that could be kept"
+            raise refused(f"has `keep: true`, but {nothing}; set one of them")
+        return self
+
+
+class Measurement(Section):
+    """What is measured of hidden states.
+
+    Attributes
+    ----------
+    batch_vectors
+        vectors in a batch
+    neighbours
+        how many nearest others of each vector measures can ask for. Somewhat more are searched (166 for
+        128), so that as many are left without a group of windows
+    special_tokens
+        `keep` or `drop` the vectors at special tokens (the model sees them anyway)
+    first_token
+        `keep` or `drop` the vector of each window's first token (for an encoder that is [CLS], a special
+        token)
+    token_types
+        `all` tokens, or `one` of each token type: of all tokens with one entry in the vocabulary (that the
+        two keys above leave) one vector, drawn by the seed, the same one in every layer and revision. A
+        frequent token then weighs as much as a rare one. Of the tokens of 128 windows about a fifth
+        remains, fewer than one batch: raise `sampling.windows` (256 are enough for MiniLM), or lower
+        `measurement.batch_vectors`
+    for_figures_only
+        models of which only what a figure draws is measured; a figure draws them where it names them, not
+        for `all`
+    estimators
+        list of the measures that `measurements.csv`, `estimates.csv` and `changes.csv` hold; those that a
+        figure draws are measured for its models besides, and are in `estimates.csv`, too
+    parameters
+        settings of measures, by name: `{two_nn: {kept: 0.8}, mada: {k: 10, combine: median}}`
+    """
+
+    batch_vectors: int = Field(4096, ge=3, le=10**9)
+    neighbours: int = Field(128, ge=2, le=1_000_000)
+    special_tokens: Switch = "keep"
+    first_token: Switch = "keep"
+    token_types: TokenTypes = "all"
+    for_figures_only: Names = []
+    estimators: Annotated[Words, Field(min_length=1)] = [
+        *("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered"),
+        *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
+    ]
+    parameters: dict[str, dict[str, Any]] = {}
+
+    @model_validator(mode="after")
+    def _more_vectors_than_neighbours(self) -> "Measurement":
+        if self.batch_vectors <= self.neighbours:
+            raise refused(
+                f"has batches of {self.batch_vectors} vectors (`measurement.batch_vectors`), but the "
+                f"neighbour search looks for {self.neighbours} others (`measurement.neighbours`); "
+                f"raise the former to {self.neighbours + 1} or more"
+            )
+        return self
+
+
+class BlockEditing(Section):
+    """How blocks of decoders are changed.
+
+    Attributes
+    ----------
+    fitting_windows
+        windows of the text without its held-out end (the last 5 %, on which local models are not
+        pretrained) that affine maps are fitted to blocks on; their length is `sampling.window_characters`.
+        They must have more tokens than a hidden state has coordinates, and should have some times as many
+    evaluation_windows
+        windows of the held-out end, on which perplexity is measured
+    most_blocks
+        how many blocks of a decoder are changed at most, counted from none
+    orders
+        in which order blocks are changed: `most_linear_first`, `least_linear_first`,
+        `smallest_contribution_first` (median norm of what a block adds, over that of its output), and
+        `alone`, each by itself
+    kinds
+        how: `dropped`, `replaced` by the affine map, and replaced and distilled: the maps
+        (`maps_distilled`) or all parameters (`all_distilled`), which takes five times the memory of the
+        weights
+    distillation_steps
+        updates of a distillation by Adam
+    distillation_windows
+        windows of each update, of those that maps are fitted on
+    learning_rate
+        at the start of a distillation; it falls to zero
+    """
+
+    fitting_windows: Count = 512
+    evaluation_windows: Count = 256
+    most_blocks: Threads = 8
+    orders: Annotated[list[Order], *some] = [
+        *("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone"),
+    ]
+    kinds: Annotated[list[Change], *some] = [
+        *("dropped", "replaced", "maps_distilled", "all_distilled"),
+    ]
+    distillation_steps: Count = 200
+    distillation_windows: Count = 8
+    learning_rate: float = Field(0.0001, gt=0)
+
+    @model_validator(mode="after")
+    def _windows_suffice(self) -> "BlockEditing":
+        if self.distillation_windows > self.fitting_windows:
+            raise refused(
+                f"draws {self.distillation_windows} windows for an update (`distillation_windows`) of "
+                f"{self.fitting_windows} (`fitting_windows`); lower the former"
+            )
+        return self
+
+
+Shown = Annotated[Literal["all"] | Names, must_be("`all` or a list of model names, each once")]
+
+
+class Figures(Section):
+    """What figures show; besides these keys, the names of the papers' figures and tables.
+
+    Attributes
+    ----------
+    average_over
+        `block_outputs` (layers 1 to L) or `all_layers` (0 to L)
+    progress
+        what x axes of training count: `step`, `tokens`, or `auto`, which is tokens where the batch sizes of
+        the models that are drawn differ and all of them state their tokens, else steps. The CSV of a figure
+        has both
+    measures
+        measures that a figure draws instead of those of its paper.yaml, where that allows it: `{heat_map:
+        [mle], overview: [anisotropy, two_nn]}`. They are measured for its models, and no others
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Shown] = Field(init=False)
+
+    average_over: AverageOver = "block_outputs"
+    progress: Literal["auto", "step", "tokens"] = "auto"
+    measures: dict[Name, Annotated[Words, Field(min_length=1)]] = {}
+
+    @property
+    def targets(self) -> dict[str, Any]:
+        """Which models the figures and tables show that the section names."""
+        return self.__pydantic_extra__
+
+
+Parameters = Annotated[dict[str, Any], Field(min_length=1)]
+Estimator = Annotated[
+    str | Annotated[dict[str, Parameters], Field(min_length=1, max_length=1)],
+    must_be("the name of an estimator, or `{NAME: {PARAMETER: VALUE}}`"),
+]
+
+
+class Choices(Section):
+    """Specification curves: each claim under every combination of these.
+
+    Attributes
+    ----------
+    judged
+        whether claims under every specification are part of `all`; they are a target, `choices`, in any case
+    papers
+        whose claims; empty for all papers of the run
+    checkpoints
+        at how many checkpoints of a training, evenly by rank, with the first and the last; the verdicts of
+        `claims` rest on all of them
+    text
+        list of `own` (the windows of the run), `resampled` (as many of the same text, drawn with the next
+        seed; a few are the same where the text is short), and names of others in `corpus.sources`
+    first_token
+        list of options of `measurement.first_token`
+    special_tokens
+        list of options of `measurement.special_tokens`
+    token_types
+        list of options of `measurement.token_types`. Where one vector per token type leaves fewer than a
+        batch, all are one batch, which estimates of dimension depend on; where it leaves no more than
+        `measurement.neighbours`, nothing is measured
+    windows_share
+        list of shares of the windows, the same in each of their 16 groups: rounded to whole windows of
+        each, and one at least, so that 16 windows are not halved
+    batch_share
+        list of shares of `measurement.batch_vectors`
+    average_over
+        list of options of `figures.average_over` (for claims: whether layer 0 counts)
+    last_layer
+        list of options of `forward.last_layer`
+    estimators
+        lists of estimators that can take each other's place, by the name of the choice; `two_nn: {kept:
+        0.2}` is one with a parameter of its own; those that ask for more than `measurement.neighbours` are
+        left out. For a claim that names several of a list, only their own parameters are a choice
+    """
+
+    judged: bool = False
+    papers: Words | None = None
+    checkpoints: int = Field(8, ge=3, le=1_000_000)
+    text: Annotated[Names, Field(min_length=1)] = ["own", "resampled"]
+    first_token: Annotated[list[Switch], *some] = ["keep", "drop"]
+    special_tokens: Annotated[list[Switch], *some] = ["keep", "drop"]
+    token_types: Annotated[list[TokenTypes], *some] = ["all", "one"]
+    windows_share: Shares = [1.0, 0.5]
+    batch_share: Shares = [1.0]
+    average_over: Annotated[list[AverageOver], *some] = ["block_outputs", "all_layers"]
+    last_layer: Annotated[list[LastLayer], *some] = ["after_final_norm", "before_final_norm"]
+    estimators: dict[Name, Annotated[list[Estimator], Field(min_length=1)]] = {}
+
+
+class Settings(Section):
+    """The whole configuration.
+
+    Attributes
+    ----------
+    run
+        a name; results are then below `results/NAME/` instead of `results/`, so that configurations do not
+        overwrite each other
+    seed
+        decides every random choice but those of a fine-tuning, which has a seed of its own
+    papers
+        a list of folders of `workflow/papers/`: the run has the figures and tables of these papers, others
+        are not known to it. Empty: of the papers that `figures` names
+    models
+        names of entries of `models/*.yaml`
+    gated_models
+        without a Hugging Face token whose account has accepted their licence: `skip` them with a note, or
+        `fail`
+    bad_checkpoints
+        what to do with a revision that is not what its name says: `skip` it and name it under the figure,
+        `flag` it (measured and drawn hollow, without a dot), or `fail`
+    keep_checkpoints
+        keep downloaded weights after they are measured
+    training_steps
+        other steps than an entry's, by model: `{pythia-14m: {log: 8}}`; of a `pretraining` or `finetuning`
+        also where the entry has none
+    pretraining
+        keys of a recipe that replace those of every entry with a `pretraining`, such as `{layers: 12,
+        device: cuda}`. All that follows from a recipe follows from these: saved steps, Table 1, what is
+        asked of a scheduler
+    corpus, sampling, forward, embeddings, measurement, block_editing, choices
+        sections; see below
+    tasks
+        labelled texts by name, made when a fine-tuning asks for them; see below
+    figures
+        a section, and besides its keys models that a figure or table of `workflow/papers/*/paper.yaml`
+        shows, those of them that are in `models`; or `all`, as of one that is not named
+    """
+
+    run: Annotated[
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")] | None,
+        must_be(
+            "a name of up to 100 letters, digits, `_` and `-`, and begin with a letter or digit"
+        ),
+    ] = None
+    seed: int = Field(0, ge=0, le=2**63 - 1)
+    papers: Words | None = None
+    models: Annotated[Names, Field(min_length=1)]
+    gated_models: Literal["skip", "fail"] = "skip"
+    bad_checkpoints: Literal["skip", "flag", "fail"] = "skip"
+    keep_checkpoints: bool = False
+    training_steps: dict[Name, Any] = {}
+    pretraining: dict[RecipeKey, Any] = {}
+    corpus: Corpus = Corpus()
+    sampling: Sampling = Sampling()
+    forward: Forward = Forward()
+    embeddings: Embeddings = Embeddings()
+    measurement: Measurement = Measurement()
+    block_editing: BlockEditing = BlockEditing()
+    tasks: dict[Name, Task] = {}
+    figures: Figures = Figures()
+    choices: Choices = Choices()
+
+    @model_validator(mode="after")
+    def _names_are_free(self) -> "Settings":
+        if (self.run or "").casefold() in FOLDERS:
+            other = f"results/{self.run} is there for something else"
+            raise refused(f"has `run: {self.run}`, but {other}; choose another name")
+        return self

@@ -1,0 +1,251 @@
+"""Training steps: which are looked at, how their revisions are named, and the checkpoints that they are."""
+
+import hashlib
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from shape_of_learning.errors import InputError
+
+PLACEHOLDERS = {"step", "kilosteps", "gigatokens"}
+SHOWN_STEPS = 20
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """A way to choose among the steps that there are.
+
+    Attributes
+    ----------
+    spacing : {"log", "linear", "all"}
+        Whether the ratio or the difference of neighbouring steps is to be even, or none is left out.
+    points : int or None
+        How many steps; None, for ``"log"`` only, takes one per doubling.
+    """
+
+    spacing: str
+    points: int | None = None
+
+    @classmethod
+    def parse(cls, written: Any) -> "StepRule | None":
+        """Read ``all``, ``log``, ``{log: 12}`` or ``{linear: 20}``; None for a list, which needs no rule."""
+        if isinstance(written, dict):
+            ((spacing, points),) = written.items()
+            return cls(spacing, points)
+        return None if isinstance(written, list) else cls(written)
+
+    def __str__(self) -> str:
+        return self.spacing if self.points is None else f"{self.spacing}: {self.points}"
+
+    def choose(self, offered: Iterable[int]) -> list[int]:
+        """Choose steps.
+
+        Parameters
+        ----------
+        offered : iterable of int
+            The steps that there are.
+
+        Returns
+        -------
+        list of int
+            Ascending: with ``"all"`` each of them; else the first and the last that are offered, and between
+            them those nearest to even spacing, no two of them the same. Step 0 has no logarithm: with
+            ``"log"`` it comes besides the even spacing, but counts among the points.
+
+        Examples
+        --------
+        >>> StepRule("log").choose(range(101))
+        [0, 1, 2, 4, 8, 16, 32, 64, 100]
+        >>> StepRule("linear", 3).choose(range(0, 101, 10))
+        [0, 50, 100]
+        """
+        steps = sorted(set(offered))
+        if self.spacing == "all":
+            return steps
+        if self.spacing == "linear":
+            return _nearest(steps, _even(steps, self.points, float, float))
+        positive = [step for step in steps if step > 0]
+        zero = [step for step in steps if step == 0]
+        points = None if self.points is None else max(1, self.points - len(zero))
+        return zero + _nearest(positive, _even(positive, points, math.log, math.exp), math.log)
+
+
+def _even(steps: list[int], points: int | None, scale: Any, back: Any) -> list[float]:
+    """Targets from the first to the last step, evenly spaced on a scale."""
+    if not steps:
+        return []
+    low, high = scale(steps[0]), scale(steps[-1])
+    if points is None:
+        doublings = range(math.floor((high - low) / math.log(2)) + 1)
+        return [steps[0] * 2.0**i for i in doublings] + [float(steps[-1])]
+    if points == 1:
+        return [float(steps[-1])]
+    return [back(low + (high - low) * i / (points - 1)) for i in range(points)]
+
+
+def _nearest(steps: list[int], targets: list[float], scale: Any = float) -> list[int]:
+    chosen = set()
+    for target in targets:
+        place = bisect_left(steps, target)
+        around = steps[max(0, place - 1) : place + 1]
+        chosen.add(min(around, key=lambda step: abs(scale(step) - scale(target))))
+    return sorted(chosen)
+
+
+def chosen_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> list[int]:
+    """Choose among the steps that there are, by a list or as :class:`StepRule` reads it.
+
+    Raises
+    ------
+    InputError
+        If a step of a list is not there; `where` names the entry, and `place` says who has these steps.
+    """
+    found, rule = sorted(there), StepRule.parse(wanted)
+    steps = sorted(wanted) if rule is None else rule.choose(found)
+    if missing := [step for step in steps if step not in set(found)]:
+        raise InputError(
+            f"{where}: `training.steps` asks for {_listed(missing)}, but {place} only the steps "
+            f"{_listed(found)}; correct the list, or write `all`"
+        )
+    return steps
+
+
+def _listed(steps: list[int]) -> str:
+    more = f" and {len(steps) - SHOWN_STEPS} more" if len(steps) > SHOWN_STEPS else ""
+    return ", ".join(map(str, steps[:SHOWN_STEPS])) + more
+
+
+@dataclass(frozen=True)
+class RevisionTemplate:
+    """A pattern that a step's revision, or its repository, follows.
+
+    Attributes
+    ----------
+    pattern : str
+        Text with ``{step}`` or ``{kilosteps}`` (thousands of steps), and ``{gigatokens}`` (billions of
+        tokens seen, rounded as the publisher liked).
+    """
+
+    pattern: str
+
+    @property
+    def has_step(self) -> bool:
+        """Whether the names differ from step to step at all."""
+        return "{step}" in self.pattern or "{kilosteps}" in self.pattern
+
+    @property
+    def says_all(self) -> bool:
+        """Whether a step alone decides the name."""
+        return "{gigatokens}" not in self.pattern
+
+    def name(self, step: int) -> str:
+        """Write the name of a step; thousands of steps must be whole ones."""
+        return self.pattern.replace("{step}", str(step)).replace("{kilosteps}", str(step // 1000))
+
+    def read(self, name: str) -> tuple[int, int | None] | None:
+        """Read step and tokens (None if the pattern has none) from a name; None if it does not fit."""
+        found = self._expression.fullmatch(name)
+        if found is None:
+            return None
+        values = {key: int(value) for key, value in found.groupdict().items()}
+        step = values["step"] if "step" in values else 1000 * values["kilosteps"]
+        return step, values["gigatokens"] * 10**9 if "gigatokens" in values else None
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        parts = re.split(r"\{(\w+)\}", self.pattern)
+        numbers = [
+            rf"(?P<{part}>\d+)" if place % 2 else re.escape(part)
+            for place, part in enumerate(parts)
+        ]
+        return re.compile("".join(numbers), re.ASCII)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One set of weights.
+
+    Attributes
+    ----------
+    name : str
+        Its name within the model: the `revision` column of tables and a folder under ``results``.
+    revision : str
+        Branch, tag or commit on the Hub; the folder's name for weights that are not from the Hub.
+    repository : str
+        ``organisation/name`` on the Hub; empty for weights that are not from there.
+    subfolder : str
+        Folder inside the repository; empty for its top.
+    step, tokens : int or None
+        Optimiser steps and tokens of training; None where the model has no training curve.
+    path : str
+        The folder of weights that lie on the disk already; else empty.
+    """
+
+    name: str
+    revision: str
+    repository: str = ""
+    subfolder: str = ""
+    step: int | None = None
+    tokens: int | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class OfferedSteps:
+    """Steps that are chosen among the branches that a repository offers.
+
+    Attributes
+    ----------
+    repository, subfolder : str
+        As in `Checkpoint`.
+    template : RevisionTemplate
+        Which branches are steps.
+    wanted : StepRule or tuple of int
+        The choice.
+    tokens_per_step : int or None
+        Decides the tokens, before what a name says.
+    """
+
+    repository: str
+    subfolder: str
+    template: RevisionTemplate
+    wanted: StepRule | tuple[int, ...]
+    tokens_per_step: int | None
+
+    def __str__(self) -> str:
+        steps = self.wanted if isinstance(self.wanted, StepRule) else list(self.wanted)
+        return f"{self.repository} {self.template.pattern} {steps}"
+
+    def choose(self, branches: Iterable[str]) -> list[str]:
+        """Choose branches, by step; a step that is asked for and not offered is left out."""
+        offered: dict[int, str] = {}
+        for name in sorted(branches):
+            if (read := self.template.read(name)) is not None:
+                offered.setdefault(read[0], name)
+        wanted = self.wanted
+        steps = wanted.choose(offered) if isinstance(wanted, StepRule) else wanted
+        return [offered[step] for step in steps if step in offered]
+
+    def checkpoint(self, revision: str) -> Checkpoint:
+        """Describe a branch."""
+        step, tokens = self.template.read(revision) or (0, None)
+        if self.tokens_per_step is not None:
+            tokens = step * self.tokens_per_step
+        name = folder_name(revision)
+        return Checkpoint(name, revision, self.repository, self.subfolder, step, tokens)
+
+
+def folder_name(revision: str) -> str:
+    """Name a folder after a revision.
+
+    Slashes (``refs/pr/1``) become ``--``. What else a shell, Snakemake or a file system might take for
+    its own becomes ``-``, and a digest of the revision tells it from others that then look alike.
+    """
+    name = re.sub(r"[^A-Za-z0-9._+-]", "-", revision.replace("/", "--"))
+    if name == revision.replace("/", "--"):
+        return name
+    return f"{name}-{hashlib.sha256(revision.encode()).hexdigest()[:8]}"

@@ -1,0 +1,155 @@
+"""Sections of the configuration that say which texts there are: corpora, and tasks with labels."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from shape_of_learning.plan.refusals import Name, Section, must_be, refused
+
+Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\Z"), must_be("64 small hexadecimal digits")]
+
+
+class Source(Section):
+    """An entry of `corpus.sources`.
+
+    Attributes
+    ----------
+    urls
+        mirrors, tried in order (to add one reruns nothing); http(s), `file://` or a path; plain, zip, gz,
+        bz2 or xz
+    builtin
+        instead of `urls`: `python_topics`, the help texts that come with Python
+    format
+        `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is)
+    member
+        which file of a zip
+    bytes
+        of the unpacked file; what does not match is refused
+    sha256
+        likewise. Without `sha256` or `git_blob` what a server has is accepted as it comes
+    git_blob
+        its git blob id, where that is what is published
+    distinct_bytes
+        number of distinct byte values that it must have
+    """
+
+    urls: list[str] | None = Field(None, min_length=1)
+    builtin: Literal["python_topics"] | None = None
+    format: Literal["mediawiki", "text"]
+    member: str | None = None
+    bytes: int | None = Field(None, ge=1)
+    sha256: Sha256 | None = None
+    git_blob: Sha1 | None = None
+    distinct_bytes: int | None = Field(None, ge=1, le=256)
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "Source":
+        if (self.urls is None) == (self.builtin is None):
+            raise refused("needs exactly one of `urls` or `builtin`")
+        return self
+
+
+class Corpus(Section):
+    """The text that windows are drawn from.
+
+    Attributes
+    ----------
+    source
+        which entry of `corpus.sources` is used
+    first_bytes
+        how much of the corpus is used; empty for all
+    alphabet_size
+        most frequent characters that cleaned text keeps
+    sources
+        texts by name; see below
+    """
+
+    source: Name = "enwik8"
+    first_bytes: int | None = Field(None, ge=1, le=10**15)
+    alphabet_size: int = Field(205, ge=1, le=1_114_112)
+    sources: dict[Name, Source] = {}
+
+
+class Split(Section):
+    """Names of published splits."""
+
+    train: Name
+    held_out: Name
+
+    @model_validator(mode="after")
+    def _two(self) -> "Split":
+        if self.train == self.held_out:
+            twice = f"names `{self.train}` twice, so that nothing would be held out"
+            raise refused(f"{twice}; name another published split")
+        return self
+
+
+class HubTask(Section):
+    """A data set of the Hub."""
+
+    dataset: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*\Z"),
+        must_be("`organisation/name`"),
+    ]
+    config: Name
+    revision: Annotated[
+        str,
+        Field(pattern=r"^[0-9a-f]{40}\Z"),
+        must_be("a commit, 40 hexadecimal digits: a branch moves"),
+    ]
+    split: Split
+    text: str
+    text_2: str | None = None
+    label: str
+
+
+class Most(Section):
+    """Bounds on the examples of a task."""
+
+    train: int | None = Field(None, ge=2, le=100_000_000)
+    held_out: int | None = Field(None, ge=2, le=100_000_000)
+
+
+class Task(Section):
+    """An entry of `tasks`: labelled texts.
+
+    Attributes
+    ----------
+    builtin
+        made from the run's corpus, labels by construction, as many of each. `topic`: in which of two groups
+        of four articles a sentence is, of the eight longest; split by paragraph. `same_article`: whether
+        two sentences are from one article; split by article. `bigram_shift`: whether two neighbouring words
+        are swapped; split by paragraph
+    hub
+        a data set that the library `datasets` reads without a script, such as Parquet files: `dataset`,
+        `config`, `revision` (a commit), `split` (the published split for each of `train` and `held_out`),
+        `text`, `text_2` (of pairs), `label`. A loading script is refused and never run. Offline
+        (`HF_HUB_OFFLINE=1`), what the library has in `HF_HOME` is read, if it is that commit. GLUE's
+        licence is not stated: do not pass the texts on
+    metric
+        `accuracy` and `matthews` of classes (whole numbers), `spearman` of grades; of a `hub` task,
+        `accuracy` by default
+    most
+        `{train: 2000, held_out: 500}`: so many examples of each split at most, drawn by the seed; these are
+        the defaults of built-in tasks, others have none
+    """
+
+    builtin: Literal["topic", "same_article", "bigram_shift"] | None = None
+    hub: HubTask | None = None
+    metric: Literal["accuracy", "matthews", "spearman"] | None = None
+    most: Most | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "Task":
+        if (self.builtin is None) == (self.hub is None):
+            raise refused("needs exactly one of `builtin` or `hub`")
+        if self.builtin and self.metric:
+            raise refused("has a `metric`, but is `builtin`, which decides it; remove it")
+        return self
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether each example is a pair of texts."""
+        return self.builtin == "same_article" or bool(self.hub and self.hub.text_2)
