@@ -9,12 +9,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, layer_file
 from shape_of_learning.embeddings.selected_rows import read_selected
-from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.batch_files import read_batches, write_batches
-from shape_of_learning.metrics.batches import Batch
 from shape_of_learning.metrics.measurements import (
     LAYER_COLUMNS,
     BatchValue,
@@ -23,6 +20,9 @@ from shape_of_learning.metrics.measurements import (
     write_measurements,
 )
 from shape_of_learning.metrics.neighbour_lists import NeighbourLists
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.batches import Batch
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.storage.csv_table import read_rows
 from shape_of_learning.storage.digests import (

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from shape_of_learning.estimators.cosine import average_cosine_without as cosines
 
 from clouds import gaussian, hidden_states
 from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
+from shape_of_learning.estimators.cosine import average_cosine_without as cosines
 from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.intervals import left_out_values, window_groups
 from shape_of_learning.metrics.leaving_out import NeighbourLists, measure_batch

@@ -4,16 +4,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-import torch
+from shape_of_learning.metrics.layer import measure_layer
+from shape_of_learning.metrics.pairs import measure_pair
+from shape_of_learning.metrics.resampling import window_groups
 
-from pretended_cuda import pretended_cuda
 from shape_of_learning.claims.choice_tables import AFTER, BEFORE
 from shape_of_learning.claims.choices import Choice, Rows, WantedMeasures
 from shape_of_learning.claims.measured_rows import MeasuredRows, share_of_windows
 from shape_of_learning.metrics.batches import shuffle_of
-from shape_of_learning.metrics.layer import measure_layer
-from shape_of_learning.metrics.pairs import measure_pair
-from shape_of_learning.metrics.resampling import window_groups
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import chosen_measures
 
@@ -109,25 +107,6 @@ def test_each_specification_has_the_numbers_of_a_measurement_of_its_own(sample, 
         expected = alone(sample, choice, place, names)
         for name in names:
             assert_same(found[place, choice, name], expected[name])
-
-
-def test_a_gpu_measures_the_same(sample, found):
-    states, rows = sample
-    wanted = WantedMeasures(
-        chosen_measures(MEASUREMENT, NAMES),
-        [Choice("first_token", ("drop",))],
-        BATCH,
-        NEIGHBOURS,
-    )
-    chosen = MeasuredRows(wanted, "own", WINDOWS, SEED)
-    chosen.choose(rows, last=2)
-    with pretended_cuda():
-        state = {n: torch.from_numpy(x).to("cuda") for n, x in enumerate(states)}
-        measured = chosen.measured(state, 2, BEFORE, lambda: shuffle_of(SEED, "m"))
-    assert {name for _, name, _ in measured} == set(NAMES)
-    for choice, name, value in measured:
-        expected = found[(2, BEFORE), choice, name].estimate
-        np.testing.assert_allclose(value.estimate.left_out, expected.left_out, rtol=1e-7)
 
 
 def test_blocks_are_measured_once_whatever_the_batches(sample, found):

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from shape_of_learning.metrics.measurements import Estimate
 
 from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
 from shape_of_learning.claims.choices import Choice, Rows
@@ -26,7 +27,6 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
-from shape_of_learning.metrics.measurements import Estimate
 from shape_of_learning.storage.csv_table import write_table
 
 LAYERS = 4

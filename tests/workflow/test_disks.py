@@ -10,11 +10,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 
 from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
 from shape_of_learning.corpus.python_topics import write_export
-from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.storage.digests import add_digest
 from tiny_models import TEXT, save_tiny_model

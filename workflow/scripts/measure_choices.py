@@ -15,7 +15,7 @@ from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.claims.choice_tables import AFTER, BEFORE, COLUMNS, Place, choice_rows
 from shape_of_learning.claims.choices import Rows, WantedMeasures
 from shape_of_learning.claims.measured_rows import MeasuredRows
-from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
+from shape_of_learning.embeddings.run import SampleRun, draw_windows
 from shape_of_learning.metrics.batches import shuffle_of
 from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.script_arguments.running import run
