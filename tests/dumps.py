@@ -1,43 +1,8 @@
 """Dumps of tiny checkpoints, as several tests make them."""
 
-import json
-
-import torch
-
-from shape_of_learning.checkpoints.shapes import role_of
-from shape_of_learning.embeddings.sample_run import SampleRun
+from runs import WINDOWS, sample_of
 from shape_of_learning.embeddings.states import StateFiles, state_writer
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS
-
-WINDOWS = [
-    "the shape of what a model learns",
-    "Layers, tokens; windows of text. " * 3,
-    "x",
-    "a model a b c of windows",
-    "tokens of tokens of tokens",
-]
-
-
-def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", **options):
-    """The windows and the checkpoint, in the role it says itself."""
-    configuration = checkpoint / "config.json"
-    if role is None and configuration.exists():
-        role = role_of(json.loads(configuration.read_text()))
-    protocol = {key: options.pop(key) for key in ("precision", "last_layer") if key in options}
-    return SampleRun.load(
-        checkpoint,
-        windows,
-        SamplingProtocol(len(windows), 0, 0, **protocol),
-        {
-            "role": role or "decoder",
-            "layers": len(widths) - 1,
-            "hidden_size": widths[0],
-            "last_hidden_size": widths[-1],
-        },
-        device=torch.device(device),
-        **options,
-    )
 
 
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):

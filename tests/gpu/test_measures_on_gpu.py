@@ -1,4 +1,4 @@
-"""Estimators of tensors on a GPU; `tests/unit/test_on_gpu.py` measures on a pretended one."""
+"""Estimators of tensors on a GPU."""
 
 import numpy as np
 import pytest

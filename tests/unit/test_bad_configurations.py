@@ -269,7 +269,10 @@ def test_a_wrong_claim_is_one_sentence_with_the_file(tmp_path, change, sentence)
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"estimators": ["linerity"]}, "`c.estimators`: unknown estimator `linerity`; did you mean "),
+        (
+            {"estimators": ["linerity"]},
+            "`c.estimators`: unknown estimator `linerity`; did you mean ",
+        ),
         ({"models": ["gpt-2"]}, "`c.models`: unknown model `gpt-2`; did you mean `gpt2`?"),
     ],
 )

@@ -13,8 +13,8 @@ from shape_of_learning.blocks.edits import Editor, changed_blocks
 from shape_of_learning.blocks.fit import fit_error_rows, fitted_blocks, states_of_training_text
 from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
 from shape_of_learning.checkpoints.shapes import Shape
+from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.errors import InputError
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from tiny_models import WIDTHS, save_stirred_model
 
 DECODERS = ["gpt_neox", "bloom", "llama", "opt", "gpt2", "falcon", "opt_projected"]

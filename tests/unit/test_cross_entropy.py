@@ -1,18 +1,29 @@
+"""The loss of a checkpoint is that of transformers, for every head; without a head there is none."""
+
+import json
+import logging
 import math
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
-from dumps import WINDOWS, cross_entropy, hidden_states
+from runs import WINDOWS, loss_of, run
 from shape_of_learning.embeddings.cross_entropy import (
     LOGITS_BYTES,
+    MASKED_SHARE,
+    PredictedTokens,
     masked_tokens,
-    negative_log_likelihood,
+    negative_log_likelihoods,
     next_tokens,
 )
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
+from shape_of_learning.embeddings.tokenised_windows import (
+    TokenisedWindow,
+    load_tokenizer,
+    tokenise,
+)
 from shape_of_learning.random_streams import random_stream
 from tiny_models import (
     CONFIGURATIONS,
@@ -20,6 +31,7 @@ from tiny_models import (
     VOCABULARY,
     save_stirred_model,
     save_tiny_model,
+    save_tokenizer,
     with_head,
 )
 
@@ -38,7 +50,7 @@ MORE_THAN_LINEAR = {
 
 
 def predicted_tokens(checkpoint, name):
-    """What `cross_entropy` asks for, window by window."""
+    """What a loss is the mean over, window by window."""
     tokenizer = load_tokenizer(checkpoint)
     tokenised = tokenise(tokenizer, WINDOWS)
     if name not in ENCODERS:
@@ -68,8 +80,8 @@ def loss_of_the_library(checkpoint, name):
 @pytest.mark.parametrize("name", [*CONFIGURATIONS, *MORE_THAN_LINEAR])
 def test_the_loss_is_that_of_the_library(name, tmp_path):
     configuration = MORE_THAN_LINEAR[name]() if name in MORE_THAN_LINEAR else None
-    checkpoint = save_stirred_model(tmp_path / "model", name, configuration)
-    measured = cross_entropy(checkpoint, tmp_path / "dump", name, window_batch_size=1)
+    checkpoint = save_stirred_model(tmp_path, name, configuration)
+    measured = loss_of(checkpoint, name, window_batch_size=1)
     expected, count = loss_of_the_library(checkpoint, name)
     # A sum of n terms errs by about sqrt(n) roundings (Higham & Mary 2019). Up to four are formed in
     # a row (dense layer, logits, partition function, mean), of at most 300 terms below 10.
@@ -80,107 +92,54 @@ def test_the_loss_is_that_of_the_library(name, tmp_path):
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_an_untrained_decoder_guesses(name, tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", name, head=True)
-    measured = cross_entropy(checkpoint, tmp_path / "dump", name)
+    checkpoint = save_tiny_model(tmp_path, name, head=True)
     # A logit is the product of a normalised state, of norm sqrt(32) at most, and of weights with a
     # standard deviation of 0.02; a mean over tokens strays no further than four of its deviations.
     deviation = 0.02 * math.sqrt(32)
-    assert measured.loss == pytest.approx(math.log(VOCABULARY), abs=4 * deviation)
-
-
-def save_trained(folder):
-    """A GPT-NeoX that knows the windows of this file."""
-    save_tiny_model(folder, "gpt_neox", head=True)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    ids = torch.tensor([tokenizer(WINDOWS[1])["input_ids"]])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(40):
-        optimiser.zero_grad()
-        model(input_ids=ids, labels=ids).loss.backward()
-        optimiser.step()
-    model.save_pretrained(folder)
-    return model
-
-
-def test_a_head_with_shuffled_rows_is_worse_than_guessing(tmp_path):
-    # The mean over all orders of the rows is at least the logarithm of the vocabulary (Jensen).
-    model = save_trained(tmp_path / "model")
-    trained = cross_entropy(tmp_path / "model", tmp_path / "a", "gpt_neox", WINDOWS[1:2])
-    head = model.get_output_embeddings().weight.data
-    head.copy_(head[torch.randperm(VOCABULARY, generator=torch.Generator().manual_seed(0))])
-    model.save_pretrained(tmp_path / "model")
-    shuffled = cross_entropy(tmp_path / "model", tmp_path / "b", "gpt_neox", WINDOWS[1:2])
-    assert trained.loss < math.log(VOCABULARY) / 2
-    assert shuffled.loss > math.log(VOCABULARY)
+    assert loss_of(checkpoint, name).loss == pytest.approx(math.log(VOCABULARY), abs=4 * deviation)
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "llama", "bloom"])
 def test_the_loss_does_not_depend_on_the_batch_size(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", name)
-    one = cross_entropy(checkpoint, tmp_path / "one", name, window_batch_size=1)
-    sixteen = cross_entropy(checkpoint, tmp_path / "sixteen", name, window_batch_size=16)
-    # Padding changes a hidden state by 1e-5 of the largest entry at most (test_embedding_dump); a
+    checkpoint = save_stirred_model(tmp_path, name)
+    one, sixteen = (run(checkpoint, name, window_batch_size=size) for size in (1, 16))
+    # Padding changes a hidden state by 1e-5 of the largest entry at most (test_forward_pass); a
     # logit by that times the sum of its weights, and a loss by twice the change of its logits.
     head = with_head(name).from_pretrained(checkpoint).get_output_embeddings().weight
-    largest = np.abs(hidden_states(tmp_path / "one", 3)).max().item()
+    largest = np.abs(one.states[3]).max().item()
     tolerance = 2 * 1e-5 * largest * head.detach().abs().sum(dim=1).max().item()
     assert tolerance < 0.01
-    assert one.loss == pytest.approx(sixteen.loss, abs=tolerance)
-
-
-@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
-def test_the_number_of_threads_does_not_change_a_bit_of_the_loss(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", name)
-    one, three = (
-        cross_entropy(
-            checkpoint, tmp_path / str(n), name, WINDOWS * 4, threads=n, window_batch_size=2
-        )
-        for n in (1, 3)
-    )
-    assert one == three
+    assert one.loss.loss == pytest.approx(sixteen.loss.loss, abs=tolerance)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
+    checkpoint = save_stirred_model(tmp_path, "gpt_neox")
+    options = {"precision": precision, "window_batch_size": 1}
     once, often = (
-        cross_entropy(
-            checkpoint,
-            tmp_path / str(copies),
-            "gpt_neox",
-            WINDOWS[:1] * copies,
-            precision=precision,
-            window_batch_size=1,
-        )
-        for copies in (1, 1000)
+        loss_of(checkpoint, "gpt_neox", WINDOWS[:1] * copies, **options) for copies in (1, 1000)
     )
     # In float64 a thousand additions stay below 1e-12; in bfloat16 the sum would stop growing.
     assert often.loss == pytest.approx(once.loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["bert", "llama"])
-def test_which_last_hidden_state_is_stored_does_not_change_the_loss(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", name)
-    after = cross_entropy(checkpoint, tmp_path / "after", name)
-    before = cross_entropy(checkpoint, tmp_path / "before", name, last_layer="before_final_norm")
-    assert before == after
-
-
 def test_logits_of_a_large_vocabulary_come_in_blocks():
     vocabulary, rows = 250_880, 150  # BLOOM's
     random = torch.Generator().manual_seed(0)
-    head = torch.randn(vocabulary, 4, generator=random)
-    states = torch.randn(rows, 4, generator=random)
+    matrix = torch.randn(vocabulary, 4, generator=random)
+    states = torch.randn(1, rows, 4, generator=random)
     targets = torch.randint(vocabulary, (rows,), generator=random)
     sizes = []
 
-    def logits(block):
-        sizes.append(block.shape[0] * 4 * vocabulary)
-        return block @ head.T
+    class Head:
+        def logits(self, block, kind):
+            sizes.append(block.shape[0] * 4 * vocabulary)
+            return block @ matrix.T
 
-    measured = negative_log_likelihood(logits, states, targets.numpy(), vocabulary)
-    exact = torch.log_softmax((states @ head.T).double(), dim=1)[torch.arange(rows), targets]
+    Head.vocabulary = vocabulary
+    tokens = PredictedTokens(targets.numpy(), np.arange(rows), targets.numpy())
+    (measured,) = negative_log_likelihoods(states, [tokens], Head(), object)
+    exact = torch.log_softmax((states[0] @ matrix.T).double(), dim=1)[torch.arange(rows), targets]
     assert max(sizes) <= LOGITS_BYTES
     assert len(sizes) > 1
     # Sums of 250,880 and of 4 terms, each of which rounds in float32.
@@ -190,14 +149,14 @@ def test_logits_of_a_large_vocabulary_come_in_blocks():
 
 def test_special_tokens_are_context_and_never_targets():
     ids = np.array([1, 40, 41, 2, 42, 2])
-    special = np.isin(ids, [1, 2])
-    window = next_tokens(TokenisedWindow(ids, special))
+    window = next_tokens(TokenisedWindow(ids, np.isin(ids, [1, 2])))
     assert window.positions.tolist() == [0, 1, 3]
     assert window.targets.tolist() == [40, 41, 42]
 
 
 @pytest.mark.parametrize(("ordinary", "masked"), [(1, 1), (3, 1), (20, 3), (200, 30), (0, 0)])
 def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
+    assert MASKED_SHARE == 0.15
     ids = np.array([1, *range(10, 10 + ordinary), 2])
     window = TokenisedWindow(ids, ids < 10)
     predicted = masked_tokens(window, 3, np.random.default_rng(0))
@@ -207,3 +166,73 @@ def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
     assert (predicted.shown == 3).sum() == masked
     hidden = np.isin(np.arange(len(ids)), predicted.positions)
     np.testing.assert_array_equal(predicted.shown[~hidden], ids[~hidden])
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "albert"])
+def test_without_a_head_the_loss_is_undefined_and_the_log_says_so(name, tmp_path, caplog):
+    checkpoint = save_tiny_model(tmp_path, name)
+    with caplog.at_level(logging.INFO, "shape_of_learning"):
+        kept = run(checkpoint, name)
+    assert math.isnan(kept.loss.loss)
+    assert math.isnan(kept.attributes["loss"])
+    assert (kept.loss.predicted_tokens, kept.loss.vocabulary) == (0, None)
+    assert "of its language-model head" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bloom", "falcon", "opt", "opt_projected"])
+def test_the_head_of_a_base_model_is_there_if_it_is_tied_to_the_embeddings(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    expected = loss_of(checkpoint, name)
+    transformers.AutoModel.from_pretrained(checkpoint).save_pretrained(checkpoint)
+    assert loss_of(checkpoint, name) == expected
+
+
+def test_an_architecture_without_such_a_head_has_hidden_states_but_no_loss(tmp_path):
+    configuration = transformers.SqueezeBertConfig(
+        vocab_size=300, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=128, embedding_size=32,
+    )  # fmt: skip
+    transformers.SqueezeBertModel(configuration).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, special=True)
+    kept = run(tmp_path, "gpt2", role="decoder")
+    assert kept.loss.predicted_tokens == 0
+    assert np.isfinite(kept.states[3]).all()
+
+
+def test_weights_in_a_bin_file_without_a_prefix_are_the_same_checkpoint(tmp_path):
+    """As the exports of BLOOM's training revisions are."""
+    checkpoint = save_stirred_model(tmp_path, "bloom")
+    expected = run(checkpoint, "bloom")
+    weights = transformers.AutoModel.from_pretrained(checkpoint).state_dict()
+    assert "h.0.mlp.dense_h_to_4h.weight" in weights
+    (checkpoint / "model.safetensors").unlink()
+    torch.save(weights, checkpoint / "pytorch_model.bin")
+    found = run(checkpoint, "bloom")
+    assert found.loss == expected.loss
+    np.testing.assert_array_equal(found.states, expected.states)
+
+
+def test_the_head_of_pythia_is_found_under_its_old_name(tmp_path):
+    checkpoint = save_stirred_model(tmp_path, "gpt_neox")
+    expected = loss_of(checkpoint, "gpt_neox")
+    weights = load_file(checkpoint / "model.safetensors")
+    renamed = {name.replace("lm_head.", "embed_out."): w for name, w in weights.items()}
+    assert "embed_out.weight" in renamed
+    save_file(renamed, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    assert loss_of(checkpoint, "gpt_neox") == expected
+
+
+@pytest.mark.parametrize("mask", [None, "[A MASK THAT THE VOCABULARY DOES NOT HAVE]"])
+def test_an_encoder_without_a_mask_token_has_no_loss(mask, tmp_path, caplog):
+    checkpoint = save_tiny_model(tmp_path, "bert", head=True)
+    configuration = json.loads((checkpoint / "tokenizer_config.json").read_text())
+    configuration["mask_token"] = mask
+    (checkpoint / "tokenizer_config.json").write_text(json.dumps(configuration))
+    with caplog.at_level(logging.INFO, "shape_of_learning"):
+        assert loss_of(checkpoint, "bert").predicted_tokens == 0
+    assert "has no mask token that the model knows" in caplog.text
+
+
+def test_windows_of_one_token_have_no_next_one(tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
+    assert math.isnan(loss_of(checkpoint, "gpt_neox", ["x"]).loss)

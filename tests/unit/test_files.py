@@ -81,7 +81,10 @@ def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):
     file, columns = tmp_path / "table.csv", ("a", "b", "c")
     write_table(file, columns, [[1 / 3, None, "x, y"], [math.nan, 5e-324, 10**20]])
     assert file.read_text().splitlines()[1] == '0.3333333333333333,,"x, y"'
-    assert read_rows(file, columns) == [["0.3333333333333333", "", "x, y"], ["", "5e-324", "1" + "0" * 20]]
+    assert read_rows(file, columns) == [
+        ["0.3333333333333333", "", "x, y"],
+        ["", "5e-324", "1" + "0" * 20],
+    ]
     with pytest.raises(InputError, match="delete it"):
         read_rows(file, ("a", "b"))
 

@@ -31,7 +31,9 @@ def house(tmp_path, monkeypatch) -> Path:
     package = tmp_path / "shape_of_learning"
     package.mkdir()
     (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts/do.py").write_text("def main():\n    from shape_of_learning import formula\n")
+    (tmp_path / "scripts/do.py").write_text(
+        "def main():\n    from shape_of_learning import formula\n"
+    )
     (package / "formula.py").write_text(FORMULA)
     (package / "low.py").write_text("def two():\n    return 2\n")
     (package / "chosen.py").write_text("x = 1\n")

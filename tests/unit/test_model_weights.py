@@ -18,30 +18,11 @@ from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics import weights_table
 from shape_of_learning.metrics.registry import find_measure
 from tiny_models import (
-    CONFIGURATIONS,
-    VOCABULARY,
     WIDTHS,
     save_stirred_model,
     save_tiny_model,
-    with_head,
 )
 
-# Of each architecture, the matrices that there are, and whether the norm after the blocks has a bias.
-TIED = ["tied"]
-APART = ["input", "output"]
-EXPECTED = {
-    "gpt_neox": (APART, True),
-    "bloom": (TIED, True),
-    "llama": (APART, False),
-    "gpt2": (TIED, True),
-    "gptj": (APART, True),
-    "falcon": (TIED, True),
-    "opt": (TIED, True),
-    "opt_projected": (TIED, None),
-    "bert": (TIED, None),
-    "roberta": (TIED, None),
-    "albert": (TIED, None),
-}
 MEASURES = [
     find_measure(name).chosen(name, {})
     for name in ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
@@ -50,61 +31,7 @@ MEASURES = [
 
 def matrices_of(checkpoint, name):
     sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
-    return {each.name: each.read() for each in model_matrices(sample.forward)}
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_architecture_has_its_matrices_bit_for_bit(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", name)
-    dump(checkpoint, tmp_path / "dump", WIDTHS[name])
-    model = with_head(name).from_pretrained(checkpoint, dtype=torch.float32)
-    ends = {
-        "input": model.get_input_embeddings().weight,
-        "output": model.get_output_embeddings().weight,
-        "tied": model.get_input_embeddings().weight,
-    }
-    names, has_bias = EXPECTED[name]
-    with opened_weights(weights_file(tmp_path / "dump")) as found:
-        assert list(found) == names + ([] if has_bias is None else ["final_norm"])
-        for matrix in names:
-            assert found[matrix].dtype == np.float32
-            assert found[matrix].shape[0] == VOCABULARY
-            np.testing.assert_array_equal(found[matrix], ends[matrix].detach().numpy())
-        if has_bias is not None:
-            paths = ("gpt_neox.final_layer_norm", "model.decoder.final_layer_norm", "model.norm")
-            paths += ("transformer.ln_f",)
-            weights = dict(model.named_parameters())
-            norm = next(path for path in paths if f"{path}.weight" in weights)
-            rows = [weights[f"{norm}.weight"], *([weights[f"{norm}.bias"]] if has_bias else [])]
-            np.testing.assert_array_equal(
-                found["final_norm"], [row.detach().numpy() for row in rows]
-            )
-
-
-@pytest.mark.parametrize(("tie", "names"), [(True, TIED), (False, APART)])
-def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_path):
-    config = CONFIGURATIONS["gpt_neox"]()
-    config.tie_word_embeddings = tie
-    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox", config)
-    assert list(matrices_of(checkpoint, "gpt_neox")) == [*names, "final_norm"]
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt_neox"])
-def test_a_base_model_has_no_output(name, tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", name)
-    assert next(iter(matrices_of(checkpoint, name))) == "input"
-    assert "output" not in matrices_of(checkpoint, name)
-
-
-def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):
-    config = hf.GemmaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=16, intermediate_size=64, max_position_embeddings=128,
-    )  # fmt: skip
-    checkpoint = save_stirred_model(tmp_path / "model", "gemma", config)
-    gain = matrices_of(checkpoint, "gemma")["final_norm"]
-    weight = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).norm.weight
-    np.testing.assert_array_equal(gain, [1 + weight.detach().numpy()])
+    return model_matrices(sample.forward)
 
 
 def test_values_are_those_of_the_formulas(tmp_path):

@@ -109,7 +109,9 @@ def test_training_steps_become_revisions_and_tokens():
     "revision", ["main", "refs/pr/1", "step-5k", "v1.0", "a$(b)", "it's", "ü{x}", "0" * 40]
 )
 def test_whatever_git_takes_for_a_revision_is_taken(tmp_path, revision):
-    (checkpoint,) = read(tmp_path, "mine", mine={"repository": "a/b", "revision": revision}).checkpoints
+    (checkpoint,) = read(
+        tmp_path, "mine", mine={"repository": "a/b", "revision": revision}
+    ).checkpoints
     assert checkpoint.revision == revision
 
 

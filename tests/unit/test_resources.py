@@ -15,11 +15,11 @@ import pytest
 import transformers
 import yaml
 
+from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan import task_resources as task_needs
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 from shape_of_learning.storage.digests import add_digest
 from tiny_models import save_stirred_model
 

@@ -1,48 +1,42 @@
+"""How windows are joined to batches: each once, of equal work on a GPU, never too few tokens."""
+
 import numpy as np
-import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dumps import WINDOWS
-from shape_of_learning.embeddings.cross_entropy import next_tokens
-from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
-from shape_of_learning.embeddings.window_batches import (
+from shape_of_learning.embeddings.run import SampleRun
+from shape_of_learning.embeddings.tokenised_windows import (
     LEAST_TOKENS,
     LENGTH_UNIT,
+    TokenisedWindow,
     window_batches_by_length,
     window_batches_of_equal_work,
 )
-from tiny_models import save_stirred_model
 
 LENGTHS = st.lists(st.integers(1, 700), min_size=1, max_size=60)
+CONTEXTS = st.sampled_from([None, 700, 1024])
 
 
 def windows_of(lengths):
     return [TokenisedWindow(np.full(n, 7), np.zeros(n, bool)) for n in lengths]
 
 
-@given(LENGTHS, st.integers(1, 64), st.sampled_from([None, 700, 1024]))
+@given(LENGTHS, st.integers(1, 64), CONTEXTS)
 def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_many_tokens(
     lengths, size, context
 ):
     batches = window_batches_of_equal_work(windows_of(lengths), size, context)
     held = np.concatenate([batch.windows for batch in batches])
     assert sorted(held.tolist()) == list(range(len(lengths)))
-    assert len({rows * length for rows, length in (batch.shape for batch in batches)}) == 1
+    (tokens,) = {rows * length for rows, length in (batch.shape for batch in batches)}
+    if context is None:
+        rounded = -(-max(lengths) // LENGTH_UNIT) * LENGTH_UNIT
+        assert tokens == min(size, len(lengths)) * rounded
     for batch in batches:
         rows, length = batch.shape
         assert len(batch.windows) <= rows
         assert max(lengths[number] for number in batch.windows) <= length
         assert context is None or length <= context
-
-
-@given(LENGTHS, st.integers(1, 64))
-def test_a_batch_of_equal_work_is_no_larger_than_asked_for(lengths, size):
-    rows, length = window_batches_of_equal_work(windows_of(lengths), size, None)[0].shape
-    rounded = -(-max(lengths) // LENGTH_UNIT) * LENGTH_UNIT
-    assert rows * length == min(size, len(lengths)) * rounded
 
 
 def test_little_is_padded_in_window_batches_of_equal_work():
@@ -62,11 +56,11 @@ def test_window_batches_by_length_are_as_long_as_their_longest_window():
     ]
 
 
-@given(LENGTHS, st.integers(1, 64), st.sampled_from([None, 700, 1024]))
+@given(LENGTHS, st.integers(1, 64), CONTEXTS)
 def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, context):
     for batch in window_batches_by_length(windows_of(lengths), size, context):
         rows, length = batch.shape
-        assert rows * length >= LEAST_TOKENS
+        assert rows * length >= LEAST_TOKENS == 16
         assert max(lengths[number] for number in batch.windows) <= length
 
 
@@ -74,44 +68,19 @@ def test_a_small_batch_is_padded_no_further_than_the_context():
     assert window_batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
 
 
-def passes(checkpoint, batches, windows, predicted=None):
-    """Hidden states by window and layer, and likelihoods, of a forward pass in these batches."""
-    forward = ForwardPass.load(
-        checkpoint,
-        role="decoder",
-        precision="float32",
-        last_layer="after_final_norm",
-        device=torch.device("cpu"),
-    )
-    rows, sums = {}, np.zeros(len(windows))
-    for batch in batches:
-        computed = forward.hidden_states(
-            [windows[n] for n in batch.windows],
-            0,
-            [predicted[n] for n in batch.windows],
-            batch.shape,
-        )
-        sums[batch.windows] = computed.sums.values()
-        for layer in range(len(computed.states)):
-            for n, values in zip(batch.windows, computed.rows(layer), strict=True):
-                rows[int(n), layer] = values
-    return rows, sums
+class OnDevice:
+    """A forward pass that only says where it is."""
+
+    def __init__(self, kind):
+        self.device = type("Device", (), {"type": kind})
 
 
-@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "gpt2"])
-def test_rows_that_fill_up_and_padding_change_nothing(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", name)
-    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
-    predicted = [next_tokens(window) for window in windows]
-    full = window_batches_of_equal_work(windows, 2, 128)
-    assert any(len(batch.windows) < batch.shape[0] for batch in full)
-    alone, sums_alone = passes(
-        checkpoint, window_batches_by_length(windows, 1, None), windows, predicted
+def test_as_many_windows_go_together_as_are_of_use():
+    windows = windows_of([100] * 200)
+    on_cpu, on_gpu = (
+        SampleRun(OnDevice(kind), "a model", windows, None, 0, [4]) for kind in ("cpu", "cuda")
     )
-    together, sums_together = passes(checkpoint, full, windows, predicted)
-    for key, expected in alone.items():
-        # As in test_embedding_dump: a few hundred roundings in a row.
-        atol = 1e-5 * np.abs(expected).max()
-        np.testing.assert_allclose(together[key], expected, rtol=0, atol=atol)
-    # A likelihood sums at most 64 terms below 20, each changed by that of the logits above.
-    np.testing.assert_allclose(sums_together, sums_alone, rtol=0, atol=1e-5 * 64 * 20)
+    assert (on_cpu.first_size, on_gpu.first_size) == (16, 4096 // 144)
+    assert SampleRun(OnDevice("cpu"), "", windows[:3], None, 0, [4]).first_size == 3
+    asked = SampleRun(OnDevice("cuda"), "", windows, None, 0, [4], window_batch_size=5)
+    assert asked.first_size == 5

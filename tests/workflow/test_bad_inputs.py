@@ -13,8 +13,16 @@ CASES = {
     "unknown key": ({"seeed": 1}, (), "ERROR: configuration: unknown key `seeed`; did you mean"),
     "no YAML": ("models: [gpt2\n", (), "not valid JSON or YAML"),
     "key twice": ("seed: 1\nseed: 2", (), "case.yaml, line 2: the key 'seed' occurs twice"),
-    "text of the command line": ({}, ("--config", "models=gpt2"), "but must be a list; write [gpt2]"),
-    "run with a taken name": ({"run": "figures"}, (), "results/figures is there for something else"),
+    "text of the command line": (
+        {},
+        ("--config", "models=gpt2"),
+        "but must be a list; write [gpt2]",
+    ),
+    "run with a taken name": (
+        {"run": "figures"},
+        (),
+        "results/figures is there for something else",
+    ),
     "figure without its models": (
         {"figures": {"figure_2": ["gpt2"]}},
         ("--", "figure_2"),

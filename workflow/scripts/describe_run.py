@@ -21,7 +21,9 @@ def main(
     folder = results / "provenance"
     (folder / "locks").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(workflow / "Snakefile", folder / "Snakefile")
-    copies = [Path(shutil.copyfile(lock, folder / "locks" / lock.name)) for lock in locks if lock.exists()]
+    copies = [
+        Path(shutil.copyfile(lock, folder / "locks" / lock.name)) for lock in locks if lock.exists()
+    ]
     digests = write_digests(folder / "outputs.sha256", results, outputs)
     write_jobs(folder / "jobs.csv", benchmarks)
     described_by = [folder / "outputs.sha256", folder / "jobs.csv", *copies]

@@ -13,9 +13,9 @@ from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor, edit_rows
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 
 def main(

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensors import checked_tensors, write_tensor_digests
 from shape_of_learning.embeddings.model_weights import model_matrices
-from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
+from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
 from shape_of_learning.embeddings.states import StatesInMemory
 from shape_of_learning.files import atomic_write
 from shape_of_learning.job import job
@@ -22,7 +22,6 @@ from shape_of_learning.metrics.matrices import write_matrix_tables
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.tables import TidyRow, layer_table, write_tidy
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 logger = logging.getLogger("shape_of_learning")
 

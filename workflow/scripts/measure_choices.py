@@ -19,7 +19,7 @@ from shape_of_learning.claims.measured_choices import (
     parts_of_choices,
     windows_of_choices,
 )
-from shape_of_learning.embeddings.sample_run import SampleRun, draw_windows
+from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
 from shape_of_learning.embeddings.states import StatesInMemory
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
@@ -27,7 +27,6 @@ from shape_of_learning.metrics.measure import MeasuringProtocol
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.table_columns import TIDY_COLUMNS
 from shape_of_learning.metrics.tables import TidyRow
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 logger = logging.getLogger("shape_of_learning")
 # The other windows of the same text are drawn with the next seed.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.text_vectors import text_vectors
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from shape_of_learning.embeddings.run import SamplingProtocol
+from shape_of_learning.embeddings.task_texts import text_vectors
 from shape_of_learning.script_arguments.running import run
 from shape_of_learning.script_arguments.sample import checkpoint_folder, window_batch_size
 from shape_of_learning.storage.csv_table import write_table

@@ -2,8 +2,6 @@
 
 from functools import partial
 
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
-
 
 def checkpoint_inputs(wildcards):
     """What a checkpoint's job waits for; a local folder is there."""

@@ -7,7 +7,7 @@ import torch
 
 from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.replace import EditableBlocks
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 
 
 class TeacherStates:

@@ -24,10 +24,9 @@ from shape_of_learning.corpus.windows import (
     training_part,
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.sample_run import SampleRun
+from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 logger = logging.getLogger(__name__)
 

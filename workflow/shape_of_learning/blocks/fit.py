@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
-from shape_of_learning.embeddings.memory import require_memory
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow
+from shape_of_learning.embeddings.model import require_memory
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.linearity import (
     QUANTILES,

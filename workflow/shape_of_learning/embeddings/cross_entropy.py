@@ -1,17 +1,22 @@
 """Cross-entropy of a language model on windows of text, which shows whether it knows anything."""
 
+import logging
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
+from shape_of_learning.random_streams import random_stream
 
 if TYPE_CHECKING:
     import torch
+
+    from shape_of_learning.embeddings.model import LanguageModelHead
+
+logger = logging.getLogger(__name__)
 
 # Devlin et al. 2019, section 3.1. Here all of them show the mask: there is nothing to train.
 MASKED_SHARE = 0.15
@@ -38,6 +43,24 @@ class PredictedTokens:
     targets: np.ndarray
 
 
+def predicted_tokens(
+    windows: Sequence[TokenisedWindow], role: str, vocabulary: int, mask: int | None, seed: int
+) -> list[PredictedTokens] | None:
+    """Choose what a head predicts in each window: a decoder's the next tokens, an encoder's masked ones.
+
+    Returns None, and logs why, where the vocabulary has no mask.
+    """
+    if role == "decoder":
+        return [next_tokens(window) for window in windows]
+    # A tokenizer gives a mask token of its own a number, whether or not the model has a row for it.
+    if mask is None or mask >= vocabulary:
+        logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
+        return None
+    # No owner: all checkpoints of a model predict the same tokens.
+    stream = random_stream(seed, "masked tokens")
+    return [masked_tokens(window, mask, stream) for window in windows]
+
+
 def next_tokens(window: TokenisedWindow) -> PredictedTokens:
     """Predict each token from those before it in the window; special tokens are not predicted."""
     predicted = np.flatnonzero(~window.special[1:]) + 1
@@ -60,46 +83,39 @@ def masked_tokens(
     return PredictedTokens(shown, predicted, window.ids[predicted])
 
 
-def negative_log_likelihood(
-    logits: Callable[["torch.Tensor"], "torch.Tensor"],
-    rows: "torch.Tensor",
-    targets: np.ndarray,
-    vocabulary: int,
+def negative_log_likelihoods(
+    states: "torch.Tensor", predicted: list[PredictedTokens], head: "LanguageModelHead", kind: type
 ) -> "torch.Tensor":
-    """Sum the negative log-likelihood of one window's predicted tokens.
+    """Sum the negative log-likelihoods of the predicted tokens of each window.
 
     Parameters
     ----------
-    logits : callable
-        From a block of rows, shape (m, width), to their logits, shape (m, vocabulary).
-    rows : tensor, shape (n, width)
-        Last hidden states.
-    targets : ndarray of int64, shape (n,)
-        The tokens predicted from them.
-    vocabulary : int
-        Width of the logits, by which the rows are cut into blocks of :data:`LOGITS_BYTES`.
+    states : tensor, shape (rows, length, width)
+        Last hidden states of the windows, in their order; further rows fill up.
+    predicted : list of PredictedTokens
+        What the head has to predict in each window.
+    head : LanguageModelHead
+        It is given rows in blocks of :data:`LOGITS_BYTES` of logits.
+    kind : type
+        Class of the base model's output.
 
     Returns
     -------
-    tensor of float64, shape ()
+    tensor of float64, shape (windows,)
         In nats. Terms are formed in float32, whatever the precision of the logits, and added in
-        float64. Infinity if a term is not finite. It stays on the device, where it may not be
-        computed yet: to read it is to wait for it.
+        float64. Infinity where a term is not finite.
     """
     import torch
 
-    block = max(1, LOGITS_BYTES // (4 * vocabulary))
-    total = torch.zeros((), dtype=torch.float64, device=rows.device)
-    for part, wanted in zip(rows.split(block), torch.from_numpy(targets).split(block), strict=True):
-        scores = logits(part).float()  # of a model on several devices, on the head's
-        wanted = wanted.to(scores.device, non_blocking=True)
-        terms = torch.nn.functional.cross_entropy(scores, wanted, reduction="none")
-        total += terms.double().sum().to(total.device)
-    return total.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
-
-
-def mean_over_windows(sums: np.ndarray, predicted_tokens: int, vocabulary: int) -> CrossEntropy:
-    """Join the sums of all windows, float64 of shape (windows,), in their order."""
-    if predicted_tokens == 0:
-        return UNDEFINED
-    return CrossEntropy(float(sums.sum()) / predicted_tokens, predicted_tokens, vocabulary)
+    block = max(1, LOGITS_BYTES // (4 * head.vocabulary))
+    sums = torch.zeros(len(predicted), dtype=torch.float64, device=states.device)
+    for number, tokens in enumerate(predicted):
+        rows = states[number, torch.from_numpy(tokens.positions).to(states.device)]
+        targets = torch.from_numpy(tokens.targets)
+        for part, wanted in zip(rows.split(block), targets.split(block), strict=True):
+            scores = head.logits(part, kind).float()  # of a model on several devices, on the head's
+            terms = torch.nn.functional.cross_entropy(
+                scores, wanted.to(scores.device), reduction="none"
+            )
+            sums[number] += terms.double().sum().to(sums.device)
+    return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)

@@ -1,56 +1,21 @@
 """The hidden states of all layers of a checkpoint, and what its head predicts from the last one."""
 
-import gc
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.embeddings.copies import Copies, Copy
-from shape_of_learning.embeddings.cross_entropy import PredictedTokens, negative_log_likelihood
-from shape_of_learning.embeddings.loading import load_model
-from shape_of_learning.embeddings.memory import memory_is_exhausted
-from shape_of_learning.embeddings.placement import default_device
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow
+from shape_of_learning.embeddings.cross_entropy import PredictedTokens, negative_log_likelihoods
+from shape_of_learning.embeddings.model import LanguageModelHead, memory_is_exhausted, shortened
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
     from transformers.utils import ModelOutput
-
-    from shape_of_learning.embeddings.language_model_head import LanguageModelHead
-
-# What the normalisation after the last block is called: GPT-NeoX and OPT, GPT-2 and kin, Llama and kin.
-FINAL_NORMS = ("final_layer_norm", "ln_f", "norm")
-
-
-@dataclass(frozen=True)
-class ComputedWindowBatch:
-    """What a window batch gives; on a GPU it may still be on its way.
-
-    Attributes
-    ----------
-    windows : list of TokenisedWindow
-        In the order of the first rows of what follows; further rows fill up.
-    states : list of Copy of float32, shape (rows, length, width)
-        By layer, embedding output first; at the end that before the final norm, if both are asked for.
-    sums : Copy of float64, shape (windows,), or None
-        Negative log-likelihood of each window's predicted tokens, in nats.
-    """
-
-    windows: list[TokenisedWindow]
-    states: list[Copy]
-    sums: Copy | None
-
-    def rows(self, layer: int) -> "Iterator[np.ndarray | torch.Tensor]":
-        """Wait for a layer; yield the rows of each window, float32 of shape (length, width)."""
-        for window, values in zip(self.windows, self.states[layer].values(), strict=False):
-            yield values[: len(window.ids)]
 
 
 class ForwardPass:
@@ -66,15 +31,15 @@ class ForwardPass:
         Where the model takes its tokens.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
-        decoders is after the final normalisation. ``"before_final_norm"``: the output of the last
-        block; the same where there is no such normalisation. ``"both"``: the former as the last layer, and
+        decoders is after the final normalisation. ``"before_final_norm"``: what that normalisation is
+        given; the same where there is none. ``"both"``: the former as the last layer, and
         the latter after it. The head gets the former either way.
     """
 
     def __init__(
         self,
         model: "PreTrainedModel",
-        head: "LanguageModelHead | None",
+        head: LanguageModelHead | None,
         *,
         device: "torch.device",
         last_layer: str,
@@ -89,40 +54,48 @@ class ForwardPass:
         # A pass keeps nothing that it is not asked for, whatever the checkpoint's own configuration says.
         self.config.use_cache = False
         self.config.output_hidden_states = self.config.output_attentions = False
-        self._copies = Copies()
-        self._block_output = threading.local()
         self._last_layer = last_layer
-        # Without a final norm the last hidden state is before it already.
-        self.has_final_norm = self.final_norm() is not None
-        self._keeps_block_output = self.has_final_norm and last_layer != "after_final_norm"
-        if self._keeps_block_output:
-            blocks = self.blocks("set `forward.last_layer` to `after_final_norm` for it")
-            blocks[-1].register_forward_hook(self._keep_block_output)
+        self._before_final_norm = threading.local()
+        if last_layer != "after_final_norm" and self.final_norm is not None:
+            self.final_norm.register_forward_pre_hook(self._keep)
 
-    @classmethod
-    def load(
-        cls,
-        folder: Path,
-        *,
-        role: str,
-        precision: str,
-        last_layer: str,
-        device: "torch.device | None" = None,
-        beside: int = 0,
-    ) -> "ForwardPass":
-        """Load a checkpoint; parameters are those of :func:`.load_model`, and `last_layer` as above.
+    def _keep(self, module: Any, given: tuple) -> None:
+        self._before_final_norm.state = given[0]
 
-        Without a `device` it is the first GPU, or the CPU where there is none.
+    @cached_property
+    def final_norm(self) -> "torch.nn.Module | None":
+        """The normalisation that follows the blocks; None where the last block gives the last hidden state.
+
+        Architectures call it by many names, so it is found by what it does. One token is run, and the last
+        hidden state followed back through the modules outside of lists of blocks: past a projection (as in
+        OPT), to the first module that changes it without a matrix.
         """
-        import transformers
+        import torch
 
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        device = device or default_device()
-        model, head, device = load_model(
-            folder, role=role, precision=precision, device=device, beside=beside
-        )
-        return cls(model, head, device=device, last_layer=last_layer)
+        calls: list[tuple[torch.nn.Module, torch.Tensor, torch.Tensor]] = []
+
+        def note(module: Any, given: tuple, returned: Any) -> None:
+            if given and isinstance(given[0], torch.Tensor) and isinstance(returned, torch.Tensor):
+                calls.append((module, given[0], returned))
+
+        outside = [
+            module
+            for name, module in self.model.named_modules()
+            if not any(map(str.isdigit, name.split("."))) and not list(module.children())
+        ]
+        hooks = [module.register_forward_hook(note) for module in outside]
+        try:
+            state = self.run([np.zeros(1, dtype=np.int64)], 0).last_hidden_state
+        finally:
+            for hook in hooks:
+                hook.remove()
+        for module, given, returned in reversed(calls):
+            # Dropout gives back what it is given.
+            if _are_one(returned, state) and not _are_one(given, returned):
+                if all(weight.ndim == 1 for weight in module.parameters()):
+                    return module
+                state = given
+        return None
 
     def context(self) -> int | None:
         """Return the most tokens that the model was made for; None if it does not say."""
@@ -131,10 +104,22 @@ class ForwardPass:
             positions -= self.config.pad_token_id + 1  # it counts from the padding index on
         return positions
 
-    def vocabulary(self) -> int | None:
-        """Return how many tokens have an embedding; None if the model does not say."""
-        rows = getattr(self.model.get_input_embeddings(), "weight", None)
-        return None if rows is None else len(rows)
+    def refuse_unsuitable(self, windows: list[TokenisedWindow], name: str) -> None:
+        """Raise InputError if windows are too long, or have tokens without an embedding."""
+        longest, context = max(len(window.ids) for window in windows), self.context()
+        if context is not None and longest > context:
+            raise InputError(
+                f"a window has {longest} tokens, but the model in {name} was made for {context}; "
+                "lower `sampling.window_characters`, or of a task leave out texts that are longer"
+            )
+        highest = max(window.ids.max() for window in windows)
+        embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
+        if embeddings is not None and highest >= len(embeddings):
+            raise InputError(
+                f"the tokenizer in {name} gives token {highest}, but the model there has embeddings "
+                f"for {len(embeddings)} tokens; put its own tokenizer into the folder, or for a `repository` "
+                "name the one that has it under `tokenizer` in the entry"
+            )
 
     def device_name(self) -> str:
         """Name the hardware, since rounding depends on it."""
@@ -143,22 +128,6 @@ class ForwardPass:
         gpu = self.device.type == "cuda"
         return torch.cuda.get_device_name(self.device) if gpu else "cpu"
 
-    def free_memory(self) -> int:
-        """Return the bytes that are free on the GPU; on the fullest one, if there are several."""
-        import torch
-
-        gpus = {weight.device for weight in self.model.parameters() if weight.device.type == "cuda"}
-        return min(torch.cuda.mem_get_info(gpu)[0] for gpu in gpus | {self.device})
-
-    def release_memory(self) -> None:
-        """Give back what a window batch that failed has left behind."""
-        import torch
-
-        self._block_output.value = None
-        gc.collect()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
     def hidden_states(
         self,
         windows: list[TokenisedWindow],
@@ -166,7 +135,7 @@ class ForwardPass:
         predicted: list[PredictedTokens] | None = None,
         shape: tuple[int, int] | None = None,
         destination: "str | torch.device" = "cpu",
-    ) -> ComputedWindowBatch:
+    ) -> "tuple[list[torch.Tensor], torch.Tensor | None]":
         """Run one window batch, padded on the right and masked.
 
         Parameters
@@ -180,115 +149,81 @@ class ForwardPass:
             What the head has to predict in each window. Where it is shown another text than the
             window's, as a masked language model is, the blocks are run once more.
         shape : tuple of int, optional
-            Rows and length of what the model sees; see :class:`WindowBatch`. By default just enough.
+            Rows and length of what the model sees; see :class:`.WindowBatch`. By default just enough.
         destination : str or torch.device
             Where the hidden states go.
 
         Returns
         -------
-        ComputedWindowBatch
-            On a GPU it may not be computed yet, so that the caller can queue the next one.
+        states : list of tensor of float32, shape (rows, length, width)
+            By layer, embedding output first; at the end that before the final norm, if both are asked for.
+            The first rows are those of the windows, in their order; further ones fill up.
+        sums : tensor of float64, shape (windows,), or None
+            Negative log-likelihood of each window's predicted tokens, in nats.
         """
         import torch
 
-        copy = partial(self._copies.start, destination=torch.device(destination))
         with torch.inference_mode():
             texts = [window.ids for window in windows]
-            segments = self._segments(windows)
-            output = self.run(texts, padding, shape, segments=segments, output_hidden_states=True)
+            segments = [window.segments for window in windows if window.segments is not None]
+            output = self.run(texts, padding, shape, segments, output_hidden_states=True)
             kind, last = type(output), output.last_hidden_state
             states = list(output.hidden_states)
-            before_final_norm = states[-1]
-            if self._keeps_block_output:
-                before_final_norm = self._block_output.value
-                self._block_output.value = None
+            # Without a final norm the last hidden state is before it already.
+            before_final_norm = vars(self._before_final_norm).pop("state", last)
             if self._last_layer == "before_final_norm":
                 states[-1] = before_final_norm
             elif self._last_layer == "both":
                 states.append(before_final_norm)
             del output, before_final_norm
             # Each leaves the model and is forgotten here, so that the next ones get its memory.
-            copies = [copy(states.pop(0), torch.float32) for _ in range(len(states))]
+            moved = [states.pop(0).to(destination, torch.float32) for _ in range(len(states))]
             if predicted is None:
-                return ComputedWindowBatch(windows, copies, None)
+                return moved, None
             if any(p.shown is not w.ids for p, w in zip(predicted, windows, strict=True)):
                 shown = [tokens.shown for tokens in predicted]
                 last = self.run(shown, padding, shape).last_hidden_state
-            likelihoods = self._likelihoods(last, kind, predicted)
-            likelihoods = self._copies.start(likelihoods, torch.float64, torch.device("cpu"))
-            return ComputedWindowBatch(windows, copies, likelihoods)
+                vars(self._before_final_norm).clear()
+            assert self.head is not None  # else nothing is predicted
+            return moved, negative_log_likelihoods(last, predicted, self.head, kind).cpu()
 
     def run(
         self,
         texts: list[np.ndarray],
         padding: int,
         shape: tuple[int, int] | None = None,
-        segments: list[np.ndarray] | None = None,
+        segments: Sequence[np.ndarray] = (),
         **options: Any,
     ) -> "ModelOutput":
         """Run the base model on texts, each an array of tokens; of pairs of them with their segments."""
-        import torch
-
-        rows, length = shape or (len(texts), max(map(len, texts)))
-        ids = np.full((rows, length), padding, dtype=np.int64)
-        mask = np.zeros((rows, length), dtype=np.int64)
-        for row in range(rows):
-            text = texts[min(row, len(texts) - 1)]
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
-        if segments is not None:
-            kinds = np.zeros((rows, length), dtype=np.int64)
-            for row in range(rows):
-                own = segments[min(row, len(segments) - 1)]
-                kinds[row, : len(own)] = own
-            options["token_type_ids"] = torch.from_numpy(kinds).to(self.device, non_blocking=True)
+        shape = shape or (len(texts), max(map(len, texts)))
+        if segments and getattr(self.config, "type_vocab_size", 0) > 1:  # it tells them apart
+            options["token_type_ids"] = self._filled(segments, shape, 0)
         try:
             return self.model(
-                input_ids=torch.from_numpy(ids).to(self.device, non_blocking=True),
-                attention_mask=torch.from_numpy(mask).to(self.device, non_blocking=True),
+                input_ids=self._filled(texts, shape, padding),
+                attention_mask=self._filled([np.ones_like(text) for text in texts], shape, 0),
                 **options,
             )
         except Exception as error:  # whatever an architecture's code makes of a config.json
             if memory_is_exhausted(error):
                 raise
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             raise InputError(
-                f"the model does not run ({reason}); correct its config.json, which does not describe a "
-                "model of this architecture, or remove it from key `models`"
+                f"the model does not run ({shortened(error)}); correct its config.json, which does not "
+                "describe a model of this architecture, or remove it from key `models`"
             ) from error
 
-    def _segments(self, windows: list[TokenisedWindow]) -> list[np.ndarray] | None:
-        """Segments of pairs of texts; None for single texts, and where the model has but one segment."""
-        segments = [window.segments for window in windows if window.segments is not None]
-        return segments if segments and getattr(self.config, "type_vocab_size", 0) > 1 else None
-
-    def _likelihoods(
-        self, last: "torch.Tensor", kind: type, predicted: list[PredictedTokens]
+    def _filled(
+        self, rows: Sequence[np.ndarray], shape: tuple[int, int], padding: int
     ) -> "torch.Tensor":
+        """Send rows to the device, filled up on the right, and below by repeating the last one."""
         import torch
 
-        assert self.head is not None  # else nothing is predicted
-        head = self.head
-        logits = partial(head.logits, kind=kind)
-        return torch.stack(
-            [
-                negative_log_likelihood(
-                    logits,
-                    state[torch.from_numpy(tokens.positions).to(state.device, non_blocking=True)],
-                    tokens.targets,
-                    head.vocabulary,
-                )
-                for state, tokens in zip(last, predicted, strict=False)  # the rest fills up
-            ]
-        )
-
-    def final_norm(self) -> "torch.nn.Module | None":
-        """Find the normalisation that follows the blocks: its name has no number of a block in it."""
-        for name, module in self.model.named_modules():
-            path = name.split(".")
-            if path[-1] in FINAL_NORMS and not any(map(str.isdigit, path)):
-                return module
-        return None
+        filled = np.full(shape, padding, dtype=np.int64)
+        for number in range(shape[0]):
+            row = rows[min(number, len(rows) - 1)]
+            filled[number, : len(row)] = row
+        return torch.from_numpy(filled).to(self.device, non_blocking=True)
 
     def blocks(self, remedy: str) -> "torch.nn.ModuleList":
         """Find the transformer blocks: the list that has one module per layer.
@@ -308,8 +243,10 @@ class ForwardPass:
             f"no list of {layers} blocks was found in a `{self.config.model_type}` model; {remedy}"
         )
 
-    def _keep_block_output(self, module: Any, inputs: Any, output: Any) -> None:
-        self._block_output.value = output[0] if isinstance(output, tuple) else output
+
+def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:
+    """Whether two tensors are the same numbers in the same place of memory."""
+    return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 
 def _compute_exactly() -> None:

@@ -1,7 +1,6 @@
 """The matrices between tokens and vectors at both ends of a model, and its final normalisation."""
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,52 +13,32 @@ if TYPE_CHECKING:
     from shape_of_learning.embeddings.forward_pass import ForwardPass
 
 
-@dataclass(frozen=True)
-class ModelMatrix:
-    """A matrix of a model, which stays where it is until it is read.
-
-    Attributes
-    ----------
-    name : str
-        As in tables.
-    shape : tuple of int
-        (n, d).
-    """
-
-    name: str
-    shape: tuple[int, int]
-    _module: Any  # a torch.nn.Module with a weight
-
-    def read(self) -> np.ndarray:
-        """Return it as float32 in memory of the host; it may be the model's own, so never write into it."""
-        with _at_hand(self._module):
-            if self.name == FINAL_NORM:
-                return np.stack([_numbers(vector) for vector in _gain_and_bias(self._module)])
-            return _numbers(self._module.weight)
-
-
-def model_matrices(forward: "ForwardPass") -> list[ModelMatrix]:
+def model_matrices(forward: "ForwardPass") -> dict[str, np.ndarray]:
     """Find what is measured of a model itself.
 
     Returns
     -------
-    list of ModelMatrix
+    dict of str to ndarray of float32
         ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library
         finds them for any architecture; or ``tied``, where both are one. Then ``final_norm``: in its rows the
         gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). What a
-        model does not have is absent: an encoder whose blocks end with a normalisation has no final one.
+        model does not have is absent: an encoder whose blocks end with a normalisation has no final one. They
+        may be the model's own memory, so never write into them.
     """
     ends: dict[str, Any] = {"input": forward.model.get_input_embeddings()}
     if forward.head is not None:
-        ends["output"] = forward.head.output_embeddings()
+        ends["output"] = forward.head.model.get_output_embeddings()
     ends = {name: module for name, module in ends.items() if _has_matrix(module)}
     if len(ends) == 2 and _are_one(*ends.values()):
         ends = {"tied": ends["input"]}
-    found = [ModelMatrix(name, tuple(module.weight.shape), module) for name, module in ends.items()]
-    norm: Any = forward.final_norm()
+    found = {}
+    for name, module in ends.items():
+        with _at_hand(module):
+            found[name] = _numbers(module.weight)
+    norm: Any = forward.final_norm
     if getattr(norm, "weight", None) is not None:
-        rows = 1 if getattr(norm, "bias", None) is None else 2
-        found.append(ModelMatrix(FINAL_NORM, (rows, len(norm.weight)), norm))
+        with _at_hand(norm):
+            found[FINAL_NORM] = np.stack([_numbers(vector) for vector in _gain_and_bias(norm)])
     return found
 
 

@@ -17,7 +17,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 
 if TYPE_CHECKING:
-    from shape_of_learning.embeddings.sample_run import SampleRun
+    from shape_of_learning.embeddings.run import SampleRun
 
 ROWS = ("token_ids", "positions", "windows", "special")
 # A chunk is the unit of reading and of the checksum: 256 kB are large against a seek, and smaller than the

@@ -19,7 +19,7 @@ DIGITS = 6  # of a point: more than a page shows
 
 
 def write_matrix_tables(
-    matrices: Iterable[Any],
+    matrices: Mapping[str, Any],
     output: Mapping[str, str],
     measures: Sequence[Mapping[str, Any]],
     seed: int,
@@ -30,7 +30,8 @@ def write_matrix_tables(
 
     Parameters
     ----------
-    matrices : iterable of ModelMatrix
+    matrices : mapping of str to array
+        As :func:`weight_values` takes its items.
     output : mapping of str to str
         Paths of ``weights`` and ``weight_points``; nothing is done if they are absent.
     measures : sequence of mapping
@@ -42,10 +43,9 @@ def write_matrix_tables(
     """
     if "weights" not in output:
         return
-    read = [(each.name, each.read()) for each in matrices]
     chosen = [Measure(**each) for each in measures]
-    write_table(Path(output["weights"]), MATRIX_COLUMNS, weight_values(read, chosen))
-    drawn = weight_points(read, seed) if points else ()
+    write_table(Path(output["weights"]), MATRIX_COLUMNS, weight_values(matrices.items(), chosen))
+    drawn = weight_points(matrices.items(), seed) if points else ()
     write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
 
 

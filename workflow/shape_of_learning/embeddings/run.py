@@ -1,12 +1,12 @@
 """A checkpoint and the windows that it is run on: their hidden states, and its loss on them."""
 
+import gc
 import logging
 import math
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,31 +21,79 @@ from shape_of_learning.checkpoints.shapes import (
     shape_of,
 )
 from shape_of_learning.corpus.windows import read_text, sample_windows
-from shape_of_learning.embeddings.cross_entropy import (
-    PredictedTokens,
-    masked_tokens,
-    mean_over_windows,
-    next_tokens,
+from shape_of_learning.embeddings.cross_entropy import PredictedTokens, predicted_tokens
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.model import (
+    default_device,
+    load_model,
+    memory_is_exhausted,
+    read_config,
+    require_memory,
 )
-from shape_of_learning.embeddings.forward_pass import ComputedWindowBatch, ForwardPass
-from shape_of_learning.embeddings.loading import read_config
-from shape_of_learning.embeddings.memory import memory_is_exhausted
-from shape_of_learning.embeddings.tokenisation import TokenisedWindow, load_tokenizer, tokenise
-from shape_of_learning.embeddings.window_batch_size import automatic_window_batch_size
-from shape_of_learning.embeddings.window_batches import (
+from shape_of_learning.embeddings.tokenised_windows import (
+    TokenisedWindow,
     WindowBatch,
+    load_tokenizer,
+    rounded_up,
+    tokenise,
     window_batches_by_length,
     window_batches_of_equal_work,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
 
 if TYPE_CHECKING:
     import torch
 
 logger = logging.getLogger(__name__)
+
+# More gain nothing on a CPU, where each window batch has one thread.
+WINDOWS_ON_A_CPU = 16
+# Some thousand rows keep all multiprocessors busy in every matrix product. More would only fill
+# host memory: all layers of two window batches wait there to be written, 4.4 GB for Llama-2-7B.
+TOKENS_ON_A_GPU = 4096
+
+
+@dataclass(frozen=True)
+class SamplingProtocol:
+    """All that hidden states depend on besides the text and the checkpoint.
+
+    Attributes
+    ----------
+    windows : int
+        Windows of text, drawn without replacement.
+    window_characters : int
+        Length of each.
+    seed : int
+        Decides which, and which tokens an encoder has to predict.
+    precision : str
+        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations in the forward pass.
+    last_layer : str
+        ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
+        after the final normalisation. ``"before_final_norm"``: the output of the last block.
+        ``"both"``: the former as the last layer, and the latter beside it.
+    """
+
+    windows: int
+    window_characters: int
+    seed: int
+    precision: str = "float32"
+    last_layer: str = "after_final_norm"
+
+
+def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
+    """Draw the windows: all models see the same ones, so that their curves are paired.
+
+    Raises
+    ------
+    InputError
+        If the text is too short, or none.
+    """
+    stream = random_stream(protocol.seed, "windows")
+    return sample_windows(
+        read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
+    )
 
 
 class HiddenStateStore(Protocol):
@@ -62,7 +110,7 @@ class HiddenStateStore(Protocol):
         """As above."""
 
     def write(self, state: int, rows: slice, values: Any) -> None:
-        """Store `values`, float32 of shape (rows, width); where memory was exhausted, once more."""
+        """Store one window's `values`, float32 of shape (rows, width); again if memory was exhausted."""
 
     def describe(self, attributes: Mapping[str, Any]) -> None:
         """Take note of what is known only once all is computed."""
@@ -90,7 +138,7 @@ class SampleRun:
         Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
         not depend on it.
     window_batch_size : int or None
-        Windows that go through the model together at first; None to choose by free memory. Where memory is
+        Windows that go through the model together at first; None for as many as are of use. Where memory is
         exhausted, all are run again with half as many, so that on a GPU window batches are still of equal
         work.
     before_final_norm : bool
@@ -149,43 +197,34 @@ class SampleRun:
         """
         name, entry = str(checkpoint), Shape(**shape)
         refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
-        widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
-        both = protocol.last_layer == "both"
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
-        tokenised = tokenise(tokenizer, windows)
-        tokens = sum(len(window.ids) for window in tokenised)
-        forward = ForwardPass.load(
-            checkpoint,
-            role=entry.role,
-            precision=protocol.precision,
-            last_layer=protocol.last_layer,
-            device=device,
-            beside=4 * tokens * sum(widths + both * widths[:1]) if in_memory else 0,
+        tokenised, device = tokenise(tokenizer, windows), device or default_device()
+        widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
+        if in_memory and device.type == "cpu":
+            require_memory(
+                4 * sum(len(window.ids) for window in tokenised) * sum(widths),
+                "all hidden states of the sample",
+                "lower `sampling.windows`, or set `embeddings.dump: true`",
+            )
+        model, head, device = load_model(
+            checkpoint, role=entry.role, precision=protocol.precision, device=device
         )
+        forward = ForwardPass(model, head, device=device, last_layer=protocol.last_layer)
+        forward.refuse_unsuitable(tokenised, name)
+        mask, predicted = tokenizer.mask_token_id, None
+        if head is not None:
+            predicted = predicted_tokens(
+                tokenised, entry.role, head.vocabulary, mask, protocol.seed
+            )
+        both = protocol.last_layer == "both"
         if both:
-            widths.append(entry.hidden_size if forward.has_final_norm else entry.last_hidden_size)
-        longest, context = max(len(window.ids) for window in tokenised), forward.context()
-        if context is not None and longest > context:
-            raise InputError(
-                f"a window has {longest} tokens, but the model in {checkpoint} was made for {context}; "
-                "lower `sampling.window_characters`, or of a task leave out texts that are longer"
-            )
-        highest, known = (
-            max(window.ids.max(initial=0) for window in tokenised),
-            forward.vocabulary(),
-        )
-        if known is not None and highest >= known:
-            raise InputError(
-                f"the tokenizer in {checkpoint} gives token {highest}, but the model there has embeddings "
-                f"for {known} tokens; put its own tokenizer into the folder, or for a `repository` name the "
-                "one that has it under `tokenizer` in the entry"
-            )
+            widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
         return SampleRun(
             forward,
             name,
             tokenised,
-            _predicted(forward, entry.role, tokenised, tokenizer.mask_token_id, protocol.seed),
+            predicted,
             tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0,
             widths,
             threads,
@@ -213,6 +252,26 @@ class SampleRun:
         """Number of rows that each layer has."""
         return len(self.rows["windows"])
 
+    @property
+    def _on_cpu(self) -> bool:
+        return self.forward.device.type == "cpu"
+
+    @property
+    def _longest(self) -> int:
+        return max(len(window.ids) for window in self.windows)
+
+    @property
+    def first_size(self) -> int:
+        """How many windows go through the model together, as long as memory suffices."""
+        on_a_gpu = max(1, TOKENS_ON_A_GPU // rounded_up(self._longest))
+        of_use = WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu
+        return min(self.window_batch_size or of_use, len(self.windows))
+
+    def window_batches(self, size: int) -> list[WindowBatch]:
+        """Join the windows, `size` of the longest at a time."""
+        join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
+        return join(self.windows, size, self.forward.context())
+
     def into(self, store: HiddenStateStore) -> CrossEntropy:
         """Run all windows and store the hidden states of all tokens.
 
@@ -227,77 +286,59 @@ class SampleRun:
             If one window alone exhausts memory, or the model's layers are not as `widths` says. A hidden
             state that is NaN or infinite is stored: the loss is then infinite.
         """
-        longest = max(len(window.ids) for window in self.windows)
-        first = self.window_batch_size or automatic_window_batch_size(self.forward, longest)
-        size = min(first, len(self.windows))
+        import torch
+
+        size = self.first_size
         while size >= 1:
             try:
                 loss = self._cross_entropy(self._store_all(store, size))
-                store.describe(
-                    {
-                        "loss": loss.loss,
-                        "window_batch_size": size,
-                        "device": self.forward.device_name(),
-                    }
-                )
+                hardware = self.forward.device_name()
+                store.describe({"loss": loss.loss, "window_batch_size": size, "device": hardware})
                 return loss
             except Exception as error:
                 if not memory_is_exhausted(error):
                     raise
                 reason = " ".join(str(error).split())[:200]
             # Only here is the error gone, and with it what its frames held in memory.
-            self.forward.release_memory()
+            gc.collect()
+            torch.cuda.empty_cache()
             logger.info("memory is exhausted by %d windows at a time (%s)", size, reason)
             size //= 2
         raise InputError(
             f"memory of the {self.forward.device.type.upper()} is exhausted by one window of "
-            f"{longest} tokens through the model in {self.name} ({reason}); give the job more, set "
+            f"{self._longest} tokens through the model in {self.name} ({reason}); give the job more, set "
             "`precision: bfloat16` in the model's entry or lower `sampling.window_characters`"
         )
 
     def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
         """Run all windows; negative log-likelihood of each one's predicted tokens, zeros without any."""
-        on_cpu = self.forward.device.type == "cpu"
-        join = window_batches_by_length if on_cpu else window_batches_of_equal_work
-        batches = join(self.windows, size, self.forward.context())
-        likelihoods, number = np.zeros(len(self.windows)), 0
-        with closing(self._in_flight(batches, store.device)) as results:
-            for batch, computed in results:
-                self._store(batch, computed, store)
-                if computed.sums is not None:
-                    likelihoods[batch.windows] = computed.sums.values()
-                number += 1
-                logger.info("%s: window batch %d of %d", self.name, number, len(batches))
-                del computed  # gives its memory to the one after next
-        return likelihoods
-
-    def _in_flight(
-        self, batches: list[WindowBatch], destination: "str | torch.device"
-    ) -> Generator[tuple[WindowBatch, ComputedWindowBatch], None, None]:
-        """Yield what each window batch gives, in order, while the next ones are computed."""
+        batches = self.window_batches(size)
         # On a GPU one thread queues the work, so that it is done in order.
-        workers = self.threads if self.forward.device.type == "cpu" else 1
+        workers = self.threads if self._on_cpu else 1
+        remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()
+        likelihoods = np.zeros(len(self.windows))
         with ThreadPoolExecutor(workers) as pool:
-            # One more than there are workers: they compute while this thread writes.
-            pending: deque[tuple[WindowBatch, Future]] = deque()
             try:
-                for batch in batches:
-                    if len(pending) > workers:
-                        done, future = pending.popleft()
-                        yield done, future.result()
-                        del future
-                    pending.append((batch, pool.submit(self._compute, batch, destination)))
-                while pending:
-                    done, future = pending.popleft()
-                    yield done, future.result()
-                    del future
+                while remaining or pending:
+                    # One more than there are workers: they compute while this thread writes.
+                    while remaining and len(pending) <= workers:
+                        batch = remaining.popleft()
+                        pending.append((batch, pool.submit(self._compute, batch, store.device)))
+                    batch, future = pending.popleft()
+                    states, sums = future.result()
+                    self._store(batch, states, store)
+                    if sums is not None:
+                        likelihoods[batch.windows] = sums.numpy()
+                    done = len(batches) - len(remaining) - len(pending)
+                    logger.info("%s: window batch %d of %d", self.name, done, len(batches))
+                    del states, future  # gives their memory to the batch after next
             finally:
-                for _, future in pending:
-                    future.cancel()
+                pool.shutdown(cancel_futures=True)
+        return likelihoods
 
     def _compute(
         self, batch: WindowBatch, destination: "str | torch.device"
-    ) -> ComputedWindowBatch:
+    ) -> "tuple[list[torch.Tensor], torch.Tensor | None]":
         windows = [self.windows[number] for number in batch.windows]
         predicted = self.predicted and [self.predicted[number] for number in batch.windows]
         return self.forward.hidden_states(
@@ -305,16 +346,19 @@ class SampleRun:
         )
 
     def _store(
-        self, batch: WindowBatch, computed: ComputedWindowBatch, store: HiddenStateStore
+        self, batch: WindowBatch, states: "list[torch.Tensor]", store: HiddenStateStore
     ) -> None:
-        widths = [state.width for state in computed.states]
+        widths = [state.shape[-1] for state in states]
         if widths != self.widths:
             raise InputError(
                 f"the hidden states of the model in {self.name} have the widths {widths}, but its entry says "
                 f"{self.widths}; correct `layers`, `hidden_size` or `last_hidden_size` in config/models"
             )
-        for layer in range(len(widths)):
-            for number, values in zip(batch.windows, computed.rows(layer), strict=True):
+        for layer, state in enumerate(states):
+            # Rows that fill up are left over.
+            for number, row in zip(batch.windows, state, strict=False):
+                length = len(self.windows[number].ids)
+                values = row[:length].numpy() if row.device.type == "cpu" else row[:length]
                 if layer not in self.overflowed and not is_finite(values):
                     self.overflowed.add(layer)
                     logger.warning(
@@ -324,7 +368,7 @@ class SampleRun:
                         self.name,
                     )
                 start = self._starts[number]
-                store.write(layer, slice(start, start + len(values)), values)
+                store.write(layer, slice(start, start + length), values)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -333,44 +377,12 @@ class SampleRun:
 
     def _cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
         """Return the mean over all windows."""
-        if self.predicted is None:
-            loss = UNDEFINED
-        else:
-            count = sum(len(tokens.targets) for tokens in self.predicted)
-            if count == 0:
-                logger.info("the loss is undefined: no window has a token to predict")
+        count = sum(len(tokens.targets) for tokens in self.predicted or [])
+        loss, vocabulary = UNDEFINED.loss, UNDEFINED.vocabulary
+        if count:
             assert self.forward.head is not None  # else nothing is predicted
-            loss = mean_over_windows(likelihoods, count, self.forward.head.vocabulary)
+            loss, vocabulary = float(likelihoods.sum()) / count, self.forward.head.vocabulary
+        elif self.predicted is not None:
+            logger.info("the loss is undefined: no window has a token to predict")
         # Whatever the head makes of what overflowed.
-        return replace(loss, loss=math.inf) if self.overflowed else loss
-
-
-def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
-    """Draw the windows: all models see the same ones, so that their curves are paired.
-
-    Raises
-    ------
-    InputError
-        If the text is too short, or none.
-    """
-    stream = random_stream(protocol.seed, "windows")
-    return sample_windows(
-        read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
-    )
-
-
-def _predicted(
-    forward: ForwardPass, role: str, windows: list[TokenisedWindow], mask: int | None, seed: int
-) -> list[PredictedTokens] | None:
-    """Choose what is predicted in each window; None, and why in the log, where nothing can be."""
-    if forward.head is None:
-        return None
-    if role == "decoder":
-        return [next_tokens(window) for window in windows]
-    # A tokenizer gives a mask token of its own a number, whether or not the model has a row for it.
-    if mask is None or mask >= forward.head.vocabulary:
-        logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
-        return None
-    # No owner: all checkpoints of a model predict the same tokens.
-    stream = random_stream(seed, "masked tokens")
-    return [masked_tokens(window, mask, stream) for window in windows]
+        return CrossEntropy(math.inf if self.overflowed else loss, count, vocabulary)

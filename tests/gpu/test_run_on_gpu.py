@@ -1,0 +1,125 @@
+"""What only a GPU can show of a run; `pytest -m gpu`."""
+
+import logging
+
+import accelerate
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from runs import WINDOWS, Kept, run, sample_of
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.model import LanguageModelHead
+from shape_of_learning.embeddings.tokenised_windows import load_tokenizer, tokenise
+from tiny_models import (
+    CONFIGURATIONS,
+    VOCABULARY,
+    WIDTHS,
+    save_stirred_model,
+    save_tiny_model,
+    with_head,
+)
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="needs a GPU, and torch.cuda.is_available() is false"
+    ),
+]
+GPU = torch.device("cuda", 0)
+# Wide and long enough that matrix products of different sizes have different algorithms.
+WIDE = {
+    "gpt_neox": lambda: transformers.GPTNeoXConfig(
+        vocab_size=VOCABULARY, hidden_size=1024, num_hidden_layers=3, num_attention_heads=16,
+        intermediate_size=4096, max_position_embeddings=1024,
+    ),
+    "bloom": lambda: transformers.BloomConfig(
+        vocab_size=VOCABULARY, hidden_size=1024, n_layer=3, n_head=16
+    ),
+}  # fmt: skip
+# All start with the same token, and no two have the same length.
+OF_ALL_LENGTHS = [f"x{' , the shape' * n}" for n in range(1, 100)]
+
+
+def run_wide(checkpoint, **options):
+    """Run a wide model on windows of all lengths."""
+    kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, device="cuda:0", **options))
+    kept.loss = kept.sample.into(kept)
+    return kept
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path, name, head=True)
+    options = {"last_layer": "both", "window_batch_size": 2}
+    cpu, gpu = (run(checkpoint, name, device=device, **options) for device in ("cpu", "cuda:0"))
+    for here, there in zip(cpu.states, gpu.states, strict=True):
+        # As in test_forward_pass: a few hundred roundings of 6e-8 in a row. TF32 would give 5e-4.
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
+    assert gpu.loss.loss == pytest.approx(cpu.loss.loss, abs=1e-4)
+    assert gpu.loss.predicted_tokens == cpu.loss.predicted_tokens
+    assert gpu.attributes["device"] == torch.cuda.get_device_name(0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("window_batch_size", [None, 3, 16])
+@pytest.mark.parametrize("name", WIDE)
+def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
+    name, window_batch_size, precision, tmp_path
+):
+    """Duplicates are recognised only if batches that are padded differently agree in every bit."""
+    checkpoint = save_stirred_model(tmp_path, name, WIDE[name]())
+    kept = run_wide(checkpoint, window_batch_size=window_batch_size, precision=precision)
+    first = kept.sample.rows["positions"] == 0
+    assert first.sum() == len(OF_ALL_LENGTHS)
+    assert [len(np.unique(rows[first], axis=0)) for rows in kept.states] == [1] * 4
+
+
+def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
+    checkpoint = save_tiny_model(tmp_path, "bloom", head=True)
+    # Scores of one window of 1,200 tokens take 12 MB, several times; those of sixteen 184 MB.
+    windows = ["; " * 600] * 16
+    total = torch.cuda.get_device_properties(GPU).total_memory
+    torch.cuda.empty_cache()
+    allowed = torch.cuda.memory_reserved(GPU) + 256 * 2**20
+    torch.cuda.set_per_process_memory_fraction(allowed / total, GPU)
+    try:
+        with caplog.at_level(logging.INFO, "shape_of_learning"):
+            gpu = run(checkpoint, "bloom", windows, window_batch_size=16, device="cuda:0")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, GPU)
+    assert "memory is exhausted by 16 windows at a time" in caplog.text
+    assert 1 <= gpu.attributes["window_batch_size"] < 16
+    cpu = run(checkpoint, "bloom", windows, window_batch_size=1)
+    for here, there in zip(cpu.states, gpu.states, strict=True):
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
+
+
+def states_of(model, device, checkpoint, last_layer):
+    """Hidden states of the windows, in host memory."""
+    head = LanguageModelHead(model)
+    forward = ForwardPass(model.base_model, head, device=device, last_layer=last_layer)
+    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
+    return forward.hidden_states(windows, 0)[0]
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "bert"])
+def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    results = []
+    for spread in (False, True):
+        model = with_head(name).from_pretrained(checkpoint).eval()
+        model = accelerate.cpu_offload(model, GPU) if spread else model.to(GPU)
+        results.append(states_of(model, GPU, checkpoint, "after_final_norm"))
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_checkpoint_is_loaded_to_the_gpu_and_measured_layers_can_stay_there(tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
+    sample = sample_of(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
+    assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
+    states, sums = sample.forward.hidden_states(sample.windows, 0, sample.predicted, None, GPU)
+    assert {state.device for state in states} == {GPU}
+    assert sums.device.type == "cpu"

@@ -1,0 +1,376 @@
+"""Hidden states are those of transformers, whatever the batches; the final norm is found."""
+
+import json
+import sys
+
+import accelerate
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+from safetensors.torch import load_file, save_file
+
+from runs import WINDOWS, Kept, run, sample_of
+from shape_of_learning.embeddings.cross_entropy import next_tokens
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.model import (
+    LanguageModelHead,
+    memory_is_exhausted,
+    require_memory,
+    weight_bytes,
+)
+from shape_of_learning.embeddings.tokenised_windows import (
+    TokenisedWindow,
+    load_tokenizer,
+    tokenise,
+)
+from shape_of_learning.errors import InputError
+from tiny_models import (
+    CONFIGURATIONS,
+    VOCABULARY,
+    WIDTHS,
+    save_stirred_model,
+    save_tiny_model,
+    with_head,
+)
+
+CPU = torch.device("cpu")
+# Batches of fewer than 16 tokens are padded, and padding may change the last bits.
+LONG_WINDOWS = [f"{window} ; ; ; ; ; ; ; ; a model" for window in WINDOWS]
+SIZES = {
+    "vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "intermediate_size": 64,
+    "num_attention_heads": 4,
+}  # fmt: skip
+# By architecture, the path of the norm that follows the blocks; more of them than are run elsewhere.
+FINAL_NORMS = {
+    "gpt_neox": "final_layer_norm",
+    "bloom": "ln_f",
+    "llama": "norm",
+    "gpt2": "ln_f",
+    "gptj": "ln_f",
+    "falcon": "ln_f",
+    "opt": "decoder.final_layer_norm",
+    "opt_projected": None,
+    "bert": None,
+    "roberta": None,
+    "albert": None,
+    "phi": "final_layernorm",
+    "mpt": "norm_f",
+    "gemma2": "norm",
+    "qwen2": "norm",
+    "olmo": "norm",
+    "opt_norm_and_projection": "decoder.final_layer_norm",
+    "modernbert": "final_norm",
+    "roberta_prelayernorm": "LayerNorm",
+    "distilbert": None,
+}
+MORE = {
+    "phi": lambda: hf.PhiConfig(**SIZES),
+    "mpt": lambda: hf.MptConfig(vocab_size=VOCABULARY, d_model=32, n_layers=3, n_heads=4),
+    "gemma2": lambda: hf.Gemma2Config(**SIZES, num_key_value_heads=2, head_dim=8),
+    "qwen2": lambda: hf.Qwen2Config(**SIZES, num_key_value_heads=2),
+    "olmo": lambda: hf.OlmoConfig(**SIZES),  # whose norms have no weights
+    "opt_norm_and_projection": lambda: hf.OPTConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        ffn_dim=64, word_embed_proj_dim=16,
+    ),
+    "modernbert": lambda: hf.ModernBertConfig(
+        **SIZES, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2
+    ),
+    "roberta_prelayernorm": lambda: hf.RobertaPreLayerNormConfig(**SIZES, pad_token_id=0),
+    "distilbert": lambda: hf.DistilBertConfig(
+        vocab_size=VOCABULARY, dim=32, n_layers=3, n_heads=2, hidden_dim=64
+    ),
+}  # fmt: skip
+
+
+def one_window_at_a_time(checkpoint, windows=WINDOWS):
+    """The authors' loop: each window alone, no padding; hidden states concatenated per layer."""
+    tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
+    model = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).eval()
+    of_windows = []
+    with torch.no_grad():
+        for window in windows:
+            encoded = tokenizer(window, return_tensors="pt")
+            ids, mask = encoded["input_ids"], encoded["attention_mask"]
+            output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+            of_windows.append([state[0].numpy() for state in output.hidden_states])
+    return [np.concatenate(states) for states in zip(*of_windows, strict=True)]
+
+
+def assert_close(found, expected):
+    """float32 keeps 6e-8; a few hundred roundings in a row stay below 1e-5 of the largest entry."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_batched_hidden_states_are_those_of_each_window_alone(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path, name)
+    expected = one_window_at_a_time(checkpoint)
+    for size in (1, 16):
+        kept = run(checkpoint, name, window_batch_size=size)
+        for layer in range(4):
+            assert_close(kept.states[layer], expected[layer])
+
+
+@pytest.mark.parametrize("head", [True, False], ids=["with_head", "base_model"])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_hidden_states_are_bit_for_bit_those_of_the_base_model(name, head, tmp_path):
+    checkpoint = save_tiny_model(tmp_path, name, head=head)
+    kept = run(checkpoint, name, LONG_WINDOWS, window_batch_size=1)
+    for found, expected in zip(
+        kept.states, one_window_at_a_time(checkpoint, LONG_WINDOWS), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt_neox"])
+def test_a_run_says_which_token_each_row_is(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path, name)
+    rows = sample_of(checkpoint, WIDTHS[name]).rows
+    tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
+    ids = [tokenizer(window)["input_ids"] for window in WINDOWS]
+    flat = [token for row in ids for token in row]
+    assert rows["token_ids"].tolist() == flat
+    assert rows["positions"].tolist() == [place for row in ids for place in range(len(row))]
+    assert rows["windows"].tolist() == [number for number, row in enumerate(ids) for _ in row]
+    assert rows["special"].tolist() == [token in tokenizer.all_special_ids for token in flat]
+    assert rows["special"].any() == (name == "bert")
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
+def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    one, three = (
+        run(checkpoint, name, WINDOWS * 4, window_batch_size=2, threads=threads)
+        for threads in (1, 3)
+    )
+    assert one.loss == three.loss
+    np.testing.assert_array_equal(one.states, three.states)
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "gpt2"])
+@pytest.mark.parametrize("window_batch_size", [1, 3, 16])
+def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
+    name, window_batch_size, tmp_path
+):
+    """Duplicates are recognised only if batches that are padded differently agree in every bit."""
+    checkpoint = save_tiny_model(tmp_path, name)
+    windows = [f"x{' , a' * n}" for n in range(1, 40)]  # which start with the same token
+    kept = run(checkpoint, name, windows, window_batch_size=window_batch_size)
+    first = kept.sample.rows["positions"] == 0
+    assert first.sum() == len(windows)
+    for rows in kept.states:
+        assert len(np.unique(rows[first], axis=0)) == 1
+
+
+@pytest.mark.parametrize("name", FINAL_NORMS)
+def test_the_final_norm_makes_the_last_hidden_state_of_the_one_before_it(name):
+    torch.manual_seed(0)
+    model = hf.AutoModel.from_config((CONFIGURATIONS | MORE)[name]()).eval().requires_grad_(False)
+    for weight in model.parameters():  # else the norms of blocks and the last one are the same
+        weight.add_(torch.randn_like(weight) / 5)
+    windows = [
+        TokenisedWindow(np.array(ids), np.zeros(len(ids), bool)) for ids in ([5, 6, 7, 8], [9, 10])
+    ]
+    forward = ForwardPass(model, None, device=CPU, last_layer="both")
+    path = next((path for path, m in model.named_modules() if m is forward.final_norm), None)
+    assert path == FINAL_NORMS[name]
+    states, _ = forward.hidden_states(windows, 0)
+    library = forward.run([window.ids for window in windows], 0, output_hidden_states=True)
+    *_, last, before = states
+    assert len(states) == len(library.hidden_states) + 1
+    torch.testing.assert_close(last, library.last_hidden_state, rtol=0, atol=0)
+    if path is None:
+        torch.testing.assert_close(before, last, rtol=0, atol=0)
+    else:
+        assert not torch.equal(before, last)
+        after = forward.final_norm(before)
+        if name == "opt_norm_and_projection":
+            after = model.decoder.project_out(after)
+        torch.testing.assert_close(after, last, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "opt_projected"])
+def test_both_last_layers_are_those_of_a_run_with_either(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    after, before, both = (
+        run(checkpoint, name, last_layer=last_layer)
+        for last_layer in ("after_final_norm", "before_final_norm", "both")
+    )
+    assert after.loss == before.loss == both.loss
+    for found, expected in zip(both.states, [*after.states, before.states[-1]], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(before.states[2], after.states[2])
+    assert both.sample.before_final_norm
+    assert not after.sample.before_final_norm
+
+
+@pytest.mark.parametrize("last_layer", ["after_final_norm", "before_final_norm"])
+@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "opt"])
+def test_a_model_in_several_places_computes_what_it_does_in_one(name, last_layer, tmp_path):
+    checkpoint = save_stirred_model(tmp_path / "model", name)
+    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
+    results = []
+    for spread in (False, True):
+        model = hf.AutoModelForCausalLM.from_pretrained(checkpoint).eval()
+        if spread:
+            # Without a GPU the disk is the other place; the hooks are the same.
+            accelerate.disk_offload(model, tmp_path / "offloaded", CPU)
+        head = LanguageModelHead(model)
+        forward = ForwardPass(model.base_model, head, device=CPU, last_layer=last_layer)
+        results.append(forward.hidden_states(windows, 0, [next_tokens(w) for w in windows]))
+    (states, sums), (states_spread, sums_spread) = results
+    for expected, found in zip(states, states_spread, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(sums_spread, sums)
+
+
+def test_a_forward_pass_computes_in_full_precision():
+    matmul = torch.backends.cuda.matmul
+    torch.set_float32_matmul_precision("medium")
+    torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
+    try:
+        model = hf.AutoModel.from_config(CONFIGURATIONS["gpt_neox"]())
+        ForwardPass(model, None, device=CPU, last_layer="after_final_norm")
+        assert torch.get_float32_matmul_precision() == "highest"
+        assert not matmul.allow_tf32
+        assert not torch.backends.cudnn.allow_tf32
+        assert not matmul.allow_bf16_reduced_precision_reduction
+    finally:
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = False
+
+
+@pytest.mark.parametrize("name", ["gpt_neox", "gpt2", "bert", "opt_projected"])
+def test_weights_are_counted_without_being_made(name):
+    configuration = CONFIGURATIONS[name]()
+    model = with_head(name).from_config(configuration)
+    numbers = sum(weight.numel() for weight in model.parameters())
+    assert weight_bytes(with_head(name), configuration, "bfloat16") == 2 * numbers
+
+
+def refusal(checkpoint, windows=WINDOWS, widths=WIDTHS["gpt_neox"]):
+    with pytest.raises(InputError) as caught:
+        sample_of(checkpoint, widths, windows)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox")
+    assert "says 3 where the entry says 5" in refusal(checkpoint, widths=[32] * 6)
+    assert "says 32 where the entry says 64" in refusal(checkpoint, widths=[64] * 4)
+    sample = sample_of(checkpoint, WIDTHS["gpt_neox"])
+    block = sample.forward.model.layers[2]
+    block.register_forward_hook(lambda module, inputs, output: output[..., :16])
+    sample.forward.model.final_layer_norm = torch.nn.Identity()
+    with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 16\], but its entry says"):
+        sample.into(Kept(sample))
+
+
+def test_windows_that_a_model_cannot_take_are_refused(tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt2")
+    assert "was made for 128" in refusal(checkpoint, ["x, y; " * 100])
+    assert "has no token for the tokenizer" in refusal(checkpoint, ["a model", ""])
+    tokenizer = hf.AutoTokenizer.from_pretrained(checkpoint)
+    tokenizer.add_tokens(["[beyond]"])
+    tokenizer.save_pretrained(checkpoint)
+    assert "embeddings for 300 tokens" in refusal(checkpoint, ["a [beyond] b"])
+
+
+def test_activations_that_are_not_finite_are_stored_and_named(tmp_path, caplog):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
+    model = hf.AutoModelForCausalLM.from_pretrained(checkpoint)
+    model.base_model.layers[1].mlp.dense_4h_to_h.bias.data[3] = float("nan")
+    model.save_pretrained(checkpoint)
+    kept = run(checkpoint, "gpt_neox")
+    assert "hidden state 2 of the model" in caplog.text
+    assert np.isfinite(kept.states[1]).all()
+    assert not np.isfinite(kept.states[2]).all()
+    assert kept.loss.loss == np.inf
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_a_checkpoint_that_lacks_weights_is_not_filled_with_random_ones(head, tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=head)
+    weights = load_file(checkpoint / "model.safetensors")
+    del weights[f"{'gpt_neox.' if head else ''}layers.1.attention.dense.weight"]
+    save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    assert "`layers.1.attention.dense.weight`" in refusal(checkpoint)
+
+
+def test_a_broken_checkpoint_is_one_sentence(tmp_path):
+    assert "config.json is missing" in refusal(tmp_path / "nowhere")
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox")
+    weights = checkpoint / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert "cannot be loaded" in refusal(checkpoint)
+    for file in checkpoint.glob("tokenizer*"):
+        file.unlink()
+    assert "the tokenizer in" in refusal(checkpoint)
+
+
+def test_code_that_comes_with_a_checkpoint_is_never_run(tmp_path):
+    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
+    marker = tmp_path / "was_run"
+    code = f"from pathlib import Path\nPath({str(marker)!r}).touch()\nModel = Config = object\n"
+    (checkpoint / "evil.py").write_text(code)
+    config = json.loads((checkpoint / "config.json").read_text())
+    kinds = ("AutoModel", "AutoModelForCausalLM")
+    config["auto_map"] = {"AutoConfig": "evil.Config"} | dict.fromkeys(kinds, "evil.Model")
+    (checkpoint / "config.json").write_text(json.dumps(config))
+    run(checkpoint, "gpt_neox")
+    assert not marker.exists()
+
+
+def with_room_for(sample, rows):
+    """Let a window batch of more rows exhaust memory."""
+
+    def fail(module, given):
+        if given[0].shape[0] > rows:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    sample.forward.model.layers[1].register_forward_pre_hook(fail)
+    return sample
+
+
+def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
+    checkpoint = save_stirred_model(tmp_path, "gpt_neox")
+    expected = run(checkpoint, "gpt_neox", window_batch_size=2)
+    sample = sample_of(checkpoint, WIDTHS["gpt_neox"], window_batch_size=4)
+    kept = Kept(with_room_for(sample, 2))
+    assert sample.into(kept) == expected.loss
+    assert kept.attributes["window_batch_size"] == 2
+    np.testing.assert_array_equal(kept.states, expected.states)
+
+
+def test_memory_too_small_for_one_window_is_one_sentence(tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox")
+    sample = with_room_for(sample_of(checkpoint, WIDTHS["gpt_neox"]), 0)
+    longest = max(len(window.ids) for window in sample.windows)
+    message = (
+        f"memory of the CPU is exhausted by one window of {longest} tokens .* give the job more"
+    )
+    with pytest.raises(InputError, match=message):
+        sample.into(Kept(sample))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory there is")
+def test_what_memory_cannot_hold_is_refused():
+    require_memory(1, "a byte", "")
+    with pytest.raises(
+        InputError, match=r"states take 1,000,000,000,000 MB .* available; take less"
+    ):
+        require_memory(10**18, "states", "take less")
+
+
+def test_other_errors_are_not_taken_for_exhausted_memory():
+    with pytest.raises(RuntimeError) as caught:
+        torch.ones(2) @ torch.ones(3)
+    assert not memory_is_exhausted(caught.value)
+    assert not memory_is_exhausted(ValueError("out of memory"))
+    assert memory_is_exhausted(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"))
+    with pytest.raises((MemoryError, RuntimeError)) as caught:
+        torch.empty(2**60)
+    assert memory_is_exhausted(caught.value)

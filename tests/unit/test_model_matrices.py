@@ -1,0 +1,73 @@
+"""The matrices of a model are found for every architecture, as they are."""
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+from runs import sample_of
+from shape_of_learning.embeddings.model_weights import model_matrices
+from tiny_models import (
+    CONFIGURATIONS,
+    VOCABULARY,
+    WIDTHS,
+    save_stirred_model,
+    save_tiny_model,
+    with_head,
+)
+
+TIED = ["tied"]
+APART = ["input", "output"]
+ARE_APART = ("gpt_neox", "llama", "gptj")
+
+
+def matrices_of(checkpoint, name):
+    sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
+    return model_matrices(sample.forward)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_every_architecture_has_its_matrices_bit_for_bit(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    found = matrices_of(checkpoint, name)
+    model = with_head(name).from_pretrained(checkpoint, dtype=torch.float32)
+    ends = {
+        "input": model.get_input_embeddings().weight,
+        "output": model.get_output_embeddings().weight,
+        "tied": model.get_input_embeddings().weight,
+    }
+    names = APART if name in ARE_APART else TIED
+    norm = sample_of(checkpoint, WIDTHS[name]).forward.final_norm
+    assert list(found) == names + ([] if norm is None else ["final_norm"])
+    for matrix in names:
+        assert found[matrix].dtype == np.float32
+        assert found[matrix].shape[0] == VOCABULARY
+        np.testing.assert_array_equal(found[matrix], ends[matrix].detach().numpy())
+    if norm is not None:
+        rows = [row.numpy() for row in norm.parameters()]
+        np.testing.assert_array_equal(found["final_norm"], rows)
+
+
+@pytest.mark.parametrize(("tie", "names"), [(True, TIED), (False, APART)])
+def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_path):
+    config = CONFIGURATIONS["gpt_neox"]()
+    config.tie_word_embeddings = tie
+    checkpoint = save_stirred_model(tmp_path, "gpt_neox", config)
+    assert list(matrices_of(checkpoint, "gpt_neox")) == [*names, "final_norm"]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_neox"])
+def test_a_base_model_has_no_output(name, tmp_path):
+    checkpoint = save_tiny_model(tmp_path, name)
+    assert list(matrices_of(checkpoint, name)) == ["input", "final_norm"]
+
+
+def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):
+    config = hf.GemmaConfig(
+        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, intermediate_size=64, max_position_embeddings=128,
+    )  # fmt: skip
+    checkpoint = save_stirred_model(tmp_path, "gemma", config)
+    gain = matrices_of(checkpoint, "gemma")["final_norm"]
+    weight = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).norm.weight
+    np.testing.assert_array_equal(gain, [1 + weight.detach().numpy()])

@@ -1,0 +1,230 @@
+"""Checkpoints loaded without surprises: what they lack is never filled with random numbers."""
+
+import copy
+import logging
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shape_of_learning.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel
+
+logger = logging.getLogger(__name__)
+
+# Layers that hidden states do not pass through; AutoModel creates them where weights have none.
+UNUSED_WEIGHTS = ("pooler.",)
+# Of a GPU's free memory; the rest is for activations and for what the libraries set aside.
+SHARE_FOR_WEIGHTS = 0.85
+# What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
+PHRASES = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
+
+
+def memory_is_exhausted(error: BaseException) -> bool:
+    """Whether less at a time could help: PyTorch has several exceptions for it."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in PHRASES)
+
+
+def require_memory(needed: int, what: str, remedy: str) -> None:
+    """Raise InputError if `what` takes more bytes of the host's memory than Linux says are available."""
+    with suppress(OSError):  # other systems do not say
+        sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        available = 1024 * int(sizes["MemAvailable"].split()[0])
+        if needed > available:
+            raise InputError(
+                f"{what} take {needed / 1e6:,.0f} MB of memory, but {available / 1e6:,.0f} MB are "
+                f"available; {remedy}"
+            )
+
+
+def default_device() -> "torch.device":
+    """Return the first visible GPU, or the CPU where there is none."""
+    import torch
+
+    return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+
+
+def load_model(
+    folder: Path, *, role: str, precision: str, device: "torch.device"
+) -> "tuple[PreTrainedModel, LanguageModelHead | None, torch.device]":
+    """Load the base model of a checkpoint and, if it has one, its language-model head.
+
+    Parameters
+    ----------
+    folder : Path
+        Checkpoint in Hugging Face format. Code in it is never run.
+    role : {"decoder", "encoder"}
+        Whether the head predicts the next token or masked ones.
+    precision : str
+        Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
+    device : torch.device
+        Where to. A model too large for that GPU is spread over all visible ones and, if they are too small
+        together, over host memory and disk, from where its weights come for each window batch: slow, but it
+        ends.
+
+    Returns
+    -------
+    base : transformers.PreTrainedModel
+        In evaluation mode.
+    head : LanguageModelHead or None
+        None, with a line in the log that says why, if the library knows no such head for the
+        architecture or the checkpoint lacks weights of it.
+    device : torch.device
+        Where the model takes its tokens: `device`, unless no part of a spread model found room there.
+
+    Raises
+    ------
+    InputError
+        If the checkpoint cannot be read, lacks weights of the base model (they would be random numbers), or
+        is too large.
+    """
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    config = read_config(folder)
+    with_head, known = {
+        "decoder": (transformers.AutoModelForCausalLM, transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
+        "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
+    }[role]
+    if type(config) in known:
+        model, missing, place = _load(with_head, folder, config, precision, device)
+        # The hidden states are those of AutoModel, so it must have the same model in it.
+        if type(model.base_model) is transformers.MODEL_MAPPING.get(type(config), None):
+            inside = f"{model.base_model_prefix}."
+            _refuse(folder, [k.removeprefix(inside) for k in missing if k.startswith(inside)])
+            lacking = [key for key in missing if not key.startswith(inside)]
+            if not lacking:
+                return model.base_model, LanguageModelHead(model), place
+            logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
+            return model.base_model, None, place
+    logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
+    model, missing, place = _load(transformers.AutoModel, folder, config, precision, device)
+    _refuse(folder, missing)
+    return model, None, place
+
+
+def read_config(folder: Path) -> "PretrainedConfig":
+    """Read ``config.json`` as the library does; InputError if it describes no model that it knows."""
+    import transformers
+
+    return _read(transformers.AutoConfig, folder)
+
+
+def _load(
+    kind: Any, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
+) -> "tuple[PreTrainedModel, list[str], torch.device]":
+    """Load a model to where it is run; also what its files lack, and where it takes its tokens."""
+    import torch
+
+    options: dict[str, Any] = {}
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        fits = weight_bytes(kind, config, precision) <= SHARE_FOR_WEIGHTS * free
+        options = {"device_map": device if fits else "auto"}
+    dtype = getattr(torch, precision)
+    model, report = _read(
+        kind, folder, config=config, dtype=dtype, output_loading_info=True, **options
+    )
+    if options.get("device_map") == "auto":
+        # The library says nothing of where a model is that found room in one place.
+        device = device if hasattr(model, "hf_device_map") else model.device
+        logger.info("%s is on %s", folder, getattr(model, "hf_device_map", device))
+    return model.eval().requires_grad_(False), sorted(report["missing_keys"]), device
+
+
+def weight_bytes(kind: Any, config: "PretrainedConfig", precision: str) -> int:
+    """Count the bytes of a model's weights from its architecture alone; nothing is allocated."""
+    import torch
+
+    with torch.device("meta"):
+        model = kind.from_config(copy.deepcopy(config), trust_remote_code=False)
+    return sum(weight.numel() for weight in model.parameters()) * getattr(torch, precision).itemsize
+
+
+def _read(kind: Any, folder: Path, **options: Any) -> Any:
+    """Call ``kind.from_pretrained`` on files alone, and explain what it cannot read."""
+    try:
+        return kind.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True, **options
+        )
+    except MemoryError:
+        raise
+    except Exception as error:  # what config.json says goes into the code of all architectures
+        raise InputError(
+            f"the checkpoint in {folder} cannot be loaded ({shortened(error)}); delete a fetched folder to "
+            "fetch it anew, mend one of your own"
+        ) from error
+
+
+def shortened(error: Exception) -> str:
+    """What another library says, as a part of one sentence."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def _refuse(folder: Path, missing: list[str]) -> None:
+    missing = [key for key in missing if not key.startswith(UNUSED_WEIGHTS)]
+    if missing:
+        raise InputError(
+            f"the checkpoint in {folder} lacks {len(missing)} weights, such as `{missing[0]}`, "
+            "which would be random numbers; remove it from the model's entry"
+        )
+
+
+class LanguageModelHead:
+    """All that a language model does between its last hidden states and its logits.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        With its head, such as a ``GPTNeoXForCausalLM`` or a ``BertForMaskedLM``.
+
+    Attributes
+    ----------
+    model : transformers.PreTrainedModel
+        As given.
+    vocabulary : int
+        Width of the logits.
+
+    Notes
+    -----
+    The library's own forward pass is run on a base model that gives the rows back. So whatever an
+    architecture adds to a linear map (bias, scale, soft cap, one more dense layer) is in it. The
+    head looks at each row by itself, hence the rows may come in blocks.
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.vocabulary: int = model.config.get_text_config().vocab_size
+
+    def logits(self, rows: "torch.Tensor", kind: type) -> "torch.Tensor":
+        """Apply the head to last hidden states, shape (n, width); shape (n, vocabulary).
+
+        `kind` is the class of the base model's output, whose fields the head may ask for.
+        """
+        sequence = rows.unsqueeze(0)
+        head = copy.copy(self.model)  # shares its weights; other threads have copies of their own
+        # Where weights are spread over devices, `accelerate` has given the instance a `forward` that
+        # is bound to the original, with its base model. What it does is done for the parts as well.
+        vars(head).pop("forward", None)
+        # An attribute of the instance hides the module of that name.
+        vars(head)[head.base_model_prefix] = _Returns(kind(last_hidden_state=sequence))
+        return head(inputs_embeds=sequence).logits.squeeze(0)
+
+
+class _Returns:
+    """In the place of a base model: its output, whatever the input."""
+
+    def __init__(self, output: Any):
+        self._output = output
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return self._output
+
+    @property
+    def decoder(self) -> "_Returns":
+        return self  # what OPT calls is not its base model but the decoder in it

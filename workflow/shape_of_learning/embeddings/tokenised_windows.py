@@ -1,0 +1,186 @@
+"""Windows of text as a model sees them, and the window batches that go through it together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shape_of_learning.checkpoints.shapes import tokenizer_paths
+from shape_of_learning.embeddings.model import shortened
+from shape_of_learning.errors import InputError
+
+# The longest window is padded to a multiple of 2^4 3, so that its tokens have divisors
+# close to whatever length the other windows have.
+LENGTH_UNIT = 48
+# With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
+# processors, up to 15 rows.
+LEAST_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class TokenisedWindow:
+    """One window.
+
+    Attributes
+    ----------
+    ids : ndarray of int64, shape (length,)
+        What the model sees, special tokens included.
+    special : ndarray of bool, shape (length,)
+        The positions of special tokens, which no text asks for.
+    segments : ndarray of int64, shape (length,), or None
+        Of a pair of texts: the segment that each token is in, for models that tell segments apart.
+    second : ndarray of bool, shape (length,), or None
+        Of a pair of texts: which tokens are of the second one.
+    """
+
+    ids: np.ndarray
+    special: np.ndarray
+    segments: np.ndarray | None = None
+    second: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class WindowBatch:
+    """Windows that go through the model together.
+
+    Attributes
+    ----------
+    windows : ndarray of int64, shape (n,)
+        Window numbers.
+    shape : tuple of int
+        Rows and tokens per row that the model sees. Windows are padded to this length, and rows
+        beyond the windows are filled up by repeating the last one.
+    """
+
+    windows: np.ndarray
+    shape: tuple[int, int]
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Load the tokenizer of a checkpoint, and never run code in the folder; InputError if that fails."""
+    from transformers import AutoTokenizer
+
+    try:
+        # Without a vocabulary the library makes up a tokenizer that knows no word.
+        if not tokenizer_paths({file.name for file in folder.glob("*")}, ""):
+            raise ValueError("there is no file of a vocabulary")
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # its files go into the code of all tokenizers
+        raise InputError(
+            f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
+            "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
+            "in the entry"
+        ) from error
+
+
+def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[TokenisedWindow]:
+    """Tokenise each window alone, with the tokenizer's special tokens (the authors' protocol).
+
+    Parameters
+    ----------
+    tokenizer : transformers.PreTrainedTokenizerBase
+        The checkpoint's own.
+    windows : sequence of str, or of pairs of them
+        Text. A pair goes through a model together, joined as its tokenizer joins two texts.
+
+    Raises
+    ------
+    InputError
+        If it makes no token of a window.
+    """
+    are_pairs = not isinstance(windows[0], str)
+    texts = map(list, zip(*windows, strict=True)) if are_pairs else [list(windows)]
+    encoded = tokenizer(
+        *texts,
+        add_special_tokens=True,
+        return_special_tokens_mask=True,
+        return_token_type_ids=are_pairs,
+        verbose=False,
+    )
+    tokenised = []
+    for number, ids in enumerate(encoded["input_ids"]):
+        if not ids:
+            raise InputError(
+                f"a text has no token for the tokenizer of the model: {windows[number]!r:.80}; leave out the "
+                "text, or the model if its tokenizer is damaged"
+            )
+        window = TokenisedWindow(
+            np.asarray(ids, dtype=np.int64),
+            np.asarray(encoded["special_tokens_mask"][number], dtype=bool),
+            np.asarray(encoded["token_type_ids"][number], dtype=np.int64) if are_pairs else None,
+            np.array([text == 1 for text in encoded.sequence_ids(number)]) if are_pairs else None,
+        )
+        tokenised.append(window)
+    return tokenised
+
+
+def window_batches_by_length(
+    windows: list[TokenisedWindow], size: int, context: int | None
+) -> list[WindowBatch]:
+    """Join `size` windows of similar length, padded to the longest of them: little is padded.
+
+    But none has fewer tokens than :data:`LEAST_TOKENS`, if the context admits them, so that on a CPU, too,
+    equal vectors of different window batches stay equal.
+
+    Parameters
+    ----------
+    windows : list of TokenisedWindow
+        All windows.
+    size : int
+        How many windows one of them holds.
+    context : int or None
+        Most tokens that the model takes, padding included; None for any number.
+
+    Returns
+    -------
+    list of WindowBatch
+        Longest windows first, so that memory is exhausted at once or never.
+    """
+    order, lengths = _longest_first(windows)
+    batches = []
+    for part in (order[start : start + size] for start in range(0, len(order), size)):
+        longest, enough = int(lengths[part[0]]), -(-LEAST_TOKENS // len(part))
+        length = enough if context is None else min(enough, context)
+        batches.append(WindowBatch(part, (len(part), max(longest, length))))
+    return batches
+
+
+def window_batches_of_equal_work(
+    windows: list[TokenisedWindow], size: int, context: int | None
+) -> list[WindowBatch]:
+    """Join windows so that all window batches have the same number of tokens, padding included.
+
+    A matrix product sees a window batch as one matrix with a row for each token. On a GPU its algorithm,
+    and with it the rounding, is chosen by the number of rows. With one number of rows for all, equal
+    vectors of different window batches (the first tokens of all windows, say, which in a decoder depend on
+    nothing else) stay equal bit for bit, so that duplicates are recognised. The memory that
+    they take is the same for all, too. The shapes differ, their products do not.
+
+    Parameters and result are those of :func:`window_batches_by_length`; but `size` is how many of the
+    longest windows one of them holds, and of shorter ones it holds more.
+    """
+    order, lengths = _longest_first(windows)
+    longest = int(lengths[order[0]])
+    length = rounded_up(longest)
+    if context is not None:
+        length = max(longest, min(length, context))
+    tokens = min(size, len(windows)) * length
+    divisors = [rows for rows in range(1, tokens + 1) if tokens % rows == 0]
+    batches, start = [], 0
+    while start < len(order):
+        rows = max(rows for rows in divisors if tokens // rows >= lengths[order[start]])
+        batches.append(WindowBatch(order[start : start + rows], (rows, tokens // rows)))
+        start += rows
+    return batches
+
+
+def rounded_up(length: int) -> int:
+    """The next multiple of :data:`LENGTH_UNIT`."""
+    return -(-length // LENGTH_UNIT) * LENGTH_UNIT
+
+
+def _longest_first(windows: list[TokenisedWindow]) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.array([len(window.ids) for window in windows])
+    return np.argsort(-lengths, kind="stable"), lengths
