@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from shape_of_learning.script_arguments.protocol import SamplingProtocol
+from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.script_arguments.settings import LOCAL, plumbing_settings
 
 
