@@ -127,7 +127,7 @@ if __name__ == "__main__":
         help="a list of revision, step, folder and receipt or null",
     )
     parser.add_argument("--task", type=Path, required=True, metavar="CSV")
-    parser.add_argument("--protocol", type=SamplingProtocol.from_json, required=True)
+    parser.add_argument("--protocol", type=lambda text: SamplingProtocol(**json.loads(text)), required=True)
     parser.add_argument("--shape", type=json.loads, required=True, metavar="JSON")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--output", type=Path, nargs="+", required=True, metavar="CSV")

@@ -33,13 +33,14 @@ def fine_tuned_checkpoints(wildcards):
 
 def protocol_of_texts(wildcards):
     """How texts are run through the model; windows are none."""
-    return SamplingProtocol(
-        windows=0,
-        window_characters=0,
-        seed=CONFIGURATION.settings["seed"],
-        precision=forward_precision(wildcards),
-        last_layer=setting("forward", "last_layer").replace("both", "after_final_norm"),
-    ).to_json()
+    protocol = {
+        "windows": 0,
+        "window_characters": 0,
+        "seed": CONFIGURATION.settings["seed"],
+        "precision": forward_precision(wildcards),
+        "last_layer": setting("forward", "last_layer").replace("both", "after_final_norm"),
+    }
+    return json.dumps(protocol)
 
 
 def task_memory(wildcards, threads, attempt):
