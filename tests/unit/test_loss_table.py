@@ -9,7 +9,6 @@ import transformers
 import dump_embeddings as script
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.cross_entropy import masked_tokens
-from shape_of_learning.embeddings.run import SamplingProtocol
 from tiny_models import ENCODERS, save_stirred_model, save_tiny_model
 
 
@@ -23,16 +22,17 @@ def save_with_scaled_head(folder, factor):
 def run_script(tmp_path, name, revision="main", destination="dump"):
     text = tmp_path / "text.txt"
     text.write_text("the shape of what a model learns, " * 60)
+    outputs = {"embeddings": "", "loss": ".csv", "tensors": ".tensors.csv"}
     script.main(
-        "tiny",
-        revision,
+        {"model": "tiny", "revision": revision},
+        tmp_path / "model",
+        None,
         text,
-        SamplingProtocol(windows=12, window_characters=100, seed=0),
-        output=tmp_path / destination,
-        loss=tmp_path / f"{destination}.csv",
-        tensors=tmp_path / f"{destination}.tensors.csv",
-        checkpoint=tmp_path / "model",
+        {"windows": 12, "window_characters": 100, "seed": 0},
+        {"measures": [], "seed": 0, "points": False},
+        {key: str(tmp_path / f"{destination}{end}") for key, end in outputs.items()},
         shape=vars(Shape("encoder" if name in ENCODERS else "decoder", 3, 32, 32)),
+        threads=1,
         window_batch_size=4,
     )
     with (tmp_path / f"{destination}.csv").open(newline="") as file:
