@@ -30,7 +30,7 @@ def drawn_measures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
         {
             **{key: getattr(measure, key) for key in KEPT_WORDS},
             "from_zero": not (measure.depends_on_n and measure.family == "dimension"),
-            "parameters": dict(measure.parameters),
+            "parameters": dict(measure.arguments),
         }
         for measure in measures
     ]
