@@ -5,7 +5,7 @@ from shape_of_learning.tasks.task_tables import TABLES as TABLES_ON_TASKS
 
 def task_measured_on(wildcards):
     """The task that a model is fine-tuned on: its table, and what describes that."""
-    source = MODELS[wildcards.model].source
+    source = MODELS[wildcards.model]
     if source.kind != "finetuning":
         fail(
             f"model `{wildcards.model}` has no `finetuning` in its entry, so there is no task to measure it on; "
@@ -16,18 +16,14 @@ def task_measured_on(wildcards):
 
 def fine_tuned_inputs(wildcards):
     """All that the checkpoints of a model wait for."""
-    source = MODELS[wildcards.model].source
-    return source.inputs(checkpoints(wildcards.model)[-1].name, PLACES)
+    return weights_input(wildcards.model, "")
 
 
 def fine_tuned_checkpoints(wildcards):
     """Name, step, folder and receipt of each measured checkpoint, as JSON."""
-    source = MODELS[wildcards.model].source
+    folder = own_path(f"<results>/finetuned/{wildcards.model}")
     return json.dumps(
-        [
-            (c.name, c.step, source.folder(c.name, PLACES), source.receipt(c.name, PLACES))
-            for c in checkpoints(wildcards.model)
-        ]
+        [(c.name, c.step, f"{folder}/{c.name}", None) for c in checkpoints(wildcards.model)]
     )
 
 
@@ -37,20 +33,15 @@ def protocol_of_texts(wildcards):
         "windows": 0,
         "window_characters": 0,
         "seed": CONFIGURATION.settings["seed"],
-        "precision": forward_precision(wildcards),
+        "precision": sampling(wildcards.model)["precision"],
         "last_layer": setting("forward", "last_layer").replace("both", "after_final_norm"),
     }
     return json.dumps(protocol)
 
 
-def task_memory(wildcards, threads, attempt):
-    work, examples = work_of(wildcards.model), task_examples(wildcards)
-    return needs.asked_mb(task_needs.task_memory_mb(work, examples, threads), attempt)
+def memory_on_task(work, threads):
+    return needs.checkpoint_memory(work.on_task(), threads)
 
 
-def task_minutes(wildcards, threads, attempt):
-    """Minutes of all checkpoints of a model, one after another."""
-    work, examples = work_of(wildcards.model), task_examples(wildcards)
-    on_gpu = is_on_gpu("measure_on_task")
-    minutes = task_needs.task_minutes(work, examples, threads=threads, on_gpu=on_gpu)
-    return needs.asked_minutes(len(checkpoints(wildcards.model)) * minutes, attempt)
+def minutes_on_task(work, threads):
+    return needs.checkpoint_minutes(work.on_task(), threads)

@@ -30,15 +30,15 @@ rule measure_on_task:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        mem_mb=task_memory,
-        runtime=task_minutes,
-        gpu=forward_gpus,
+        mem_mb=memory(memory_on_task),
+        runtime=minutes(minutes_on_task),
+        gpu=RUNNING["gpu"],
         nodes=1,
     params:
         science=science("measure_on_task"),
         checkpoints=fine_tuned_checkpoints,
         protocol=protocol_of_texts,
-        shape=model_shape,
+        shape=lambda wildcards: json.dumps(vars(MODELS[wildcards.model].shape)),
     message:
         "Measuring {wildcards.model} on the texts of its task"
     shell:

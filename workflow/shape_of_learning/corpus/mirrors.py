@@ -28,7 +28,7 @@ from shape_of_learning.errors import HIDDEN, InputError, without_secrets
 from shape_of_learning.storage.digests import BLOCK, recorded_digest, write_with_digest
 from shape_of_learning.storage.file_lock import made_by_one_process
 from shape_of_learning.storage.files import atomic_write
-from shape_of_learning.storage.fingerprints import fingerprint
+from shape_of_learning.files import fingerprint
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from shape_of_learning.corpus.corpus_file import QUALITIES, local_path, read_receipt
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.fingerprints import fingerprint
+from shape_of_learning.files import fingerprint
 
 
 def check_receipt(source: str, entry: Mapping[str, Any], receipt: Path) -> None:

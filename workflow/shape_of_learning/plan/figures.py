@@ -6,8 +6,10 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.functions import Function, named_function
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification
+from shape_of_learning.plan.run import Run
 
 KEPT_WORDS = ("name", "label", "axis", "interval", "suspect_above")
 LEFT_OUT = {"special_tokens": "special tokens", "first_token": "the first token of each window"}
@@ -112,3 +114,81 @@ def _protocol(
     if measurement["token_types"] == "one":
         sentences.append("Of each token type one vector is measured, drawn at random.")
     return sentences
+
+
+def function_of(run: Run, target: str) -> Function:
+    """The function that draws a figure or writes a table."""
+    if target in run.tables:
+        return named_function(run.tables[target].write, run.tables[target].folder)
+    return named_function(run.figures[target].draw, run.figures[target].folder)
+
+
+def tables_of(run: Run, target: str) -> dict[str, list[str]]:
+    """Kinds of tables that a figure or a table of the run reads -> of which models."""
+    if target in run.tables:
+        return dict.fromkeys(run.tables[target].reads, list(run.configuration.tables[target]))
+    figure = run.figures[target]
+    kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
+    if figure.needs_training_steps:
+        kinds += ["verdicts", "changes"] if run.estimated(figure) else ["verdicts"]
+    return dict.fromkeys(kinds, list(run.configuration.figures[target]))
+
+
+def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
+    """What draw_figure.py is told of a figure."""
+    figure, names = run.figures[target], run.configuration.figures[target]
+    models = [run.models[name] for name in names]
+    measures = [run.configuration.measures[name] for name in figure.estimators]
+    last = {} if figure.needs_training_steps else {n: run.last_checkpoint(n).name for n in names}
+    words = (figure, models, measures, run.settings, _on_last_checkpoints(run, last))
+    return {
+        "function": str(function_of(run, target)),
+        "models": drawn_models(models, last),
+        "measures": drawn_measures(measures),
+        "options": options_of(figure, names, run.settings),
+        "caption": opening_words(*words),
+    }
+
+
+def _on_last_checkpoints(run: Run, drawn: Mapping[str, str]) -> str:
+    """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
+    sentences = []
+    for name, revision in drawn.items():
+        last, bad, label = run.curve(name).checkpoints[-1].name, run.bad(name), run.models[name].label
+        if revision != last:
+            reason = f"its last, {last}, is left out ({bad[last]})"
+            sentences.append(f"{label} is drawn at {revision}: {reason}.")
+        elif revision in bad:
+            sentences.append(f"{label} is suspect: {bad[revision]}.")
+    return " ".join(sentences)
+
+
+def table_as_written(run: Run, target: str) -> dict[str, Any]:
+    """What write_table.py is told of a table and of its models."""
+    table, entries = run.tables[target], []
+    for model in (run.models[name] for name in run.configuration.tables[target]):
+        shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
+        named = {"name": model.name, "family": model.family} if table.reads else {}
+        entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
+    function = str(function_of(run, target))
+    return {"function": function, "entries": entries, "caption": table.caption}
+
+
+def require_shown(run: Run, target: str) -> None:
+    """Refuse a target that the configuration leaves out, with the reason."""
+    configuration = run.configuration
+    if target in configuration.figures or target in configuration.tables:
+        return
+    reason = next((n for n in configuration.notices if n.startswith(f"{target} ")), None)
+    if reason is not None:
+        raise InputError(f"{reason}; correct key `models` or `figures.{target}`")
+    figure = run.figures.get(target)
+    if figure is not None and figure.published:
+        names = dict.fromkeys(f"`{row['model']}`" for row in figure.published)
+        raise InputError(
+            f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
+        )
+    raise InputError(
+        f"{target} belongs to the paper `{run.paper_of(target).name}`, which this configuration does not "
+        f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
+    )

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from shape_of_learning.checkpoints.record import RECORD
-from shape_of_learning.checkpoints.shapes import Shape, checkpoint_files, completed
+from shape_of_learning.checkpoints.shapes import Shape, completed
 from shape_of_learning.checkpoints.verdicts import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
@@ -24,8 +23,6 @@ from shape_of_learning.plan.steps import (
     chosen_steps,
     folder_name,
 )
-from shape_of_learning.script_arguments.settings import LOCAL
-from shape_of_learning.storage.fingerprints import fingerprint
 from shape_of_learning.training.recipe import (
     STEPS_PER_EPOCH,
     PretrainingRecipe,
@@ -134,63 +131,22 @@ class Model:
         """Tokens of a batch of its pretraining."""
         return self.recipe["batch_size"] * self.recipe["context"]
 
-    # What rules ask for that are still to be converted.
-
-    @property
-    def source(self) -> "Model":
-        return self
-
-    @property
-    def is_remote(self) -> bool:
-        return self.kind == "repository"
-
     @property
     def local_folders(self) -> dict[str, str]:
+        """Names of checkpoints that lie in folders of the user's -> these."""
         return {each.name: each.path for each in self.checkpoints if each.path}
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        keys = ("learning_rate", "batch_size", "epochs", "seed", "threads")
-        recipe = {key: self.recipe[key] for key in keys} if self.origin else {**self.recipe}
-        if self.device == "cpu":  # written or not
-            recipe.pop("device", None)
-        return recipe
-
-    def inputs(self, revision: str, places: "Places") -> list[str]:
-        if self.kind == "path":
-            return []
-        if self.kind != "repository":
-            folder = "pretrained" if self.kind == "pretraining" else "finetuned"
-            return [f"<results>/{folder}/{self.name}"]
-        return [f"{places.downloads}/{self.name}/{revision}"]
-
-    def folder(self, revision: str, places: "Places") -> str:
-        if self.kind == "path":
-            return f"{LOCAL}{self.name}/{revision}"
-        if self.kind == "repository":
-            return places.own_path(f"{places.downloads}/{self.name}/{revision}")
-        return places.own_path(f"{self.inputs(revision, places)[0]}/{revision}")
-
-    def receipt(self, revision: str, places: "Places") -> str | None:
-        if self.kind != "repository":
-            return None
-        return f"{self.folder(revision, places)}/{RECORD}"
-
-    def weights(self, revision: str, pins: Callable[[], list[str]]) -> Any:
-        if self.kind != "path":
-            return pins() if self.kind == "repository" else ""
-        try:
-            files = checkpoint_files(Path(self.local_folders[revision]))
-            return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
-        except OSError as error:
-            raise InputError(f"model `{self.name}`: {error}; correct `path` in its entry") from None
-
-
-@dataclass(frozen=True)
-class Places:
-    downloads: str
-    are_kept: bool
-    own_path: Callable[[str], str]
+    def as_evidence(self) -> dict[str, Any]:
+        """What claims ask of a model besides its numbers."""
+        facts = {"kind": "pretrained"}
+        if self.origin is not None:
+            task = self.recipe["task"]
+            facts = {"kind": "fine_tuning", "origin": self.origin.name, "treatment": task}
+        elif "twin_of" in self.recipe:
+            treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
+            facts = {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
+        shape = {"role": self.shape.role, "layers": self.shape.layers}
+        return {"name": self.name, **shape, "warmup_steps": self.warmup_steps, **facts}
 
 
 Entries = dict[str, tuple[str, Any]]
@@ -416,6 +372,8 @@ def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model
     """A small model that is trained on the run's own corpus, and saved at log-spaced steps."""
     written = entry.pretraining.model_dump(exclude_none=True)  # type: ignore[union-attr]
     recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
+    if recipe.get("device") == "cpu":  # written or not
+        del recipe["device"]
     try:
         PretrainingRecipe(**recipe, seed=0)
     except InputError as error:
