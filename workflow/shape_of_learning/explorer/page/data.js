@@ -1,111 +1,62 @@
-// The numbers of the page, as packed_columns.py wrote them.
+// All that the page knows, as content.py wrote it: models, measures, papers, claims, and series of rows.
 
-const AVERAGE = 65535; // the layer of an average over layers
-const TYPES = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
+const NOT_OK = "checkpoint is not ok";
+const SUSPECT = "near-duplicates";
 
-// Undo base64, zlib and the sorting of bytes; `layout` lists [name, type].
-async function unpack(text, layout, rows) {
-  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const columns = {};
-  let start = 0;
-  for (const [name, type] of layout) {
-    const column = new TYPES[type](rows);
-    const bytes = new Uint8Array(column.buffer);
-    const size = column.BYTES_PER_ELEMENT;
-    for (let place = 0; place < size; place++) {
-      for (let row = 0, at = place; row < rows; row++, at += size) bytes[at] = planes[start++];
-    }
-    columns[name] = column;
-  }
-  return columns;
-}
-
-// All that the page knows: models, measures, papers, claims, checkpoints, and series of rows.
 class Results {
-  constructor(description, columns) {
-    Object.assign(this, description);
-    this.columns = columns;
-    this.modelsByName = withLabels(this.models);
-    this.measuresByName = withLabels(this.measures);
-    this.checkpoints = description.checkpoints.map(([model, revision, step, tokens, verdict, shown]) => ({
+  constructor(content) {
+    Object.assign(this, content);
+    this.modelsByName = byName(this.models);
+    this.measuresByName = byName(this.measures);
+    const checkpoints = this.checkpoints.map(([model, revision, step, tokens, verdict, shown]) => ({
       model, revision, step, tokens, verdict, shown,
     }));
-    let start = 0;
-    this.series = description.series.map(([model, measure, selection, count]) => {
-      const each = { model, measure, selection, start, end: start + count };
-      start += count;
-      return each;
+    this.rows = [];
+    this.series = this.series.map(([measure, model, selection, count]) => {
+      const series = { measure, model, selection, points: [] };
+      const end = this.rows.length + count;
+      while (this.rows.length < end) {
+        const row = this.readRow(series, checkpoints);
+        this.rows.push(row);
+        const last = series.points.at(-1);
+        if (last?.checkpoint === row.checkpoint) last.rows.push(row);
+        else series.points.push({ checkpoint: row.checkpoint, rows: [row] });
+      }
+      series.isWhole = series.points[0].rows[0].layer === null; // of the model, such as its loss
+      return series;
     });
     this.selections = [...new Set(this.series.map((each) => each.selection))];
+    const measured = new Set(this.series.map((each) => each.measure));
+    this.measured = this.measures.map((each) => each.name).filter((name) => measured.has(name));
   }
 
   static async read() {
-    const description = JSON.parse(document.getElementById("description").textContent);
-    const rows = description.series.reduce((sum, each) => sum + each[3], 0);
-    const text = document.getElementById("numbers").textContent;
-    return new Results(description, await unpack(text, description.columns, rows));
+    const packed = Uint8Array.from(atob(element("content").textContent), (each) => each.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Results(await new Response(stream).json());
   }
 
-  // The checkpoints of a series in order, each with its rows [start, end).
-  checkpointsOf(series) {
-    if (!series.parts) {
-      series.parts = [];
-      for (let row = series.start; row < series.end; row++) {
-        const number = this.columns.checkpoint[row];
-        const last = series.parts.at(-1);
-        if (last?.number === number) last.end = row + 1;
-        else series.parts.push({ number, start: row, end: row + 1, ...this.checkpoints[number] });
-      }
-    }
-    return series.parts;
-  }
-
-  // Whether a series is of a model as a whole, such as its loss, and has no layers.
-  isWhole({ start }) {
-    return this.columns.layer[start] === AVERAGE;
-  }
-
-  isBad(row) {
-    return this.checkpoints[this.columns.checkpoint[row]].shown !== "yes";
-  }
-
-  // Whether a value is beyond the conditions of its measure.
-  isSuspect({ measure }, row) {
-    return this.columns.near_duplicates[row] > (this.measuresByName.get(measure).suspect_above ?? Infinity);
-  }
-
-  // One row as tables and downloads hold it.
-  row(series, row) {
-    const { checkpoint, layer, depth, value, below, more_above, n, near_duplicates } = this.columns;
-    const { revision, step, tokens, verdict } = this.checkpoints[checkpoint[row]];
-    const isAverage = layer[row] === AVERAGE;
+  readRow(series, checkpoints) {
+    const i = this.rows.length;
+    const cell = (name) => this.columns[name][i];
+    const number = (name) => (cell(name) === null ? NaN : Number(cell(name))); // infinity is text
+    const checkpoint = checkpoints[cell("checkpoint")];
+    const nearDuplicates = number("near_duplicates");
+    const isSuspect = nearDuplicates > (this.measuresByName.get(series.measure).suspect_above ?? Infinity);
     return {
-      model: series.model, revision, step, tokens,
-      layer: isAverage ? null : layer[row],
-      depth: isAverage ? null : depth[row],
-      measure: series.measure, selection: series.selection,
-      value: value[row],
-      low: value[row] - below[row],
-      high: value[row] + below[row] + more_above[row],
-      n: n[row], verdict,
-      isBad: this.isBad(row),
-      nearDuplicates: near_duplicates[row],
-      isSuspect: this.isSuspect(series, row),
+      i, series, checkpoint, nearDuplicates,
+      layer: cell("layer"), depth: cell("depth"), n: number("n"),
+      value: number("value"), low: number("low"), high: number("high"),
+      mark: checkpoint.shown !== "yes" ? NOT_OK : isSuspect ? SUSPECT : "",
     };
   }
 }
 
 // By name, with labels of which no two are equal.
-function withLabels(entries) {
-  const count = (label) => entries.filter((each) => each.label === label).length;
-  return new Map(
-    entries.map((each) => {
-      const label = count(each.label) > 1 ? `${each.label} (${each.name})` : each.label;
-      return [each.name, { ...each, label }];
-    }),
-  );
+function byName(entries) {
+  const isShared = ({ label }) => entries.filter((each) => each.label === label).length > 1;
+  const label = (each) => (isShared(each) ? `${each.label} (${each.name})` : each.label);
+  return new Map(entries.map((each) => [each.name, { ...each, label: label(each) }]));
 }
 
 const SELECTIONS = {
@@ -139,4 +90,12 @@ function shortCount(value) {
   const units = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]];
   const [size, letter] = units.find(([size]) => Math.abs(value) >= size) ?? [1, ""];
   return `${Number((value / size).toPrecision(4))}${letter}`;
+}
+
+const element = (id) => document.getElementById(id);
+
+function make(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
 }
