@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, expect
 from figure_tables import rows_of_model, verdicts_on, write_rows, write_verdicts
 from made_explorer import DESCRIPTION, HOSTILE, LABELS, MEASURED, draw, made_rows
 from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
+from shape_of_learning.explorer.content import NUMBERS as NUMBERS_OF_PAGE
 from shape_of_learning.explorer.content import content_of
 from shape_of_learning.explorer.explorer_page import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
 
@@ -46,20 +47,13 @@ def content_in(page: Path) -> dict:
 
 def rows_in(content: dict) -> list[dict]:
     """The rows of a page, each with its series and checkpoint."""
-    series = [each[:3] for each in content["series"] for _ in range(each[3])]
-    columns, at = content["columns"], content["checkpoints"]
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    names = ("estimator", "model", "selection")
     return [
-        row
-        | dict(zip(("estimator", "model", "selection"), of, strict=True))
-        | dict(
-            zip(
-                ("revision", "step", "tokens"),
-                content["checkpoints"][row["checkpoint"]][1:4],
-                strict=True,
-            )
-        )
-        for of, row in zip(series, rows, strict=True)
+        dict(zip(names, of, strict=True))
+        | content["checkpoints"][at]
+        | dict(zip(NUMBERS_OF_PAGE, cells, strict=True))
+        for *of, rows in content["series"]
+        for at, *cells in rows
     ]
 
 
@@ -89,16 +83,14 @@ def test_other_tables_are_curves_of_the_same_checkpoints(tmp_path):
     write_rows(layers, [dict(zip(names, cells, strict=True))], names)
     description = DESCRIPTION | {"models": DESCRIPTION["models"][:1], "papers": [], "claimed": {}}
     content = content_of(description, estimates, [verdicts], [layers], [])
-    assert content["series"] == [
+    assert [[*of, len(those)] for *of, those in content["series"]] == [
         [MEASURED[0], "one", "all", len(rows)],
         ["loss", "one", "all", 1],
         ["top_1_share", "one", "a task", 1],
     ]
     assert [each["label"] for each in content["measures"][-2:]] == ["Cross-entropy", "Top 1 share"]
-    assert [each[:4] for each in content["checkpoints"]] == [
-        ["one", "step0", 0, 0],
-        ["one", "step8", 8, 8 * 2048],
-    ]
+    steps = [(each["revision"], each["step"], each["tokens"]) for each in content["checkpoints"]]
+    assert steps == [("step0", 0, 0), ("step8", 8, 8 * 2048)]
     loss, share = rows_in(content)[-2:]
     assert (loss["step"], loss["layer"], loss["value"], loss["low"]) == (0, None, 2, None)
     assert (share["step"], share["layer"], share["depth"], share["value"]) == (8, 2, 1, 0.25)
@@ -121,6 +113,7 @@ def test_an_address_restores_what_controls_chose(opening):
     opened = opening()
     assert opened.seen()[1].startswith("Anisotropy, TwoNN by layer, last checkpoint: 6 lines")
     opened.slide_to(2)
+    opened.seen()
     assert opened.page.locator("#position-value").inner_text() == "step 8"
     opened.click("#keep")
     opened.click("input[name=view][value=step]")

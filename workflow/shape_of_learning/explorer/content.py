@@ -2,8 +2,9 @@
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from math import isinf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ KINDS = {
     "finetuning_structure": {"estimator": "quantity", "selection": "sample"},
 }
 SERIES = ("estimator", "model", "selection")
-NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates")
+NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
+DIGITS = {"n": 9}  # all others are rounded to six
 OF_CLAIMS = (
     *("claim", "sentence", "where", "verdict", "because"),
     *("estimate", "low", "high", "smallest_visible"),
@@ -47,9 +49,10 @@ def content_of(
     Returns
     -------
     dict
-        The description with names of measures for those of tables; `claims`; `checkpoints`, each [model,
-        revision, step, tokens, verdict, shown]; `series`, each [estimator, model, selection, number of
-        rows]; and `columns` of all rows, sorted by step, then layer, an average over layers last.
+        The description with names of measures for those of tables; `claims`; `checkpoints`, each with model,
+        revision, step, tokens, verdict and `shown`; and `series`, each [estimator, model, selection, rows],
+        whose rows, [number of a checkpoint, *NUMBERS], are sorted by step, then layer, an average over
+        layers last.
     """
     models = [each["name"] for each in description["models"]]
     of_kind: dict[str, list[Row]] = {}
@@ -87,14 +90,15 @@ def _as_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]
             yield cells
 
 
-def _without_entry(rows: Iterable[Row], known: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found = dict.fromkeys(row["estimator"] for row in rows)
-    entries = []
-    for name in set(found) - {each["name"] for each in known}:
-        label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-        text = {"name": name, "label": label, "axis": axis, "description": ""}
-        entries.append(text | {"suspect_above": None})
-    return sorted(entries, key=lambda entry: list(found).index(entry["name"]))
+def _without_entry(
+    rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
+) -> Iterable[dict[str, Any]]:
+    names = {each["name"] for each in known}
+    for name in dict.fromkeys(row["estimator"] for row in rows):
+        if name not in names:
+            label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
+            text = {"name": name, "label": label, "axis": axis, "description": ""}
+            yield text | {"suspect_above": None}
 
 
 def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
@@ -125,41 +129,26 @@ def _curves(
         return *of_series, *of_checkpoint, float(row.get("layer") or "inf")
 
     rows.sort(key=place)
-    checkpoints: dict[tuple[str, str], list[Any]] = {}
-    series: list[list[Any]] = []
-    columns: dict[str, list[Any]] = {name: [] for name in ("checkpoint", *NUMBERS, "n")}
+    checkpoints: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        key = row["model"], row["revision"]
-        verdict = judged.get(key, {"verdict": "", "shown": "yes"})
-        checkpoint = checkpoints.setdefault(
-            key,
-            [
-                len(checkpoints),
-                *key,
-                _whole(row["step"]),
-                None,
-                *map(verdict.get, ("verdict", "shown")),
-            ],
-        )
+        model, revision, step = row["model"], row["revision"], row["step"]
+        known = {"model": model, "revision": revision, "step": int(step) if step else None}
+        verdict = judged.get((model, revision), {"verdict": "", "shown": "yes"})
+        known |= {"tokens": None, "verdict": verdict["verdict"], "shown": verdict["shown"]}
+        checkpoint = checkpoints.setdefault((model, revision), known)
         if row.get("tokens"):  # not every table counts them
-            checkpoint[4] = _whole(row["tokens"])
-        of = [row[name] for name in SERIES]
-        if not series or series[-1][:3] != of:
-            series.append([*of, 0])
-        series[-1][3] += 1
-        columns["checkpoint"].append(checkpoint[0])
-        for name in NUMBERS:
-            columns[name].append(_number(row.get(name)))
-        columns["n"].append(_number(row["n"], digits=9))
-    listed = [cells for _, *cells in checkpoints.values()]
-    return {"checkpoints": listed, "series": series, "columns": columns}
+            checkpoint["tokens"] = int(row["tokens"])
+    numbers = {key: number for number, key in enumerate(checkpoints)}
+
+    def cells(row: Row) -> list[Any]:
+        rounded = (_number(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
+        return [numbers[row["model"], row["revision"]], *rounded]
+
+    series = [[*of, list(map(cells, those))] for of, those in groupby(rows, itemgetter(*SERIES))]
+    return {"checkpoints": list(checkpoints.values()), "series": series}
 
 
-def _whole(cell: str) -> int | None:
-    return int(cell) if cell else None
-
-
-def _number(cell: str | None, digits: int = 6) -> float | str | None:
+def _number(cell: str | None, digits: int) -> float | str | None:
     """A rounded number as JSON can hold it."""
     if not cell:
         return None

@@ -8,16 +8,10 @@ class Results {
     Object.assign(this, content);
     this.modelsByName = byName(this.models);
     this.measuresByName = byName(this.measures);
-    const checkpoints = this.checkpoints.map(([model, revision, step, tokens, verdict, shown]) => ({
-      model, revision, step, tokens, verdict, shown,
-    }));
     this.rows = [];
-    this.series = this.series.map(([measure, model, selection, count]) => {
+    this.series = this.series.map(([measure, model, selection, rows]) => {
       const series = { measure, model, selection, points: [] };
-      const end = this.rows.length + count;
-      while (this.rows.length < end) {
-        const row = this.readRow(series, checkpoints);
-        this.rows.push(row);
+      for (const row of rows.map((cells) => this.readRow(series, cells))) {
         const last = series.points.at(-1);
         if (last?.checkpoint === row.checkpoint) last.rows.push(row);
         else series.points.push({ checkpoint: row.checkpoint, rows: [row] });
@@ -36,19 +30,15 @@ class Results {
     return new Results(await new Response(stream).json());
   }
 
-  readRow(series, checkpoints) {
-    const i = this.rows.length;
-    const cell = (name) => this.columns[name][i];
-    const number = (name) => (cell(name) === null ? NaN : Number(cell(name))); // infinity is text
-    const checkpoint = checkpoints[cell("checkpoint")];
-    const nearDuplicates = number("near_duplicates");
+  readRow(series, [at, layer, depth, ...cells]) {
+    // What is empty is no number, and what is infinite is text.
+    const [value, low, high, nearDuplicates, n] = cells.map((each) => (each === null ? NaN : Number(each)));
+    const checkpoint = this.checkpoints[at];
     const isSuspect = nearDuplicates > (this.measuresByName.get(series.measure).suspect_above ?? Infinity);
-    return {
-      i, series, checkpoint, nearDuplicates,
-      layer: cell("layer"), depth: cell("depth"), n: number("n"),
-      value: number("value"), low: number("low"), high: number("high"),
-      mark: checkpoint.shown !== "yes" ? NOT_OK : isSuspect ? SUSPECT : "",
-    };
+    const mark = checkpoint.shown !== "yes" ? NOT_OK : isSuspect ? SUSPECT : "";
+    const row = { i: this.rows.length, series, checkpoint, layer, depth, value, low, high, nearDuplicates, n, mark };
+    this.rows.push(row);
+    return row;
   }
 }
 
@@ -59,20 +49,12 @@ function byName(entries) {
   return new Map(entries.map((each) => [each.name, { ...each, label: label(each) }]));
 }
 
-const SELECTIONS = {
-  all: "All tokens",
-  without_first_token: "Without first tokens",
-  without_special_tokens: "Without special tokens",
-  one_per_token_type: "One per token type",
-  before_final_norm: "Before the final norm",
-  input: "Input embeddings",
-  output: "Output embeddings",
-  tied: "Tied embeddings",
-  final_norm: "The final norm",
-};
+const MATRICES = ["input", "output", "tied"];
 
 function selectionLabel(name) {
-  return name.split("+").map((part) => SELECTIONS[part] ?? part.replaceAll("_", " ")).join(", ");
+  if (name === "all") return "All tokens";
+  const words = MATRICES.includes(name) ? `${name} embeddings` : name.replaceAll("_", " ").replaceAll("+", ", ");
+  return `${words[0].toUpperCase()}${words.slice(1)}`;
 }
 
 // Numbers as a reader wants them.
@@ -86,11 +68,7 @@ function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
-function shortCount(value) {
-  const units = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]];
-  const [size, letter] = units.find(([size]) => Math.abs(value) >= size) ?? [1, ""];
-  return `${Number((value / size).toPrecision(4))}${letter}`;
-}
+const shortCount = (value) => value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 4 });
 
 const element = (id) => document.getElementById(id);
 

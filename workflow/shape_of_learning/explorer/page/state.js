@@ -12,22 +12,15 @@ function startState(results) {
   const measure = [...new Set(first.filter(Boolean))];
   const shown = new Set(results.series.filter((each) => measure.includes(each.measure)).map((each) => each.model));
   return {
-    view: "layer",
+    view: "layer", across: "layer", by: "step",
     paper: [],
     model: results.models.map((each) => each.name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST),
     measure,
     rows: results.selections,
-    at: LAST,
-    keep: [],
-    layer: MEAN,
-    keep_layer: [],
-    from: null,
-    to: null,
-    across: "layer",
-    by: "step",
-    log: true,
-    intervals: true,
-    left_out: false,
+    at: LAST, keep: [],
+    layer: MEAN, keep_layer: [],
+    from: null, to: null,
+    log: true, intervals: true, left_out: false,
   };
 }
 

@@ -52,9 +52,9 @@ function describedLine(results, state, { series, stop, checkpoint, rows }, name,
   const finite = rows.filter((each) => Number.isFinite(each.value)).sort((a, b) => a.value - b.value);
   const blank = rows.length - finite.length;
   const isEarlier = checkpoint && stop !== LAST && checkpoint[state.by] !== stop;
-  const at = isEarlier ? ` (at ${placeWords(state, checkpoint[state.by])})` : "";
+  const at = isEarlier && `at ${placeWords(state, checkpoint[state.by])}`;
   const measure = withMeasure && results.measuresByName.get(series.measure).label;
-  const start = `${[name.colour, name.second].filter(Boolean).join(", ")}${at}${measure ? `, ${measure}` : ""}: `;
+  const start = `${[name.colour, name.second, at, measure].filter(Boolean).join(", ")}: `;
   if (!finite.length) return `${start}nowhere defined and finite.`;
   const words = (row) => `${shortNumber(row.value)} at ${placeOf(state, row)}`;
   const ends = finite.length > 1 ? `lowest ${words(finite[0])}, highest ${words(finite.at(-1))}` : words(finite[0]);
@@ -74,7 +74,6 @@ function wholeMeasures(results, lacking) {
 
 function nothing(results, state, lacking) {
   const whole = state.view === "step" ? "" : wholeMeasures(results, lacking);
-  const isBounded = state.from !== null || state.to !== null;
   const models = labelsOf(results.modelsByName, lacking.map((each) => each.series.model));
   const reasons = [
     [!results.measured.length, "the table of estimates is empty"],
@@ -83,8 +82,7 @@ function nothing(results, state, lacking) {
     [!state.measure.length, "choose a measure"],
     [!chosenSeries(results, state).length, "the chosen models have none of the chosen measures with this selection of tokens"],
     [whole, `${whole} has no layers; choose By step`],
-    [isBounded, `no checkpoint between From and To of ${models}`],
-    [true, `${state.view === "layer" ? "no checkpoint up to here" : "no training steps or tokens"} of ${models}`],
+    [true, `no checkpoint here of ${models}`],
   ];
   return `Nothing is drawn: ${reasons.find(([holds]) => holds)[1]}.`;
 }
