@@ -25,31 +25,32 @@ function specification(results, state, lines, width) {
   const names = namesOfLines(results, state, lines);
   const measures = [...new Set(lines.map((each) => each.series.measure))];
   const panels = isHeat ? lines.map((each) => [each]) : measures.map((name) => lines.filter((each) => each.series.measure === name));
-  // All models of a measure are in one row, if they fit.
+  // Heat maps of one measure are beside each other, unless there is but one of each.
+  const ofMeasure = measures.map((name) => panels.filter(([line]) => line.series.measure === name));
+  const groups = ofMeasure.some((each) => each.length > 1) ? ofMeasure : [panels];
   const fitting = width < WIDE ? 1 : Math.floor((width + GAP) / NARROWEST[state.view]);
-  const ofMeasure = panels.length / measures.length;
-  const columns = Math.min(panels.length, ofMeasure > 1 && ofMeasure < fitting ? ofMeasure : fitting);
+  const columns = Math.min(Math.max(...groups.map((each) => each.length)), fitting);
   const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
   const draw = isHeat ? heatMap : linePanel;
   const text = { labelColor: styled("quiet"), titleColor: styled("ink"), labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 };
+  const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: 76, column: GAP + AXIS_WIDTH } };
+  const panel = (some) => {
+    const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
+    const alike = lines.filter((each) => each.series.measure === some[0].series.measure);
+    return { width: look.panelWidth, ...draw(results, state, of, look, panels.indexOf(some), alike) };
+  };
   return {
     background: styled("surface"),
     padding: { left: 2, right: 8, top: 4, bottom: 4 },
     params: [{ name: "cursor", value: -1 }],
-    concat: panels.map((some, at) => {
-      const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
-      const alike = lines.filter((each) => each.series.measure === some[0].series.measure);
-      return { width: look.panelWidth, ...draw(results, state, of, look, at, alike) };
-    }),
-    columns,
-    bounds: "flush",
-    spacing: { row: isHeat ? 120 : 76, column: GAP + AXIS_WIDTH },
+    spacing: GAP,
+    vconcat: groups.map((group) => ({ columns, ...placing, concat: group.map(panel) })),
     config: {
       view: { stroke: null },
       axis: { ...text, gridColor: styled("rule"), domainColor: styled("rule"), tickColor: styled("rule"), tickSize: 4, labelPadding: 5, titlePadding: 8 },
       axisX: { grid: false, domainColor: styled("quiet"), tickColor: styled("quiet") },
       axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
-      title: { color: styled("ink"), font: FONT, fontSize: 13, fontWeight: 600, offset: 8, anchor: "start", limit: look.panelWidth, subtitleColor: styled("quiet"), subtitleFont: FONT, subtitleFontSize: 12 },
+      title: { color: styled("ink"), font: FONT, fontSize: 13, fontWeight: 600, offset: 8, anchor: "start", frame: "group", limit: look.panelWidth, subtitleColor: styled("quiet"), subtitleFont: FONT, subtitleFontSize: 12 },
       legend: { ...text, labelColor: styled("ink"), rowPadding: 3, columnPadding: 14, offset: 10 },
     },
   };
