@@ -14,7 +14,7 @@ from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, f
 
 from checkouts import REPOSITORY, Checkout
 from hub_fetching import small_disk
-from shape_of_learning.corpus.python_topics import write_export
+from exports import write_export
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.storage.digests import add_digest
 from tiny_models import TEXT, save_tiny_model

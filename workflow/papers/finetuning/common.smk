@@ -21,26 +21,22 @@ def fine_tuned_inputs(wildcards):
 
 
 def fine_tuned_checkpoints(wildcards):
-    """Name, step, folder and receipt of each measured checkpoint, as JSON."""
+    """Name, step and receipt of each measured checkpoint."""
     source = MODELS[wildcards.model].source
-    return json.dumps(
-        [
-            (c.name, c.step, source.folder(c.name, PLACES), source.receipt(c.name, PLACES))
-            for c in checkpoints(wildcards.model)
-        ]
-    )
+    return [(c.name, c.step, source.receipt(c.name, PLACES)) for c in checkpoints(wildcards.model)]
+
+
+def fine_tuned_folders(wildcards):
+    """The folders of these, one a line."""
+    source = MODELS[wildcards.model].source
+    return "\n".join(source.folder(c.name, PLACES) for c in checkpoints(wildcards.model))
 
 
 def protocol_of_texts(wildcards):
     """How texts are run through the model; windows are none."""
-    protocol = {
-        "windows": 0,
-        "window_characters": 0,
-        "seed": CONFIGURATION.settings["seed"],
-        "precision": forward_precision(wildcards),
-        "last_layer": setting("forward", "last_layer").replace("both", "after_final_norm"),
-    }
-    return json.dumps(protocol)
+    last_layer = setting("forward", "last_layer").replace("both", "after_final_norm")
+    none = {"windows": 0, "window_characters": 0}
+    return {**sampling(wildcards), **none, "last_layer": last_layer}
 
 
 def task_memory(wildcards, threads, attempt):

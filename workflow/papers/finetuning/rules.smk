@@ -34,15 +34,14 @@ rule measure_on_task:
         runtime=task_minutes,
         gpu=forward_gpus,
         nodes=1,
+        windows_at_once=windows_at_once,
+        folders=fine_tuned_folders,
     params:
-        science=science("measure_on_task"),
+        code=science("measure_on_task"),
         checkpoints=fine_tuned_checkpoints,
         protocol=protocol_of_texts,
-        shape=model_shape,
+        shape=model_shape_fields,
     message:
         "Measuring {wildcards.model} on the texts of its task"
-    shell:
-        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-        'python "$SCRIPTS/measure_on_task.py" --model {wildcards.model:q} --checkpoints {params.checkpoints:q}'
-        " --task {input.task[0]:q} --protocol {params.protocol:q} --shape {params.shape:q} --threads {threads:q}"
-        " --output {output:q} --log {log:q}"
+    script:
+        "../../scripts/measure_on_task.py"

@@ -11,7 +11,6 @@ import shape_of_learning
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
-from shape_of_learning.plan.corpus_receipt import check_receipt
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.gates import check_endpoint, has_hub_token, is_closed
 from shape_of_learning.plan.papers import read_papers
@@ -113,11 +112,5 @@ export_plumbing_settings(
         for name, model in MODELS.items()
         for revision, folder in model.local_folders.items()
     },
-)
-at_the_door(
-    check_receipt,
-    setting("corpus", "source"),
-    setting("corpus", "sources")[setting("corpus", "source")],
-    Path(own_path(f"{_CORPUS}/source.json")),
 )
 warn(CONFIGURATION.notices)
