@@ -1,5 +1,6 @@
 """A page of the explorer in a browser, as its tests use it."""
 
+import csv
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-
-from made_explorer import table_of
 
 CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(
@@ -24,12 +23,6 @@ SEEN = """async () => {
     const canvas = chart.querySelector("canvas");
     return [canvas ? canvas.toDataURL() : "", document.getElementById("summary").textContent];
 }"""
-# Another address, even if it is the same one, until it is read.
-GO = """address => new Promise((done) => {
-    addEventListener("hashchange", done, { once: true });
-    history.replaceState(null, "", "#");
-    location.hash = address;
-})"""
 
 
 @contextmanager
@@ -66,21 +59,12 @@ class Opened:
         drawn, said = self.page.evaluate(SEEN)
         return drawn, said
 
-    def go(self, address: str) -> None:
-        self.page.evaluate(GO, address)
-        self.seen()  # the controls follow in the next frame
-
     def click(self, selector: str) -> None:
         self.page.locator(selector).click()
 
     def slide_to(self, stop: int) -> None:
         self.seen()  # its stops follow from what is drawn
         self.page.locator("#position").fill(str(stop))
-
-    def slider(self) -> tuple[str | None, str | None]:
-        """What the slider says."""
-        position = self.page.locator("#position").get_attribute("aria-valuetext")
-        return self.page.locator("#slide").text_content(), position
 
     def address(self) -> str:
         # It is written when nothing has changed for a while.
@@ -95,7 +79,7 @@ class Opened:
         return Path(download.value.path()).read_bytes()
 
     def rows(self) -> list[dict[str, str]]:
-        return table_of(self.saved("csv").decode())
+        return list(csv.DictReader(self.saved("csv").decode().splitlines()))
 
 
 @contextmanager

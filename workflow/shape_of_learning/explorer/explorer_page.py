@@ -1,45 +1,56 @@
 """One HTML file that holds its numbers, its program and its look."""
 
+import base64
+import gzip
+import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import vl_convert
+FOLDER = Path(__file__).parent / "page"
+FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
+PROGRAM = (
+    *("data.js", "state.js", "lines.js", "words.js", "chart.js"),
+    *("controls.js", "claims.js", "main.js"),
+)
 
-from shape_of_learning.explorer.packed_columns import layout, pack
-from shape_of_learning.explorer.page_parts import FRAME, LICENCES, PROGRAM, STYLE, page_part
 
-
-def explorer_page(description: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> str:
-    """Write the page; equal numbers give an equal page.
+def explorer_page(content: Mapping[str, Any]) -> str:
+    """Write the page; equal content gives an equal page, and no text of it can become an element.
 
     Parameters
     ----------
-    description : mapping
-        What the page says besides numbers, see `page/data.js`; text may hold anything.
-    columns : mapping of str to ndarray, shape (n,)
-        As :func:`.pack` takes them.
+    content : mapping
+        What :func:`.content_of` returns.
     """
+    import vl_convert  # the Snakefile, which has no such package, reads this module
+
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     parts = {
-        "STYLE": page_part(STYLE),
-        "LICENCES": escape(page_part(LICENCES)),
-        "DESCRIPTION": in_script({**description, "columns": layout(columns)}),
-        "NUMBERS": pack(columns),
-        "DRAWING": closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
-        "PROGRAM": closed("\n".join(map(page_part, PROGRAM))),
+        "STYLE": _part(STYLE),
+        "LICENCES": escape(_part(LICENCES)),
+        "CONTENT": base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii"),
+        "DRAWING": _closed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
+        "PROGRAM": _closed("\n".join(map(_part, PROGRAM))),
     }
-    pieces = page_part(FRAME).split("%%")
+    pieces = _part(FRAME).split("%%")
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-def in_script(content: object) -> str:
-    """Write JSON that a script element can hold: no character of it can end the element."""
-    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+@cache
+def digest_of_page() -> str:
+    """Sixteen hexadecimal digits of the files of the page, for it is made anew when one changes."""
+    text = "\0".join(map(_part, (FRAME, STYLE, LICENCES, *PROGRAM)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def closed(program: str) -> str:
+def _part(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _closed(program: str) -> str:
     """Keep the strings of a program from ending its script element."""
     return program.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,0 +1,269 @@
+"""The explorer as a file and, where there is Debian's Chromium, in a browser."""
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import inf
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from figure_tables import rows_of_model, verdicts_on, write_rows, write_verdicts
+from made_explorer import DESCRIPTION, HOSTILE, LABELS, MEASURED, draw, made_rows
+from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
+from shape_of_learning.explorer.content import NUMBERS as NUMBERS_OF_PAGE
+from shape_of_learning.explorer.content import content_of
+from shape_of_learning.explorer.explorer_page import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
+
+NUMBERS = ("value", "low", "high")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> Path:
+    return draw(tmp_path_factory.mktemp("explorer"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def opening(browser, file) -> Iterator[Callable[..., Opened]]:
+    with silent_pages(browser) as opens:
+        yield partial(opens, file)
+
+
+def content_in(page: Path) -> dict:
+    (packed,) = re.findall(r'id="content">([^<]*)<', page.read_text())
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def rows_in(content: dict) -> list[dict]:
+    """The rows of a page, each with its series and checkpoint."""
+    names = ("estimator", "model", "selection")
+    return [
+        dict(zip(names, of, strict=True))
+        | content["checkpoints"][at]
+        | dict(zip(NUMBERS_OF_PAGE, cells, strict=True))
+        for *of, rows in content["series"]
+        for at, *cells in rows
+    ]
+
+
+def test_a_page_holds_what_the_tables_say(file):
+    keys = ("model", "estimator", "selection", "revision", "layer")
+    found = {tuple(row[key] for key in keys): row for row in rows_in(content_in(file))}
+    for row in made_rows():
+        got = found[tuple(row[key] if row[key] != "" else None for key in keys)]
+        assert got["step"] == (row["step"] if row["step"] != "" else None)
+        assert got["n"] == row["n"]
+        for name in NUMBERS:
+            wanted = None if row[name] == "" else pytest.approx(row[name], rel=5e-6)
+            assert got[name] == wanted
+
+
+def test_other_tables_are_curves_of_the_same_checkpoints(tmp_path):
+    rows = rows_of_model("one", layers=2, steps=(8, 0), estimators=MEASURED[:1])
+    estimates = write_rows(tmp_path / "estimates.csv", rows)
+    losses = [row for model in ("one", "origin") for row in verdicts_on(model, (0, 8))]
+    losses[1]["loss"] = ""
+    for kind in ("verdicts", "finetuning_layers"):
+        (tmp_path / kind).mkdir()
+    verdicts = write_verdicts(tmp_path / "verdicts" / "one.csv", losses)
+    names = ["model", "revision", "step", "sample", "layer", "estimator", "n", "value"]
+    cells = ["one", "step8", 8, "a task", 2, "top_1_share", 50, 0.25]
+    layers = tmp_path / "finetuning_layers" / "one.csv"
+    write_rows(layers, [dict(zip(names, cells, strict=True))], names)
+    description = DESCRIPTION | {"models": DESCRIPTION["models"][:1], "papers": [], "claimed": {}}
+    content = content_of(description, estimates, [verdicts], [layers], [])
+    assert [[*of, len(those)] for *of, those in content["series"]] == [
+        [MEASURED[0], "one", "all", len(rows)],
+        ["loss", "one", "all", 1],
+        ["top_1_share", "one", "a task", 1],
+    ]
+    assert [each["label"] for each in content["measures"][-2:]] == ["Cross-entropy", "Top 1 share"]
+    steps = [(each["revision"], each["step"], each["tokens"]) for each in content["checkpoints"]]
+    assert steps == [("step0", 0, 0), ("step8", 8, 8 * 2048)]
+    loss, share = rows_in(content)[-2:]
+    assert (loss["step"], loss["layer"], loss["value"], loss["low"]) == (0, None, 2, None)
+    assert (share["step"], share["layer"], share["depth"], share["value"]) == (8, 2, 1, 0.25)
+
+
+def test_a_page_is_one_file_whose_text_is_no_program(file, tmp_path):
+    page = file.read_text()
+    assert draw(tmp_path).read_text() == page
+    assert content_in(file)["models"][0]["label"] == HOSTILE
+    assert HOSTILE not in page
+    assert re.findall(r'(?:src|href|action)="[^#"]', page.partition("<script>")[0]) == []
+    assert "default-src 'none'" in page
+    assert "connect-src" not in page
+    assert {path.name for path in FOLDER.iterdir()} == {FRAME, STYLE, LICENCES, *PROGRAM}
+    assert "University of Washington Interactive Data Lab" in page
+
+
+@needs_chromium
+def test_an_address_restores_what_controls_chose(opening):
+    opened = opening()
+    assert opened.seen()[1].startswith("Anisotropy, TwoNN by layer, last checkpoint: 6 lines")
+    opened.slide_to(2)
+    opened.seen()
+    assert opened.page.locator("#position-value").inner_text() == "step 8"
+    opened.click("#keep")
+    opened.click("input[name=view][value=step]")
+    assert "by training step, average over layers" in opened.seen()[1]
+    opened.click("input[name=measure][value=anisotropy]")
+    opened.click("input[name=by][value=tokens]")
+    opened.click("input[name=across][value=depth]")
+    opened.click("input[name=intervals]")
+    opened.page.get_by_label("From", exact=True).select_option(str(8 * 2048))
+    opened.slide_to(2)
+    address, seen = opened.address(), opened.seen()
+    assert {row["step"] for row in opened.rows()} == {"8", "512", "64"}
+    again = opening(address)
+    assert again.seen() == seen
+    assert again.rows() == opened.rows()
+    again.click("#reset")
+    assert again.seen()[1].startswith("Anisotropy, TwoNN by layer, last checkpoint")
+
+
+@needs_chromium
+@pytest.mark.parametrize("view", ["layer", "step", "heat"])
+def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view):
+    start = f"#view={view}&left_out=yes&at=64&layer=3&model=one&model=two&measure=anisotropy"
+    opened = opening(start)
+    chosen = {
+        "layer": lambda row: row["step"] == 64 and row["layer"] != "",
+        "step": lambda row: row["layer"] == 3,
+        "heat": lambda row: row["layer"] != "",
+    }[view]
+    wanted = [
+        row
+        for row in made_rows()
+        if row["model"] != "still" and row["estimator"] == "anisotropy" and chosen(row)
+    ]
+    keys = ("model", "revision", "step", "layer", "estimator", "selection", "n")
+    got = {tuple(row[key] for key in keys): row for row in opened.rows()}
+    assert len(got) == len(wanted) > 0
+    for row in wanted:
+        one = got[tuple(str(row[key]) for key in keys)]
+        for key in NUMBERS:
+            assert float(one[key] or "nan") == pytest.approx(
+                float(row[key] or "nan"), rel=5e-6, nan_ok=True
+            )
+    opened.page.get_by_text("Data table", exact=True).click()
+    table = opened.page.get_by_role("table", name="The values that are drawn")
+    expect(table.locator("tbody tr")).to_have_count(len(wanted))
+    box = opened.page.locator("#chart canvas").bounding_box()
+    x, y = box["x"] + 0.3 * box["width"], box["y"] + 0.45 * box["height"]
+    opened.page.mouse.move(x - 5, y)
+    opened.page.mouse.move(x, y)
+    told = opened.page.locator("#tip")
+    expect(told).to_be_visible()
+    terms, texts = (told.locator(tag).all_inner_texts() for tag in ("dt", "dd"))
+    words = dict(zip(terms, texts, strict=True))
+    assert words["model"] in (HOSTILE, LABELS["two"])
+    assert words["n"] == "4,096"
+    opened.page.keyboard.press("Escape")
+    expect(told).to_be_hidden()
+    assert opened.saved("png").startswith(b"\x89PNG")
+
+
+@needs_chromium
+def test_claims_that_are_measured_come_first_and_lead_to_their_curves(opening):
+    opened = opening()
+    claims = opened.page.locator("article")
+    counted = "4 claims: 1 supported, 2 undecided, 1 not measured"
+    assert opened.page.get_by_role("button", name=counted).count()
+    first = claims.first.inner_text()
+    assert "Claimed: growth & <i>more</i>" in first
+    assert "Estimate 0.25, 95 % interval 0.125 to 0.5; 0.1 from the bound" in first
+    assert "interval -Infinity to Infinity" in claims.nth(1).inner_text()
+    assert "It has no curve here: see Figure 3 of this paper." in claims.nth(2).inner_text()
+    assert "not measured" in claims.last.inner_text()
+    claims.first.get_by_role("link").click()
+    summary = opened.page.locator("#summary")
+    expect(summary).to_contain_text("Anisotropy by training step, average over layers: 1 line")
+    # Just what the verdict rests on: no figure of this paper draws that model.
+    assert {(row["model"], row["selection"]) for row in opened.rows()} == {("two", "all")}
+    claims.nth(1).get_by_role("link").click()
+    expect(summary).to_contain_text("Share between types by training step")
+    assert [row["value"] for row in opened.rows()] == ["0.3", "0.94"]
+
+
+@needs_chromium
+def test_all_is_reached_and_read_by_the_keyboard(opening):
+    opened = opening("#model=one&model=two&rows=all&measure=anisotropy")
+    page = opened.page
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "chart"
+    read = []
+    for key in ("ArrowRight", "ArrowRight", "End", "ArrowDown", "Home"):
+        page.keyboard.press(key)
+        read.append(page.locator("#reading").inner_text())
+    assert ["layer 0," in read[0], "layer 1," in read[1], "layer 4," in read[2]] == [True] * 3
+    assert LABELS["two"] in read[3]
+    assert "layer 0," in read[4]
+    assert page.get_attribute("#chart", "aria-label").startswith("Anisotropy by layer")
+    name = "(e => e.name || e.id || e.dataset.save)(document.activeElement)"
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(name))
+    wanted = {"position", "keep", "csv", "svg", "png", "view", "across", "by", "model", "from"}
+    wanted |= {"measure", "paper", "rows", "log", "intervals", "left_out", "theme", "reset"}
+    assert wanted - reached == set()
+
+
+@needs_chromium
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_hard_tables_are_drawn_and_what_is_amiss_is_marked(browser, tmp_path, size):
+    rows = [row for row in made_rows() if row["model"] != "one" or row["estimator"] != "two_nn"]
+    rows[0] |= {"value": inf, "low": -inf, "high": inf}
+    for row in rows:
+        if row["estimator"] == "average_cosine":
+            row |= {key: 1e9 * row[key] for key in NUMBERS}
+    page = draw(tmp_path, rows=rows)
+    with silent_pages(browser) as opens:
+        opened = opens(page, "#measure=gone&at=now&constructor=1", viewport=size, has_touch=True)
+        assert "ignored: measure “gone”, at “now”, constructor “1”" in opened.seen()[1]
+        opened.page.locator("#theme").click()
+        for view in ("layer", "step", "heat"):
+            opened.page.locator(f"input[name=view][value={view}]").check()
+            opened.seen()
+            assert opened.page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        assert "2 undefined or infinite" not in opened.seen()[1]
+        assert "1 undefined or infinite" in opened.seen()[1]
+        drawing = ElementTree.fromstring(opened.saved("svg"))
+        # Of model one a checkpoint is not ok; of model two a layer has near-duplicates at four steps.
+        assert len(drawing.findall(".//*[@aria-roledescription='point']")) == 1 + 4
+        assert "log scale" not in "".join(drawing.itertext())
+        wide = opens(page, "#view=heat&measure=average_cosine&model=two", viewport=size)
+        assert "log scale" in wide.saved("svg").decode()
+        drawn = wide.page.locator("#chart canvas").evaluate("each => each.clientWidth")
+        assert drawn <= wide.page.locator("#chart").evaluate("each => each.clientWidth")
+        losses = opens(page, "#view=step&measure=loss&model=one", viewport=size)
+        assert [row["step"] for row in losses.rows()] == ["0", "1", "8", "512"]
+        assert "of checkpoints that are not ok" in losses.seen()[1]
+        losses.page.locator("input[name=view][value=heat]").check()
+        assert losses.seen()[1].startswith("Nothing is drawn: Cross-entropy has no layers")
+        if size is PHONE:
+            opened.page.get_by_text("Choose what is shown").tap()
+            expect(opened.page.locator("#controls")).to_be_visible()
+
+
+@needs_chromium
+def test_a_page_that_is_cut_short_says_so(browser, file, tmp_path):
+    cut = tmp_path / "cut.html"
+    cut.write_text(re.sub(r'(id="content">.{40})[^<]*', r"\1", file.read_text()))
+    page = browser.new_page()
+    page.goto(cut.as_uri())
+    expect(page.get_by_role("alert")).to_contain_text("This page is not whole")
+    page.close()

@@ -1,0 +1,200 @@
+// What is drawn, in Vega-Lite's words: beside each other a panel for each measure, or a heat map for each line.
+
+const DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [6, 2, 2, 2, 2, 2]];
+const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+const WIDE = 860; // pixels, from which on there are panels beside each other
+const NARROWEST = { layer: 420, step: 420, heat: 280 };
+const AXIS_WIDTH = 38;
+const GAP = 24;
+const ENTRY_WIDTH = 190; // of a legend
+const LABEL_WIDTH = 44; // of an axis of checkpoints
+const MOST_POINTS = 48; // of a line, whose points are drawn
+const WIDE_RANGE = 10; // times the least value, from which on colours are on a log scale
+const TALLEST = 300; // of a heat map
+// Of an axis or a legend: the place that there is does not suffice for all digits.
+const SHORT_LABEL = "abs(datum.value) >= 1e5 || (datum.value !== 0 && abs(datum.value) < 1e-3) ? format(datum.value, '.3~e') : datum.label";
+const FACE = { type: "nominal", sort: null };
+
+// A colour of the page's style sheet, which knows the theme.
+function styled(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function specification(results, state, lines, width) {
+  const isHeat = state.view === "heat";
+  const names = namesOfLines(results, state, lines);
+  const measures = [...new Set(lines.map((each) => each.series.measure))];
+  const panels = isHeat ? lines.map((each) => [each]) : measures.map((name) => lines.filter((each) => each.series.measure === name));
+  // Heat maps of one measure are beside each other, unless there is but one of each.
+  const ofMeasure = measures.map((name) => panels.filter(([line]) => line.series.measure === name));
+  const groups = ofMeasure.some((each) => each.length > 1) ? ofMeasure : [panels];
+  const fitting = width < WIDE ? 1 : Math.floor((width + GAP) / NARROWEST[state.view]);
+  const columns = Math.min(Math.max(...groups.map((each) => each.length)), fitting);
+  const look = { ...lineLook(state, names, width), panelWidth: Math.max(120, Math.floor((width - (columns - 1) * GAP) / columns) - AXIS_WIDTH - 8) };
+  const draw = isHeat ? heatMap : linePanel;
+  const text = { labelColor: styled("quiet"), titleColor: styled("ink"), labelFont: FONT, titleFont: FONT, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 };
+  const placing = isHeat ? { spacing: GAP } : { bounds: "flush", spacing: { row: 76, column: GAP + AXIS_WIDTH } };
+  const panel = (some) => {
+    const of = some.map((line) => ({ ...line, name: names[lines.indexOf(line)] }));
+    const alike = lines.filter((each) => each.series.measure === some[0].series.measure);
+    return { width: look.panelWidth, ...draw(results, state, of, look, panels.indexOf(some), alike) };
+  };
+  return {
+    background: styled("surface"),
+    padding: { left: 2, right: 8, top: 4, bottom: 4 },
+    params: [{ name: "cursor", value: -1 }],
+    spacing: GAP,
+    vconcat: groups.map((group) => ({ columns, ...placing, concat: group.map(panel) })),
+    config: {
+      view: { stroke: null },
+      axis: { ...text, gridColor: styled("rule"), domainColor: styled("rule"), tickColor: styled("rule"), tickSize: 4, labelPadding: 5, titlePadding: 8 },
+      axisX: { grid: false, domainColor: styled("quiet"), tickColor: styled("quiet") },
+      axisY: { domain: false, ticks: false, minExtent: AXIS_WIDTH, tickCount: 5 },
+      title: { color: styled("ink"), font: FONT, fontSize: 13, fontWeight: 600, offset: 8, anchor: "start", frame: "group", limit: look.panelWidth, subtitleColor: styled("quiet"), subtitleFont: FONT, subtitleFontSize: 12 },
+      legend: { ...text, labelColor: styled("ink"), rowPadding: 3, columnPadding: 14, offset: 10 },
+    },
+  };
+}
+
+// Colours and dashes of lines, the same in all panels. Dashes tell apart what colours do not; else they say the
+// same as colours, for who sees none.
+function lineLook(state, names, width) {
+  const unique = (key) => [...new Set(names.map((each) => each[key]))];
+  const [colours, seconds] = [unique("colour"), unique("second")];
+  const isByStop = names.some((each) => each.isByStop);
+  const legend = { title: null, orient: "top", direction: "horizontal", columns: Math.max(1, Math.floor(width / ENTRY_WIDTH)), labelLimit: Math.min(300, width - 60), symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 300, symbolOpacity: 1 };
+  const extent = styled("stops").split(" ").map(Number);
+  const dashed = (field, domain, look) => ({ ...FACE, field, scale: { domain, range: DASHES }, legend: look });
+  const colour = isByStop ? { scheme: { name: "viridis", extent } } : { range: styled("lines").split(" ") };
+  return {
+    color: { ...FACE, field: "colour", scale: { domain: colours, ...colour }, legend },
+    strokeDash: seconds.length > 1
+      ? dashed("second", seconds, { ...legend, symbolStrokeColor: styled("quiet") })
+      : dashed("colour", colours, legend),
+  };
+}
+
+function titleOf(results, { series }) {
+  const { label, axis } = results.measuresByName.get(series.measure);
+  return axis && !label.toLowerCase().startsWith(axis.toLowerCase()) ? `${label} · ${axis}` : label;
+}
+
+function linePanel(results, state, lines, { color, strokeDash, panelWidth }, at) {
+  const values = lines.flatMap(({ series, rows, name }, s) =>
+    rows.map((row) => {
+      const isBand = Number.isFinite(row.low) && Number.isFinite(row.high);
+      return {
+        i: row.i, s, mark: row.mark, colour: name.colour, second: name.second,
+        x: state.view === "layer" ? row[state.across] : row.checkpoint[state.by],
+        y: Number.isFinite(row.value) ? row.value : null,
+        low: isBand ? row.low : null,
+        high: isBand ? row.high : null,
+      };
+    }),
+  );
+  const near = `near_${at}`;
+  const isSparse = Math.max(...lines.map((each) => each.rows.length)) <= MOST_POINTS;
+  const emphasised = (pointed, hovered, value) => ({
+    condition: [{ test: "datum.i === cursor", value: pointed }, { param: near, empty: false, value: hovered }], value,
+  });
+  const ofLines = { type: "quantitative", title: null, scale: { zero: false }, axis: { labelExpr: SHORT_LABEL } };
+  const shared = { x: { field: "x", ...axisAcross(state, values) }, y: { ...ofLines, field: "y" }, color, detail: { ...FACE, field: "s" } };
+  const gaps = { invalid: "break-paths-show-domains", tooltip: null };
+  return {
+    title: titleOf(results, lines[0]),
+    height: state.measure.length > 1 ? 190 : Math.min(380, Math.max(240, panelWidth * 0.5)),
+    data: { values },
+    layer: [
+      state.intervals && {
+        mark: { type: "area", opacity: 0.14, ...gaps },
+        encoding: { ...shared, y: { ...ofLines, field: "low" }, y2: { field: "high" } },
+      },
+      { mark: { type: "line", strokeWidth: 1.8, ...gaps }, encoding: { ...shared, strokeDash } },
+      {
+        params: [{ name: near, select: { type: "point", nearest: true, on: "pointerover", clear: "pointerout", fields: ["i"] } }],
+        mark: { type: "point", filled: true, tooltip: { content: "data" } },
+        encoding: { ...shared, size: emphasised(130, 90, 18), opacity: emphasised(1, 1, isSparse ? 1 : 0) },
+      },
+      ...[[NOT_OK, "circle"], [SUSPECT, "diamond"]].map(([mark, shape]) => ({
+        transform: [{ filter: `datum.mark === '${mark}'` }],
+        mark: { type: "point", shape, filled: false, fill: styled("surface"), size: 40, strokeWidth: 1.4, opacity: 1, tooltip: { content: "data" } },
+        encoding: shared,
+      })),
+    ].filter(Boolean),
+  };
+}
+
+function axisAcross(state, rows) {
+  const scale = { zero: false, nice: false };
+  if (state.view === "layer") {
+    const isDepth = state.across === "depth";
+    const title = isDepth ? "Relative depth (layer over number of layers)" : "Layer";
+    return { type: "quantitative", title, scale, axis: { tickMinStep: isDepth ? 0.05 : 1, format: isDepth ? "~g" : "d", tickCount: 8 } };
+  }
+  const across = { type: "quantitative", title: state.by === "tokens" ? "Training tokens" : "Training step" };
+  const axis = { labelExpr: "datum.value === 0 ? '0' : replace(format(datum.value, '~s'), 'G', 'B')", labelOverlap: true };
+  if (!state.log) return { ...across, scale, axis };
+  const places = ascending(rows.map((row) => row.x));
+  const first = places.find((each) => each > 0) ?? 1;
+  const powers = places[0] === 0 ? [0] : [];
+  for (let power = Math.ceil(Math.log10(first)); 10 ** power <= places.at(-1); power++) powers.push(10 ** power);
+  const values = powers.length > 1 ? powers : places.slice(0, 8);
+  return { ...across, scale: { ...scale, type: "symlog", constant: first }, axis: { ...axis, values } };
+}
+
+// Columns of checkpoints and rows of layers; maps of one measure, `alike`, have one scale of colours.
+function heatMap(results, state, [line], { panelWidth }, at, alike) {
+  const checkpoints = [...new Set(line.rows.map((each) => each.checkpoint))];
+  const layers = ascending(line.rows.map((each) => each[state.across])).reverse();
+  const step = Math.max(3, Math.min(28, Math.floor((layers.length < 16 ? TALLEST / 2 : TALLEST) / layers.length)));
+  const values = line.rows.map((row) => ({
+    i: row.i, mark: row.mark, x: checkpoints.indexOf(row.checkpoint), y: row[state.across],
+    value: Number.isFinite(row.value) ? row.value : null,
+  }));
+  const finite = alike.flatMap((each) => each.rows).map((each) => each.value).filter(Number.isFinite).sort((a, b) => a - b);
+  const [low, high] = finite.length ? [finite[0], finite.at(-1)] : [0, 0];
+  const isLog = low > 0 && high > WIDE_RANGE * low;
+  const labels = JSON.stringify(checkpoints.map((each) => shortCount(each[state.by])));
+  const every = Math.ceil(checkpoints.length / Math.max(1, Math.floor(panelWidth / LABEL_WIDTH)));
+  const legend = { title: isLog ? "log scale" : null, titleColor: styled("quiet"), labelExpr: SHORT_LABEL, orient: "bottom", direction: "horizontal", gradientLength: Math.min(220, panelWidth), gradientThickness: 8, tickCount: 4 };
+  const x = {
+    field: "x", type: "ordinal", title: `Training ${state.by === "tokens" ? "tokens" : "step"} of each checkpoint`,
+    scale: { domain: [...checkpoints.keys()], padding: 0 },
+    axis: { values: [...checkpoints.keys()].filter((each) => each % every === 0), labelExpr: `${labels}[datum.value]`, labelAngle: 0 },
+  };
+  const y = {
+    field: "y", type: "ordinal", title: state.across === "depth" ? "Relative depth" : "Layer", sort: null,
+    scale: { domain: layers, padding: 0 },
+    axis: { minExtent: AXIS_WIDTH - 22, titlePadding: 4, labelOverlap: "greedy", format: state.across === "depth" ? ".2~f" : "d" },
+  };
+  const mark = { type: "point", filled: false, opacity: 1, stroke: styled("ink"), strokeWidth: 1.2, tooltip: null };
+  return {
+    title: { text: titleOf(results, line), subtitle: [line.name.colour, line.name.second].filter(Boolean).join(", "), offset: 14 },
+    height: step * layers.length,
+    data: { values },
+    layer: [
+      {
+        mark: { type: "rect", invalid: "filter", tooltip: { content: "data" } },
+        encoding: {
+          x, y,
+          color: { field: "value", type: "quantitative", scale: { type: isLog ? "log" : "linear", scheme: "viridis", domain: [low, high] }, legend: high > low ? legend : null },
+        },
+      },
+      {
+        transform: [{ filter: `datum.mark === '${NOT_OK}'` }, { aggregate: [], groupby: ["x"] }],
+        mark: { ...mark, shape: "circle", y: -6, size: 26 },
+        encoding: { x },
+      },
+      {
+        transform: [{ filter: `datum.mark === '${SUSPECT}'` }],
+        mark: { ...mark, shape: "diamond", fill: styled("surface"), size: Math.max(4, Math.min(40, 0.4 * step ** 2)) },
+        encoding: { x, y },
+      },
+      {
+        mark: { type: "rect", fill: null, stroke: styled("ink"), strokeWidth: 2, tooltip: null, opacity: { expr: "datum.i === cursor ? 1 : 0" } },
+        encoding: { x, y },
+      },
+    ],
+    resolve: { scale: { color: "independent" } },
+  };
+}
