@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from shape_of_learning.embeddings.hidden_state_files import dump_embeddings
-from shape_of_learning.embeddings.selected_rows import read_selected
 
 from dumps import WINDOWS, dump, hidden_states, sample_of
-from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.states import StateFiles, StatesInMemory
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.selections import Selection
 from tiny_models import CONFIGURATIONS, ENCODERS, WIDTHS, save_tiny_model
 
 # Batches of fewer than 16 tokens are padded, and padding may change the last bits.
@@ -91,26 +88,6 @@ def test_a_file_says_which_token_each_row_is(name, tmp_path):
         assert file.attrs["layer"] == 1
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_selected_rows_are_those_of_the_dump_of_all_tokens(name, tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", name)
-    dump(checkpoint, tmp_path / "all", WIDTHS[name])
-    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
-    ids = [np.array(tokenizer(window)["input_ids"]) for window in WINDOWS]
-    ordinary = ~np.isin(np.concatenate(ids), tokenizer.all_special_ids)
-    later = np.concatenate([np.arange(len(row)) > 0 for row in ids])
-    everything = hidden_states(tmp_path / "all", 2)
-    window_of = np.repeat(np.arange(len(ids)), [len(row) for row in ids])
-    for chosen, expected in (
-        (Selection(special_tokens="drop"), ordinary),
-        (Selection(first_token="drop"), later),
-        (Selection("drop", "drop"), ordinary & later),
-    ):
-        rows, windows = read_selected(tmp_path / "all" / "layer_2.h5", chosen)
-        np.testing.assert_array_equal(windows, window_of[expected])
-        np.testing.assert_array_equal(rows, everything[expected])
-
-
 @pytest.mark.parametrize(
     "name", [n for n in CONFIGURATIONS if n not in (*ENCODERS, "opt_projected")]
 )
@@ -151,8 +128,7 @@ def test_both_last_layers_are_those_of_a_dump_with_either(name, tmp_path):
     for layer in range(4):
         after = hidden_states(tmp_path / "after_final_norm", layer)
         np.testing.assert_array_equal(hidden_states(tmp_path / "both", layer), after)
-    path = tmp_path / "both" / "layer_3_before_final_norm.h5"
-    before = read_selected(path, Selection()).vectors
+    before = StateFiles(tmp_path / "both", 3)[4]
     np.testing.assert_array_equal(before, hidden_states(tmp_path / "before_final_norm", 3))
     assert not list((tmp_path / "after_final_norm").glob("*before*"))
 
@@ -188,7 +164,7 @@ def test_a_model_whose_hidden_states_are_not_as_its_configuration_says_is_refuse
     block.register_forward_hook(lambda module, inputs, output: output[..., :16])
     sample.forward.model.final_layer_norm = torch.nn.Identity()
     with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 16\], but its entry says"):
-        dump_embeddings(sample, model_matrices(sample.forward), tmp_path / "dump", {})
+        sample.into(StatesInMemory(sample))
 
 
 def test_windows_longer_than_the_context_are_refused(tmp_path):

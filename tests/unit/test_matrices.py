@@ -1,6 +1,9 @@
-"""The matrices of a model: found for every architecture, written as they are, measured from the file."""
+"""What is measured of the matrices of a model: values against formulas, points, and the published ones."""
 
+import csv
 import json
+from dataclasses import dataclass
+from pathlib import Path
 
 import huggingface_hub
 import numpy as np
@@ -8,108 +11,30 @@ import pytest
 import requests
 import torch
 import transformers as hf
-from shape_of_learning.embeddings.weight_files import opened_weights, weights_file
-from shape_of_learning.metrics.weights_table import weight_points, weight_values
 
-from dumps import dump, sample_of
-from shape_of_learning.embeddings.model_weights import model_matrices
-from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.weights import principal_coordinates
-from shape_of_learning.metrics import weights_table
+from shape_of_learning.metrics.matrices import weight_points, weight_values, write_matrix_tables
 from shape_of_learning.metrics.registry import find_measure
-from tiny_models import (
-    CONFIGURATIONS,
-    VOCABULARY,
-    WIDTHS,
-    save_stirred_model,
-    save_tiny_model,
-    with_head,
-)
 
-# Of each architecture, the matrices that there are, and whether the norm after the blocks has a bias.
-TIED = ["tied"]
-APART = ["input", "output"]
-EXPECTED = {
-    "gpt_neox": (APART, True),
-    "bloom": (TIED, True),
-    "llama": (APART, False),
-    "gpt2": (TIED, True),
-    "gptj": (APART, True),
-    "falcon": (TIED, True),
-    "opt": (TIED, True),
-    "opt_projected": (TIED, None),
-    "bert": (TIED, None),
-    "roberta": (TIED, None),
-    "albert": (TIED, None),
-}
-MEASURES = [
-    find_measure(name).chosen(name, {})
-    for name in ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
-]
+NAMES = ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
+MEASURES = [find_measure(name).chosen(name, {}) for name in NAMES]
 
 
-def matrices_of(checkpoint, name):
-    sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
-    return {each.name: each.read() for each in model_matrices(sample.forward)}
+@dataclass
+class Matrix:
+    """As a model gives it."""
+
+    name: str
+    values: np.ndarray
+
+    def read(self):
+        return self.values
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_architecture_has_its_matrices_bit_for_bit(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", name)
-    dump(checkpoint, tmp_path / "dump", WIDTHS[name])
-    model = with_head(name).from_pretrained(checkpoint, dtype=torch.float32)
-    ends = {
-        "input": model.get_input_embeddings().weight,
-        "output": model.get_output_embeddings().weight,
-        "tied": model.get_input_embeddings().weight,
-    }
-    names, has_bias = EXPECTED[name]
-    with opened_weights(weights_file(tmp_path / "dump")) as found:
-        assert list(found) == names + ([] if has_bias is None else ["final_norm"])
-        for matrix in names:
-            assert found[matrix].dtype == np.float32
-            assert found[matrix].shape[0] == VOCABULARY
-            np.testing.assert_array_equal(found[matrix], ends[matrix].detach().numpy())
-        if has_bias is not None:
-            paths = ("gpt_neox.final_layer_norm", "model.decoder.final_layer_norm", "model.norm")
-            paths += ("transformer.ln_f",)
-            weights = dict(model.named_parameters())
-            norm = next(path for path in paths if f"{path}.weight" in weights)
-            rows = [weights[f"{norm}.weight"], *([weights[f"{norm}.bias"]] if has_bias else [])]
-            np.testing.assert_array_equal(
-                found["final_norm"], [row.detach().numpy() for row in rows]
-            )
-
-
-@pytest.mark.parametrize(("tie", "names"), [(True, TIED), (False, APART)])
-def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_path):
-    config = CONFIGURATIONS["gpt_neox"]()
-    config.tie_word_embeddings = tie
-    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox", config)
-    assert list(matrices_of(checkpoint, "gpt_neox")) == [*names, "final_norm"]
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt_neox"])
-def test_a_base_model_has_no_output(name, tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", name)
-    assert next(iter(matrices_of(checkpoint, name))) == "input"
-    assert "output" not in matrices_of(checkpoint, name)
-
-
-def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):
-    config = hf.GemmaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=16, intermediate_size=64, max_position_embeddings=128,
-    )  # fmt: skip
-    checkpoint = save_stirred_model(tmp_path / "model", "gemma", config)
-    gain = matrices_of(checkpoint, "gemma")["final_norm"]
-    weight = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).norm.weight
-    np.testing.assert_array_equal(gain, [1 + weight.detach().numpy()])
-
-
-def test_values_are_those_of_the_formulas(tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
-    matrices = matrices_of(checkpoint, "gpt_neox")
+def test_values_are_those_of_the_formulas():
+    normal = np.random.default_rng(0).normal
+    matrices = {"input": normal(size=(300, 32)), "output": normal(0.1, 0.3, (300, 32))}
+    matrices["final_norm"] = normal(1, 0.1, (2, 32))
     rows = {row[:2]: row[2:] for row in weight_values(matrices.items(), MEASURES)}
     W, (gain, bias) = matrices["output"].astype(float), matrices["final_norm"].astype(float)
     directions = np.linalg.eigh(W.T @ W)[1]
@@ -137,17 +62,18 @@ def test_what_is_missing_or_broken_is_undefined():
     assert list(weight_points(matrices.items(), 0)) == []
 
 
-def test_a_file_that_was_changed_is_refused(tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", "gpt2")
-    dump(checkpoint, tmp_path / "dump", WIDTHS["gpt2"])
-    with weights_file(tmp_path / "dump").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"x")
-    with (
-        pytest.raises(InputError, match="is not what was written"),
-        opened_weights(weights_file(tmp_path / "dump")),
-    ):
-        pass
+def test_tables_have_what_is_asked_for(tmp_path):
+    matrices = [Matrix("tied", cloud()), Matrix("final_norm", np.ones((1, 12)))]
+    paths = {name: str(tmp_path / f"{name}.csv") for name in ("weights", "weight_points")}
+    told = [measure.for_jobs() for measure in MEASURES]
+    for measures, points in ((told, True), ([], False)):
+        write_matrix_tables(matrices, paths, measures, 0, points=points)
+        rows = {}
+        for name, path in paths.items():
+            rows[name] = list(csv.DictReader(Path(path).read_text().splitlines()))
+        assert len(rows["weights"]) == (4 if measures else 0)
+        assert len(rows["weight_points"]) == (1000 if points else 0)
+    write_matrix_tables(matrices, {}, told, 0, points=True)  # where nobody reads any
 
 
 def cloud(n=500, d=12, offset=0.0):
@@ -171,7 +97,7 @@ def test_an_offset_is_drawn_on_the_positive_side():
 
 
 def test_the_same_entries_of_a_large_vocabulary_are_kept_everywhere(monkeypatch):
-    monkeypatch.setattr(weights_table, "MOST_POINTS", 40)
+    monkeypatch.setattr("shape_of_learning.metrics.matrices.MOST_POINTS", 40)
     X = cloud()
     rows = list(weight_points([("input", X), ("output", X[:, ::-1] * 2)], seed=3))
     entries = [[row[2] for row in rows[i : i + 40]] for i in range(0, 160, 40)]
