@@ -52,7 +52,6 @@ def moved(X, Y):
 
 
 def moved_without(pair, parts):
-    assert len(pair.windows) == len(pair.x) == len(pair.y)
     left = [np.delete(np.arange(len(pair.x)), part) for part in parts]
     return moved(pair.x, pair.y), np.array([moved(pair.x[rows], pair.y[rows]) for rows in left])
 
