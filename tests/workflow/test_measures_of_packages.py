@@ -9,7 +9,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from shape_of_learning.metrics.batch_files import read_batches
 
 import tiny_runs
 from checkouts import Checkout
