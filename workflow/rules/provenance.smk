@@ -15,7 +15,6 @@ rule describe_run:
     """Describe the run as an RO-Crate, in a folder that is replaced as a whole."""
     input:
         results=described_results,
-        digests=digests_of_results,
     output:
         crate=report(
             "<results>/provenance/ro-crate-metadata.json",

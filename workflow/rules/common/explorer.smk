@@ -19,6 +19,13 @@ def explorer_further(wildcards):
     return [path for kind in KINDS for path in tables_in_the_run(kind)]
 
 
+def named_by_kind(tables):
+    """Tables as the script is told of them: each with the name of its kind, that of its folder."""
+    kinds = {"last_weights": "weights"}
+    folders = (Path(path).parent.name for path in tables)
+    return [f"{kinds.get(kind, kind)}={path}" for kind, path in zip(folders, tables, strict=True)]
+
+
 def explorer_claims(wildcards):
     """The verdicts on the claims of the papers."""
     return expand("<results>/claims/{paper}.csv", paper=CONFIGURATION.claims)

@@ -5,8 +5,6 @@ from shape_of_learning.plan.workflow_state import workflow_state
 from shape_of_learning.provenance.described_run import DescribedRun
 from shape_of_learning.script_arguments import job_record
 
-# Results that may have more bytes than Snakemake compares, while times say nothing of a copy: beside each lies its
-# digest.
 LARGE_RESULTS = [f"<results>/tables/{table}.csv" for table in GATHERED]
 
 
@@ -31,18 +29,12 @@ def described_results(wildcards):
     return [
         (
             ancient(file)
-            if file in LARGE_RESULTS
-            or file.endswith((".pdf", ".png"))
+            if file.endswith((".pdf", ".png"))
             or (file.rpartition(".")[0] in small and not file.endswith(".md"))
             else file
         )
         for file in files
     ]
-
-
-def digests_of_results(wildcards):
-    """The digests beside those that may be large."""
-    return [f"{file}.sha256" for file in LARGE_RESULTS]
 
 
 def described_run(wildcards):
