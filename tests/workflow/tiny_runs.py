@@ -1,6 +1,5 @@
 """A run of the whole chain that is as small as it can be."""
 
-
 from checkouts import Checkout
 from exports import pages, write_export
 

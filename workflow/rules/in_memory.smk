@@ -35,8 +35,7 @@ rule measure_checkpoint:
         code=science_of_checkpoint,
         weights=weights,
         sample=sample_of_checkpoint,
-        measures=measures_of_checkpoint,
-        measuring=MEASURING,
+        measuring=measuring_of_checkpoint,
         matrices=measured_matrices,
     message:
         "Measuring {wildcards.model} at {wildcards.revision}"

@@ -60,9 +60,10 @@ def measures_of_family(wildcards):
     return [measure.for_jobs() for measure in found]
 
 
-def measures_of_checkpoint(wildcards):
-    """The same of all families."""
-    return [measure.for_jobs() for measure in measures_at(wildcards.model, wildcards.revision)]
+def measuring_of_checkpoint(wildcards):
+    """The same of all families, and how they are measured."""
+    found = measures_at(wildcards.model, wildcards.revision)
+    return {"measures": [measure.for_jobs() for measure in found], "protocol": MEASURING}
 
 
 def science_of_family(wildcards):

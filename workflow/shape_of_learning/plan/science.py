@@ -18,7 +18,6 @@ SCRIPTS = PACKAGE.parent / "scripts"
 PLUMBING = (
     *("errors", "storage", "script_arguments", "hub"),
     *("metrics.registry", "metrics.measure_entry"),
-    *("embeddings.hidden_state_files", "embeddings.weight_files", "metrics.batch_files"),
     *(f"checkpoints.{name}" for name in ("checkpoint_record", "tensor_digests", "tensor_hashing")),
 )
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
