@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from shape_of_learning.checkpoints.checkpoint_record import write_record
+from shape_of_learning.checkpoints.record import write_record
 
 from figure_tables import (
     draw,
