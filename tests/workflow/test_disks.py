@@ -13,8 +13,8 @@ import pytest
 from shape_of_learning.embeddings.hidden_state_files import HiddenStateWriter, file_bytes
 
 from checkouts import REPOSITORY, Checkout
-from hub_fetching import small_disk
 from exports import write_export
+from hub_fetching import small_disk
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.storage.digests import add_digest
 from tiny_models import TEXT, save_tiny_model
