@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import huggingface_hub
@@ -18,17 +17,6 @@ from shape_of_learning.metrics.registry import find_measure
 
 NAMES = ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
 MEASURES = [find_measure(name).chosen(name, {}) for name in NAMES]
-
-
-@dataclass
-class Matrix:
-    """As a model gives it."""
-
-    name: str
-    values: np.ndarray
-
-    def read(self):
-        return self.values
 
 
 def test_values_are_those_of_the_formulas():
@@ -63,7 +51,7 @@ def test_what_is_missing_or_broken_is_undefined():
 
 
 def test_tables_have_what_is_asked_for(tmp_path):
-    matrices = [Matrix("tied", cloud()), Matrix("final_norm", np.ones((1, 12)))]
+    matrices = {"tied": cloud(), "final_norm": np.ones((1, 12))}
     paths = {name: str(tmp_path / f"{name}.csv") for name in ("weights", "weight_points")}
     told = [measure.for_jobs() for measure in MEASURES]
     for measures, points in ((told, True), ([], False)):
