@@ -4,7 +4,6 @@ It is asked in a process of its own, since to read a workflow changes `sys.path`
 """
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,6 @@ from pathlib import Path
 
 SNAKEFILE = Path(__file__).parents[1] / "workflow" / "Snakefile"
 SCRIPTS = SNAKEFILE.parent / "scripts"
-SCRIPT = re.compile(r'python "\$SCRIPTS/(\w+\.py)" ')
 
 
 @dataclass(frozen=True)
@@ -21,14 +19,13 @@ class Rule:
     """A rule that does something; one that only names a target is none."""
 
     name: str
-    action: str  # "shell", or another of Snakemake's directives
-    command: str
+    script_name: str  # empty where it has another directive than `script`
     environment: str  # path, relative to the folder of the rules
 
     @property
     def script(self) -> Path:
-        """The file that its command runs."""
-        return SCRIPTS / SCRIPT.search(self.command)[1]
+        """The file that it runs."""
+        return SCRIPTS / self.script_name
 
 
 def workflow_rules() -> list[Rule]:
@@ -61,11 +58,9 @@ def _read(*more: Path) -> list[Rule]:
 
 
 def _rule(rule) -> Rule:
-    others = ("script", "notebook", "wrapper", "template_engine", "cwl", "run")
     return Rule(
         name=rule.name,
-        action=next((each for each in others if getattr(rule, f"is_{each}")), "shell"),
-        command=rule.shellcmd or "",
+        script_name=Path(str(rule.script or "")).name,
         environment=str(rule.conda_env or ""),
     )
 

@@ -30,6 +30,7 @@ NAMES = {
     "rocrate": Names("rocrate", "rocrate"),
     "safetensors": Names("safetensors", "safetensors"),
     "scipy": Names("scipy", "scipy"),
+    "scikit-learn": Names("scikit-learn", "sklearn"),
     "seaborn": Names("seaborn", "seaborn"),
     "tokenizers": Names("tokenizers", "tokenizers"),
     "tqdm": Names("tqdm", "tqdm"),

@@ -2,16 +2,15 @@
 
 import hashlib
 import os
-from itertools import islice
 from pathlib import Path
 
 from checkouts import Checkout
-from shape_of_learning.corpus.python_topics import pages, write_export
+from exports import pages, write_export
 from tiny_models import save_tiny_model
 from tiny_runs import RECIPE
 
 # Of the demo's own corpus, which the small chain does not need, so that this rule is there, too.
-WRAPPED = "results/corpus/python_topics/source.json"
+WRAPPED = "resources/corpus/python_topics.raw"
 # No measure of ours is taken of spectra.
 SPECTRA = "results/spectra/pretrained/step1/layer_1.h5"
 
@@ -28,7 +27,7 @@ def small(checkout: Checkout) -> list[str]:
     network.
     """
     corpus = checkout.folder / "export.xml"
-    write_export(corpus, dict(islice(pages(), 40)))
+    write_export(corpus, pages(40))
     fill_cache(checkout.folder / "hf", "org/model")
     models = {
         "pretrained": {

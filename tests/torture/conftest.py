@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from chains import demo, small
-from runs import Undisturbed, undisturbed
+from torture_runs import Undisturbed, undisturbed
 
 # Shells have what they start in the background ignore Ctrl-C. What is tested here must not inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

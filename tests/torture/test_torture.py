@@ -26,9 +26,9 @@ from jobs import (
     wait_until_it_waits,
     without_a_dump,
 )
-from runs import WAYS, Run, Undisturbed, is_same, results
 from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.script_arguments.settings import VARIABLE, export_plumbing_settings
+from torture_runs import WAYS, Run, Undisturbed, is_same, results
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 KINDS = sorted(path.stem for path in SCRIPTS.glob("*.py"))

@@ -79,7 +79,10 @@ def estimates(models: Iterable[Model], measures: Iterable[Measure], last: bool) 
                         np.nan if measure.first_layer else 0.1 * abs(value)
                     )  # blocks have no batches
                     counts = (deviation, 4096.0, 4090.0, share, 128)
-                    rows.append((*whose, measure.name, "all", value, error, *bounds, *counts))
+                    of_layers = len(places) if place is None else 1
+                    rows.append(
+                        (*whose, measure.name, "all", value, error, *bounds, *counts, of_layers)
+                    )
     return _typed(rows, ESTIMATE_COLUMNS)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from shape_of_learning.checkpoints.checkpoint_record import write_record
 
 from figure_tables import (
     draw,
@@ -25,6 +24,7 @@ from papers.linear.changed_blocks import KINDS
 from papers.shape_of_learning.figures import has_plateau, training_recipes
 from shape_of_learning.blocks.edits import EDIT_COLUMNS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.checkpoints.record import write_record
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.plan.papers import read_published

@@ -122,9 +122,6 @@ def test_a_task_is_read_as_it_was_written(tmp_path):
     ]
     write_task(tmp_path / "graded.csv", Task("spearman", pairs))
     assert read_task(tmp_path / "graded.csv") == Task("spearman", pairs)
-    (tmp_path / "graded.csv").write_bytes((tmp_path / "graded.csv").read_bytes() + b"x")
-    with pytest.raises(InputError, match="is not what was written"):
-        read_task(tmp_path / "graded.csv")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,11 @@ def test_every_rule_runs_with_the_packages_of_its_environment_alone(checkout, co
         checkout,
         conda,
         # No figure asks for a measure of spectra.
-        *("all", "results/corpus/mine/source.json", "results/spectra/pretrained/step0/layer_0.h5"),
+        *(
+            "all",
+            "results/corpus/mine/alphabet.json",
+            "results/spectra/pretrained/step0/layer_0.h5",
+        ),
         changes=CHANGES | {"corpus": corpus},
         HF_ENDPOINT=endpoint,
         HF_HUB_OFFLINE="0",

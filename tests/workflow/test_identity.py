@@ -88,7 +88,7 @@ def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
         copy.write("changes.yaml", changes)
         return copy.planned("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
 
-    mirrors = {"urls": ["https://example.org/export.xml", "export.xml"]}
+    mirrors = {"urls": ["export.xml", "https://example.org/export.xml"]}
     harmless = {"corpus": {"sources": {"export": mirrors}}, "forward": {"batch_size": 2}}
     assert planned(**harmless) == {}
     assert planned(sampling={"windows": 31})[FORWARD_PASS] == 2

@@ -9,7 +9,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from shape_of_learning.metrics.batch_files import read_batches
 
 import tiny_runs
 from checkouts import Checkout
@@ -52,7 +51,6 @@ def moved(X, Y):
 
 
 def moved_without(pair, parts):
-    assert len(pair.windows) == len(pair.x) == len(pair.y)
     left = [np.delete(np.arange(len(pair.x)), part) for part in parts]
     return moved(pair.x, pair.y), np.array([moved(pair.x[rows], pair.y[rows]) for rows in left])
 
@@ -67,20 +65,19 @@ def gap(distances, k):
     return (distances[:, k - 1] - distances[:, 0]).mean()
 """,
     "more_shapes_entries.py": """
-from shape_of_learning.metrics.registry import Interval, Measure
+from shape_of_learning.metrics.measure_entry import Interval, Measure
 
-LARGEST_NORM = Measure("more_shapes:largest_norm", "vectors", "Largest norm", "Norm")
+LARGEST_NORM = Measure("more_shapes:largest_norm", "isotropy", "Largest norm", "Norm")
 NORM_BEFORE = Measure(
-    "more_shapes:largest_norm", "vectors", "Largest norm", "Norm", rows={"last_layer": "before_final_norm"}
+    "more_shapes:largest_norm", "isotropy", "Largest norm", "Norm", rows={"last_layer": "before_final_norm"}
 )
-MOVED = Measure("more_shapes:moved", "pair", "Moved", "Distance")
-MOVED_FAST = Measure("more_shapes:moved", "pair", "Moved", "Distance", leaving_out="moved_without")
-MOVED_LATER = Measure("more_shapes:moved", "pair", "Moved", "Distance", rows={"first_token": "drop"})
-APART = Measure("more_shapes:apart", "labelled", "Apart", "Share", groups="windows")
-APART_TYPES = Measure("more_shapes:apart", "labelled", "Apart", "Share", groups="token_ids")
+MOVED = Measure("more_shapes:moved", "linearity", "Moved", "Distance")
+MOVED_FAST = Measure("more_shapes:moved", "linearity", "Moved", "Distance", leaving_out="moved_without")
+MOVED_LATER = Measure("more_shapes:moved", "linearity", "Moved", "Distance", rows={"first_token": "drop"})
+APART = Measure("more_shapes:apart", "windows", "Apart", "Share")
 PARTICIPATION = Measure("more_shapes:participation", "spectrum", "Participation", "Directions")
 GAP = Measure(
-    "gap_of_shapes:gap", "neighbours", "Gap {k}", "Distance", {"k": 10}, {"k": Interval(least=2)},
+    "gap_of_shapes:gap", "dimension", "Gap {k}", "Distance", {"k": 10}, {"k": Interval(least=2)},
     neighbours="k",
 )
 """,
@@ -88,7 +85,7 @@ GAP = Measure(
 RUN = ("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2")
 MEASURES = ("largest_norm", "participation", "gap")
 LINEARITY = ["linearity", "linearity_held_out", "linearity_without_first_token"]
-OF_ALL = ("moved", "moved_fast", "moved_later", "apart", "apart_types")
+OF_ALL = ("moved", "moved_fast", "moved_later", "apart")
 
 
 @pytest.fixture(scope="module")
@@ -122,48 +119,12 @@ def values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], flo
         }
 
 
-def test_measures_of_a_package_are_in_the_table(checkout: Checkout):
-    settings = tiny_runs.set_up(checkout)
-    settings["measurement"]["estimators"] = ["anisotropy", *MEASURES]
-    checkout.write("tiny.yaml", settings)
-    checkout.snakemake(*RUN)
-
-    found = values(checkout, "gap")
-    assert found.keys() == values(checkout, "anisotropy").keys()
-    for revision, layer, batch in found:
-        results = checkout.folder / "results"
-        kept = [
-            read_batches(results / f"{kind}/tiny/{revision}/layer_{layer}.h5")[batch].content
-            for kind in ("neighbours", "spectra")
-        ]
-        distances, spectrum = kept[0].distances, kept[1].eigenvalues
-        mean_gap = (distances[:, 9] - distances[:, 0]).mean()
-        assert found[revision, layer, batch] == pytest.approx(mean_gap, rel=1e-12)
-        directions = spectrum.sum() ** 2 / (spectrum**2).sum()
-        participation = values(checkout, "participation")[revision, layer, batch]
-        assert participation == pytest.approx(directions, rel=1e-12)
-
-    # Another setting is one small job per checkpoint. So is an edit of the function; a comment is none.
-    small = {"measure": 2, "gather_checkpoints": 1, "gather_tables": 1, "total": 4}
-    checkout.write(
-        "tiny.yaml",
-        settings | {"measurement": settings["measurement"] | {"parameters": {"gap": {"k": 5}}}},
-    )
-    assert checkout.planned(*RUN) == small
-    checkout.write("tiny.yaml", settings)
-    (module,) = checkout.python.parents[1].rglob("gap_of_shapes.py")
-    module.write_text(module.read_text() + "# A comment.\n")
-    assert checkout.planned(*RUN) == {}
-    module.write_text(module.read_text() + "OTHER = 1\n")
-    assert checkout.planned(*RUN) == small
-
-
-def table(checkout: Checkout, name: str, folder: str = "results") -> list[dict[str, str]]:
-    with (checkout.folder / folder / name).open(newline="") as file:
+def table(checkout: Checkout, name: str) -> list[dict[str, str]]:
+    with (checkout.folder / "results" / name).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_measures_of_pairs_and_groups_have_all_vectors_with_and_without_a_dump(checkout: Checkout):
+def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
     settings = tiny_runs.set_up(checkout)
     settings["forward"] = {"last_layer": "both"}
     settings["embeddings"] = {"keep": True}
@@ -172,15 +133,14 @@ def test_measures_of_pairs_and_groups_have_all_vectors_with_and_without_a_dump(c
     checkout.write("tiny.yaml", settings)
     run = ("results/tables/estimates.csv", "results/tables/changes.csv", *RUN)
     checkout.snakemake(*run)
+    assert values(checkout, "gap").keys() == values(checkout, "anisotropy").keys()
     for revision in ("step0", "step1"):
         states = []
         for name in ("layer_0", "layer_1", "layer_1_before_final_norm"):
             path = checkout.folder / f"results/embeddings/tiny/{revision}/{name}.h5"
             with h5py.File(path) as file:
                 states.append(file["embeddings"][()].astype(float))
-                windows, types, positions = (
-                    file[each][()] for each in ("windows", "token_ids", "positions")
-                )
+                windows, positions = file["windows"][()], file["positions"][()]
         later = positions > 0
         moved = {name: values(checkout, name) for name in OF_ALL}
         distance = np.linalg.norm((states[1] - states[0]).mean(axis=0))
@@ -188,53 +148,44 @@ def test_measures_of_pairs_and_groups_have_all_vectors_with_and_without_a_dump(c
         assert moved["moved_fast"] == moved["moved"]
         distance = np.linalg.norm((states[1] - states[0])[later].mean(axis=0))
         assert moved["moved_later"][revision, 1, 0] == pytest.approx(distance, rel=1e-6)
-        for name, groups in (("apart", windows), ("apart_types", types)):
-            X = states[1] - states[1].mean(axis=0)
-            sums = sum(X[groups == g].sum(axis=0) @ X[groups == g].mean(axis=0) for g in {*groups})
-            assert moved[name][revision, 1, 0] == pytest.approx(sums / (X**2).sum(), rel=1e-6)
+        X = states[1] - states[1].mean(axis=0)
+        of_each = (X[windows == w] for w in {*windows})
+        sums = sum(rows.sum(axis=0) @ rows.mean(axis=0) for rows in of_each)
+        assert moved["apart"][revision, 1, 0] == pytest.approx(sums / (X**2).sum(), rel=1e-6)
         for layer, state in ((0, states[0]), (1, states[2])):
             norms = values(checkout, "norm_before")
             largest = max(norms[key] for key in norms if key[:2] == (revision, layer))
             assert largest == pytest.approx(np.linalg.norm(state, axis=1).max(), rel=1e-6)
-    assert {row["layer"] for row in table(checkout, "measurements/tiny/step0/moved.csv")} == {"1"}
-    left_out = [
-        (checkout.folder / f"results/left_out/tiny/step1/{name}.csv").read_bytes()
-        for name in ("moved", "moved_fast")
-    ]
-    assert left_out[0] == left_out[1]
     # One layer and the average over it; the same interval, since the windows are the same.
     estimates = table(checkout, "tables/estimates.csv")
-    of_pairs = [row for row in estimates if row["estimator"] == "moved"]
-    assert [row["layer"] for row in of_pairs] == ["1", "", "1", ""]
-    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_pairs)
+    of_blocks = [row for row in estimates if row["estimator"] == "moved"]
+    assert [row["layer"] for row in of_blocks] == ["1", "", "1", ""]
+    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_blocks)
     chosen = {row["estimator"]: row["selection"] for row in estimates}
     assert (chosen["moved"], chosen["moved_later"]) == ("all", "without_first_token")
     assert chosen["norm_before"] == "before_final_norm"
 
-    # Pairs are measured together, and nothing else with them.
-    (module,) = checkout.python.parents[1].rglob("more_shapes_entries.py")
-    entries = module.read_text()
-    module.write_text(entries.replace('{"first_token": "drop"}', '{"token_types": "one"}'))
-    chosen_otherwise = checkout.planned(*run)
-    module.write_text(entries)
-    formula = checkout.folder / "workflow/shape_of_learning/estimators/linearity.py"
-    before = formula.read_text()
-    formula.write_text(before + "\nADDED_BY_A_TEST = 1\n")
-    for planned in (chosen_otherwise, checkout.planned(*run)):
-        assert planned["measure_pairs"] == 2
-        assert planned.keys() == {"measure_pairs", "gather_checkpoints", "gather_tables", "total"}
-    formula.write_text(before)
+    # Another setting is the jobs of its family. So is an edit of the function; a comment is none.
+    gathered = {"gather_model": 1, "gather_tables": 3}
+    family = {"measure": 4, **gathered, "total": 8}
+    other = settings["measurement"] | {"parameters": {"gap": {"k": 5}}}
+    checkout.write("tiny.yaml", settings | {"measurement": other})
+    assert checkout.planned(*run) == family
+    checkout.write("tiny.yaml", settings)
+    (module,) = checkout.python.parents[1].rglob("gap_of_shapes.py")
+    module.write_text(module.read_text() + "# A comment.\n")
+    assert checkout.planned(*run) == {}
+    module.write_text(module.read_text() + "OTHER = 1\n")
+    assert checkout.planned(*run) == family
 
     # In memory the same bytes.
     settings |= {"embeddings": {"dump": False}, "run": "memory"}
     checkout.write("memory.yaml", settings)
     tables = [f"results/memory/tables/{name}.csv" for name in ("estimates", "measurements")]
     checkout.snakemake(*tables, "--configfile", "memory.yaml", "--cores", "2")
-    for folder in ("left_out", "measurements"):
-        files = sorted((checkout.folder / "results" / folder / "tiny").glob("*/*.csv"))
-        assert len(files) == 2 * len(settings["measurement"]["estimators"])
-        for file in files:
-            other = (
-                checkout.folder / "results/memory" / file.relative_to(checkout.folder / "results")
-            )
-            assert other.read_bytes() == file.read_bytes(), file
+    results = checkout.folder / "results"
+    files = sorted((results / "measurements/tiny").rglob("*.csv"))
+    assert len(files) == 2 * (4 * 2 + 1)  # checkpoints; families of two layers, and of one block
+    for file in files:
+        beside = results / "memory" / file.relative_to(results)
+        assert beside.read_bytes() == file.read_bytes(), file

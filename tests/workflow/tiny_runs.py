@@ -1,9 +1,7 @@
 """A run of the whole chain that is as small as it can be."""
 
-from itertools import islice
-
 from checkouts import Checkout
-from shape_of_learning.corpus.python_topics import pages, write_export
+from exports import pages, write_export
 
 # As little as a pretraining can do: two steps are saved, 0 and 1.
 RECIPE = {
@@ -30,7 +28,7 @@ FIGURES = {
 
 def set_up(checkout: Checkout, name: str = "tiny") -> dict:
     """Write a corpus of 40 pages, a model and ``tiny.yaml``, and return what the latter says."""
-    write_export(checkout.folder / "export.xml", dict(islice(pages(), 40)))
+    write_export(checkout.folder / "export.xml", pages(40))
     checkout.write("config/models/tiny.yaml", {name: MODEL})
     source = {"urls": ["export.xml"], "format": "mediawiki"}
     settings = {

@@ -111,7 +111,7 @@ rule fetch_checkpoint:
         runtime=minutes(needs.download_minutes),
     params:
         revision=told(pinned, "model", "revision"),
-        shape=told(lambda model: dict(vars(MODELS[model].shape)), "model"),
+        shape=told(shape_of, "model"),
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     script:

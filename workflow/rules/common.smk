@@ -135,12 +135,16 @@ def sampling(model):
     }
 
 
+def shape_of(model):
+    return dict(vars(MODELS[model].shape))
+
+
 def sample(model):
     """What rules that run a checkpoint tell their scripts of it."""
     return {
         "is_download": MODELS[model].kind == "repository",
         "protocol": sampling(model),
-        "shape": dict(vars(MODELS[model].shape)),
+        "shape": shape_of(model),
     }
 
 

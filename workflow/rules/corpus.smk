@@ -3,66 +3,77 @@
 REQUIRED INPUTS: none; `corpus.sources` in the configuration says where to find them.
 OUTPUTS:
     <resources>/corpus/{source}.raw        the verified source, unpacked; other runs may share it
-    <results>/corpus/{source}/source.json  its size and digests, which stand for it in this run
     <results>/corpus/{source}/text.txt     articles without markup, 205 characters
     <results>/corpus/{source}/alphabet.json
-STEPS: fetch_corpus or wrap_python_topics, then clean_corpus.
+STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 """
+
+from shape_of_learning.corpus.fetch import local_path
+
+SOURCES = SETTINGS["corpus"]["sources"]
+
+
+def file_of_this_machine(wildcards):
+    """The first address of a source, where that is a file of this machine: a changed one is fetched anew."""
+    local = local_path(SOURCES[wildcards.source]["urls"][0])
+    return [local] if local is not None and local.is_file() else []
 
 
 rule fetch_corpus:
-    """Download from the first mirror that answers, and verify.
+    """Download from the first address that answers, and verify.
 
-    Mirrors and digests are no parameters: one more is no reason to fetch again what has been fetched.
+    Addresses are a resource, which Snakemake does not compare: one more is no reason to fetch anew.
     """
+    input:
+        file_of_this_machine,
     output:
-        "<results>/corpus/{source}/source.json",
+        "<resources>/corpus/{source}.raw",
     log:
         "<logs>/corpus/fetch_{source}.log",
     benchmark:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
-        source=any_of(FETCHED_SOURCES),
-    localrule: runs_beside_snakemake("fetch_corpus")
+        source=any_of(name for name, entry in SOURCES.items() if "urls" in entry),
+    localrule: True
     conda:
         "../../envs/corpus.yaml"
+    resources:
+        urls=lambda wildcards: "\n".join(SOURCES[wildcards.source]["urls"]),
     params:
-        member=source_member,
-        origin=source_origin,
-        raw=raw_corpus,
+        member=lambda wildcards: SOURCES[wildcards.source].get("member"),
+        sha256=lambda wildcards: SOURCES[wildcards.source].get("sha256"),
+        git_blob=lambda wildcards: SOURCES[wildcards.source].get("git_blob"),
     message:
         "Fetching the corpus {wildcards.source}"
-    shell:
-        'python "$SCRIPTS/fetch_corpus.py" --source {wildcards.source:q} {params.member:q}'
-        " --output {params.raw:q} --receipt {output:q} --log {log:q}"
+    script:
+        "../scripts/fetch_corpus.py"
 
 
-rule wrap_python_topics:
-    """Wrap the help texts that come with Python as a MediaWiki export, for runs without a network."""
+rule write_python_topics:
+    """Write the help texts that come with Python as plain text, for runs without a network."""
     output:
-        "<results>/corpus/{source}/source.json",
+        "<resources>/corpus/{source}.raw",
     log:
-        "<logs>/corpus/wrap_{source}.log",
+        "<logs>/corpus/write_{source}.log",
     benchmark:
-        "<benchmarks>/corpus/wrap_{source}.tsv"
+        "<benchmarks>/corpus/write_{source}.tsv"
     wildcard_constraints:
-        source=any_of(BUILTIN_SOURCES),
+        source=any_of(name for name, entry in SOURCES.items() if "builtin" in entry),
     localrule: True
     conda:
         "../../envs/corpus.yaml"
     params:
-        science=science("wrap_python_topics"),
-        raw=raw_corpus,
+        code=code("write_python_topics"),
     message:
-        "Wrapping Python's help texts as a MediaWiki export"
-    shell:
-        'python "$SCRIPTS/wrap_python_topics.py" --output {params.raw:q} --receipt {output:q} --log {log:q}'
+        "Writing Python's help texts as plain text"
+    script:
+        "../scripts/write_python_topics.py"
 
 
 rule clean_corpus:
     """Keep the articles' text and its most frequent characters."""
     input:
-        source="<results>/corpus/{source}/source.json",
+        raw="<resources>/corpus/{source}.raw",
     output:
         text="<results>/corpus/{source}/text.txt",
         alphabet="<results>/corpus/{source}/alphabet.json",
@@ -74,18 +85,16 @@ rule clean_corpus:
         "../../envs/corpus.yaml"
     threads: 8
     resources:
-        mem_mb=cleaning_memory,
-        runtime=cleaning_minutes,
+        mem_mb=lambda wildcards, threads, attempt: needs.asked_mb(
+            needs.NUMPY_MB * (1 + threads), attempt
+        ),
+        runtime=lambda wildcards, attempt: needs.asked_minutes(needs.CLEANING_MINUTES, attempt),
     params:
-        science=science("clean_corpus"),
-        raw=raw_corpus,
-        format=source_format,
-        alphabet_size=setting("corpus", "alphabet_size"),
-        part=part_of_corpus,
+        code=code("clean_corpus"),
+        format=lambda wildcards: SOURCES[wildcards.source]["format"],
+        alphabet_size=SETTINGS["corpus"]["alphabet_size"],
+        first_bytes=SETTINGS["corpus"]["first_bytes"],
     message:
         "Cleaning the corpus {wildcards.source}"
-    shell:
-        'python "$SCRIPTS/clean_corpus.py" --input {params.raw:q} --receipt {input.source:q}'
-        " --format {params.format:q}"
-        " --alphabet-size {params.alphabet_size:q} {params.part:q} --processes {threads:q}"
-        " --text {output.text:q} --alphabet {output.alphabet:q} --log {log:q}"
+    script:
+        "../scripts/clean_corpus.py"

@@ -125,8 +125,10 @@ else:
             code=told(code_of_checkpoint, "model", "revision"),
             weights=told(RUN.weights, "model", "revision"),
             sample=told(sample, "model"),
-            measures=told(measures, "model", "revision"),
-            measuring=MEASURING,
+            measuring=told(
+                lambda *names: {"measures": measures(*names), "protocol": MEASURING},
+                *("model", "revision"),
+            ),
             matrices=told(RUN.matrices, "model", "revision"),
         message:
             "Measuring {wildcards.model} at {wildcards.revision}"

@@ -4,7 +4,7 @@ Where there is a GPU, it measures, too.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ def main(
     is_download: bool,
     text: Path,
     protocol: Mapping[str, Any],
-    measures: Sequence[Mapping[str, Any]],
     measuring: Mapping[str, Any],
     matrices: Mapping[str, Any],
     output: Mapping[str, str],
@@ -44,15 +43,15 @@ def main(
     ----------
     names, checkpoint, is_download, text, protocol, matrices, **loaded
         As dump_embeddings.py takes them.
-    measures : sequence of mapping
-        Fields of :class:`.Measure`.
     measuring : mapping
-        Fields of :class:`.MeasuringProtocol`.
+        ``measures``, fields of :class:`.Measure` of each, and ``protocol``, those of
+        :class:`.MeasuringProtocol`.
     output : mapping of str to str
         Paths: ``measurements``, a folder of tables as measure.py writes them; others as dump_embeddings.py.
     """
-    sampling, how = SamplingProtocol(**protocol), MeasuringProtocol.of(names["model"], measuring)
-    chosen = [Measure(**each) for each in measures]
+    sampling = SamplingProtocol(**protocol)
+    how = MeasuringProtocol.of(names["model"], measuring["protocol"])
+    chosen = [Measure(**each) for each in measuring["measures"]]
     families = [family for family in FAMILIES if any(one.family == family for one in chosen)]
     digests = checked_tensors(checkpoint, is_download, loaded["threads"])
     windows = draw_windows(text, sampling)
@@ -92,7 +91,6 @@ if __name__ == "__main__":
             threads=snakemake.threads,
             window_batch_size=snakemake.resources.windows_at_once or None,
             **snakemake.params.sample,
-            measures=snakemake.params.measures,
             measuring=snakemake.params.measuring,
             matrices=snakemake.params.matrices,
         )

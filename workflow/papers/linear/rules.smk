@@ -50,7 +50,7 @@ rule edit_blocks:
         revision=edited(lambda model, revision: revision),
         is_download=edited(lambda model, revision: MODELS[model].kind == "repository"),
         weights=edited(RUN.weights),
-        shape=told(lambda model: dict(vars(MODELS[model].shape)), "model"),
+        shape=told(shape_of, "model"),
         sampling=told(
             lambda model: {
                 key: sampling(model)[key] for key in ("window_characters", "seed", "precision")

@@ -1,42 +1,19 @@
 """Windows of text, drawn at random."""
 
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
 
 from shape_of_learning.errors import InputError
 
-ALPHABET = "alphabet.json"  # of a text, in the same folder
 # The end of a text, on which nothing is trained and nothing is fitted.
 HELD_OUT_SHARE = 0.05
 
 
 def read_text(path: Path) -> str:
-    """Read a corpus, keeping every character as it is.
-
-    Raises
-    ------
-    InputError
-        Where the file is not UTF-8, or not the one that the ``alphabet.json`` beside it describes, or that is
-        damaged.
-    """
-    content = path.read_bytes()
-    description = path.with_name(ALPHABET)
-    if description.exists():
-        try:
-            expected = json.loads(description.read_text(encoding="utf-8"))["text"]["sha256"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError(
-                f"{description} is damaged; delete it and {path}, and run again"
-            ) from None
-        if hashlib.sha256(content).hexdigest() != expected:
-            raise InputError(
-                f"{path} is not the text that {description} describes; delete both and run again"
-            )
+    """Read a corpus, keeping every character as it is; InputError if it is not UTF-8."""
     try:
-        return content.decode("utf-8")  # `read_text` would change ends of lines
+        return path.read_bytes().decode("utf-8")  # `read_text` would change ends of lines
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
 

@@ -195,7 +195,7 @@ def _measured(
     named = (measure.name, selection, layer)
     return [
         *(
-            TidyRow(*named, number, batch.n, batch.n_unique, None, None, value)
+            TidyRow(*named, number, batch.n, batch.n_unique, math.nan, None, value)
             for number, (batch, value) in enumerate(zip(batches, values.tolist(), strict=True))
         ),
         TidyRow(

@@ -156,7 +156,7 @@ class Measure:
             self.parameters
         )  # which fails where words name a parameter that there is not
 
-    def _in_words(self, parameters: Mapping[str, Value]) -> dict[str, str]:
+    def _in_words(self, parameters: Mapping[str, Value]) -> dict[str, Any]:
         keys = ("label", "axis", "description")
         return {key: _Template().vformat(getattr(self, key), (), parameters) for key in keys}
 

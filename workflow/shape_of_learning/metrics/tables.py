@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class TidyRow(NamedTuple):
         Number of the batch within its layer; None for the mean over batches.
     n, n_unique : float
         Vectors of the batch, and distinct ones among them; of a layer in the mean over batches.
-    near_duplicates : float or None
+    near_duplicates : float
         Of a layer: share of the vectors with a near-duplicate, :meth:`.NeighbourLists.near_duplicates`, in
         the mean over batches. NaN for measures that are not of neighbours.
     windows : int or None
@@ -60,7 +60,7 @@ class TidyRow(NamedTuple):
     batch: int | None
     n: float
     n_unique: float
-    near_duplicates: float | None
+    near_duplicates: float
     windows: int | None
     value: float
     without: tuple[float, ...] = UNDEFINED
@@ -289,7 +289,7 @@ def change_rows(
     if len(measured) > 2:
         pairs.append((measured[0], measured[-1]))
     for before, after in pairs:
-        changes: dict[int | None, tuple[float, Any]] = {
+        changes = {
             layer: (b.value - a.value, np.subtract(b.without, a.without))
             for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
         }
@@ -299,9 +299,9 @@ def change_rows(
             if layer >= model.first and not math.isnan(change[0])
         ] or [(math.nan, UNDEFINED)]
         differences, left_out = zip(*averaged, strict=True)
-        changes[None] = _mean(differences), np.mean(left_out, axis=0)
+        mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection
-        for layer, (difference, without) in changes.items():
+        for layer, (difference, without) in [*changes.items(), (None, mean)]:
             if layer is not None and not curve.interval:
                 without = UNDEFINED
             yield [

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.functions import Function, named_function
 from shape_of_learning.plan.paper_models import by_family_and_size
-from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification
+from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
 
 KEPT_WORDS = ("name", "label", "axis", "interval", "suspect_above")
@@ -126,12 +127,12 @@ def function_of(run: Run, target: str) -> Function:
 def tables_of(run: Run, target: str) -> dict[str, list[str]]:
     """Kinds of tables that a figure or a table of the run reads -> of which models."""
     if target in run.tables:
-        return dict.fromkeys(run.tables[target].reads, list(run.configuration.tables[target]))
+        return {kind: list(run.configuration.tables[target]) for kind in run.tables[target].reads}
     figure = run.figures[target]
     kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
     if figure.needs_training_steps:
         kinds += ["verdicts", "changes"] if run.estimated(figure) else ["verdicts"]
-    return dict.fromkeys(kinds, list(run.configuration.figures[target]))
+    return {kind: list(run.configuration.figures[target]) for kind in kinds}
 
 
 def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
@@ -192,3 +193,54 @@ def require_shown(run: Run, target: str) -> None:
         f"{target} belongs to the paper `{run.paper_of(target).name}`, which this configuration does not "
         f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
     )
+
+
+def explored(run: Run) -> dict[str, Any]:
+    """What the explorer says that tables do not."""
+    keys = ("name", "label", "axis", "description", "suspect_above")
+    sampling, measures = run.settings["sampling"], run.configuration.measures.values()
+    windows, characters = sampling["windows"], sampling["window_characters"]
+    sample = f"{windows} windows of {characters} characters of {run.settings['corpus']['source']}"
+    claims = run.configuration.claims
+    return {
+        "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
+        "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+        "papers": [
+            _explored_paper(run, paper)
+            for paper in run.papers
+            if paper.name in claims or {*paper.figures} & {*run.configuration.figures}
+        ],
+        "claimed": {
+            paper: {name: _explored_claim(run, claim) for name, claim in of_paper.items()}
+            for paper, of_paper in claims.items()
+        },
+        "notes": [f"{sample}. n is the mean number of vectors of a batch."],
+    }
+
+
+def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
+    """The models, measures and further tables that the figures of a paper show."""
+    drawn = [name for name in paper.figures if name in run.configuration.figures]
+    models = {model for name in drawn for model in run.configuration.figures[name]}
+    figures = [run.figures[name] for name in drawn]
+    measures = {name for figure in figures for name in figure.estimators}
+    tables = {kind for figure in figures for kind in figure.reads if not figure.estimators}
+    if any(figure.needs_training_steps for figure in figures):
+        tables.add("verdicts")  # they have the losses
+    return {
+        **{"name": paper.name, "title": paper.title, "tables": sorted(tables)},
+        "models": [name for name in run.measured if name in models],
+        "measures": [name for name in run.configuration.measures if name in measures],
+    }
+
+
+def _explored_claim(run: Run, claim: Claim) -> dict[str, Any]:
+    """Which measures a claim is of, or of all of which tables, and what shows them."""
+    read = set(claim.reads)
+    figures = [name for name in run.configuration.figures if read & set(run.figures[name].reads)]
+    return {
+        "measures": list(claim.estimators),
+        "tables": [] if claim.estimators else list(claim.reads),
+        "view": "layer" if claim.checkpoints == "last" and not claim.reads else "step",
+        "figures": [run.name_in_paper(name) for name in figures],
+    }

@@ -97,7 +97,7 @@ def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:
 
 
 def _require_neighbours(chosen: Measure, measure: Measure, searched: int, asks: str) -> None:
-    if chosen.family != "dimension" or chosen.neighbours <= searched:
+    if chosen.family != "dimension" or int(chosen.neighbours) <= searched:
         return
     if isinstance(measure.neighbours, str):
         asks = f"configuration key `measurement.parameters.{chosen.name}.{measure.neighbours}`"

@@ -47,8 +47,8 @@ class Work:
         Of weights and activations.
     batch_tokens, training_tokens : int
         Of a training of this run: of a step, and of all of them.
-    texts : int
-        Examples of the task of a fine-tuning.
+    texts, checkpoints : int
+        Of a fine-tuning: examples of its task, and checkpoints that are measured.
     editing : mapping
         Section ``block_editing``.
     """
@@ -65,6 +65,7 @@ class Work:
     batch_tokens: int = 0
     training_tokens: int = 0
     texts: int = 0
+    checkpoints: int = 1
     editing: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -93,6 +94,7 @@ class Work:
             batch_tokens=batch,
             training_tokens=training,
             texts=texts,
+            checkpoints=max(1, len(model.checkpoints)),
             editing=settings["block_editing"],
         )
 
@@ -206,6 +208,13 @@ def checkpoint_minutes(work: Work, threads: int) -> float:
     """Time of a forward pass and of all measures, `threads` layers at a time."""
     rounds = math.ceil((work.layers + 1) / threads)
     return forward_minutes(work, threads) + rounds * layer_minutes(work)
+
+
+def task_minutes(work: Work, threads: int) -> float:
+    """Time of all checkpoints of a fine-tuning on its task; probes read 32 directions for some thirty adjustments."""
+    texts = work.on_task()
+    probes = 8_000 * texts.tokens * (work.hidden_size + 1_000) / CORE_FLOPS / 60
+    return work.checkpoints * (checkpoint_minutes(texts, threads) + probes)
 
 
 def training_minutes(work: Work, threads: int) -> float:

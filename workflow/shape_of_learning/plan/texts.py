@@ -24,24 +24,18 @@ class Source(Section):
         `mediawiki` (an XML export, to be cleaned) or `text` (taken as it is)
     member
         which file of a zip
-    bytes
-        of the unpacked file; what does not match is refused
     sha256
-        likewise. Without `sha256` or `git_blob` what a server has is accepted as it comes
+        of the unpacked file; what does not match is refused. Without `sha256` or `git_blob` what a server has is accepted as it comes
     git_blob
         its git blob id, where that is what is published
-    distinct_bytes
-        number of distinct byte values that it must have
     """
 
     urls: list[str] | None = Field(None, min_length=1)
     builtin: Literal["python_topics"] | None = None
     format: Literal["mediawiki", "text"]
     member: str | None = None
-    bytes: int | None = Field(None, ge=1)
     sha256: Sha256 | None = None
     git_blob: Sha1 | None = None
-    distinct_bytes: int | None = Field(None, ge=1, le=256)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":

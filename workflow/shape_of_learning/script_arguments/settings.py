@@ -33,9 +33,6 @@ def export_plumbing_settings(
         "window_batch_size": settings["forward"]["batch_size"],
         "forward_threads": settings["forward"]["threads"],
         "model_folders": dict(model_folders or {}),
-        "task_urls": {
-            name: entry["urls"] for name, entry in settings["tasks"].items() if "urls" in entry
-        },
     }
     os.environ[VARIABLE] = json.dumps(plumbing)
 
@@ -52,7 +49,7 @@ def without_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
     -------
     dict
         Without ``forward.batch_size`` and ``forward.threads``, of the corpus sources just the one
-        in use, without its addresses and digests, without the addresses of tasks, and without a
+        in use, without its addresses and digests, and without a
         ``pretraining`` that replaces nothing.
     """
     corpus, forward = settings["corpus"], settings["forward"]
@@ -61,7 +58,6 @@ def without_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{key: value for key, value in settings.items() if (key, value) != ("pretraining", {})},
         "corpus": {**corpus, "sources": {corpus["source"]: kept}},
-        "tasks": {name: without_urls(entry) for name, entry in settings["tasks"].items()},
         "forward": {key: forward[key] for key in forward if key not in ("batch_size", "threads")},
     }
 
@@ -73,15 +69,10 @@ def plumbing_settings() -> dict[str, Any]:
     -------
     dict
         ``corpus_sources``, ``window_batch_size`` and ``forward_threads``: the keys `corpus.sources`,
-        `forward.batch_size` and `forward.threads`; ``model_folders``; and ``task_urls``, the `urls` of tasks.
+        `forward.batch_size` and `forward.threads`; ``model_folders``;
         Empty for a script that Snakemake has not started.
     """
     return json.loads(os.environ.get(VARIABLE, "{}"))
-
-
-def without_urls(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of an entry of section ``tasks`` where its archive can be had; the hash says which it is."""
-    return {key: value for key, value in task.items() if key != "urls"}
 
 
 def with_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,16 +89,10 @@ def with_plumbing(settings: Mapping[str, Any]) -> dict[str, Any]:
         else entry
         for name, entry in plumbing["corpus_sources"].items()
     }
-    tasks = {
-        name: {**entry, "urls": [without_secrets(url) for url in plumbing["task_urls"][name]]}
-        if name in plumbing["task_urls"]
-        else entry
-        for name, entry in settings["tasks"].items()
-    }
     corpus = {**settings["corpus"], "sources": sources}
     forward = {
         **settings["forward"],
         "batch_size": plumbing["window_batch_size"],
         "threads": plumbing["forward_threads"],
     }
-    return {**settings, "corpus": corpus, "tasks": tasks, "forward": forward}
+    return {**settings, "corpus": corpus, "forward": forward}

@@ -1,7 +1,10 @@
 """Tasks whose labels follow from a corpus, so that nothing is downloaded."""
 
 import heapq
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import pairwise, repeat
 
 import numpy as np
@@ -9,7 +12,6 @@ import numpy as np
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, at_most
-from shape_of_learning.tasks.sentences import Sentence, articles_of, sentences_of
 
 TOPIC_ARTICLES = 8
 # In which of two groups the longest article is, the next one, and so on: about as much text in both.
@@ -19,6 +21,18 @@ MOST_ARTICLES = 2000  # that are looked at
 MOST_FOURS = 8  # of sentences of an article: two pairs each
 FEWEST = 10  # examples of a split with which a score means anything
 MOST = {"train": 2000, "held_out": 500}
+_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+CHARACTERS = range(40, 301)  # shorter ones say little, and longer ones are often no sentences
+FEWEST_WORDS = 5
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and the numbers of its article in the text and of its paragraph there."""
+
+    article: int
+    paragraph: int
+    text: str
 
 
 def builtin_task(kind: str, text: str, *, seed: int, most: dict[str, int], corpus: object) -> Task:
@@ -172,6 +186,39 @@ def _balanced(examples: list[Example], rng: np.random.Generator, most: int) -> l
     kept = [at_most(own, rng.permutation(len(own)).tolist(), each) for own in by_label.values()]
     together = [example for own in kept for example in own]
     return [together[place] for place in rng.permutation(len(together))]
+
+
+def articles_of(text: str) -> list[str]:
+    """Divide a cleaned text at its blank lines; a line is then a paragraph."""
+    return [article for article in text.split("\n\n") if article.strip()]
+
+
+def sentences_of(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
+    """List the sentences of numbered articles, without those that occur more than once.
+
+    A repeated one could stand on both sides of a split, whatever it is split by.
+    """
+    found = [
+        Sentence(number, place, sentence)
+        for number, article in articles
+        for place, paragraph in enumerate(article.splitlines())
+        for sentence in map(str.strip, _END.split(paragraph))
+        if _is_whole(sentence)
+    ]
+    times = Counter(_compared(sentence.text) for sentence in found)
+    return [sentence for sentence in found if times[_compared(sentence.text)] == 1]
+
+
+def _is_whole(sentence: str) -> bool:
+    return (
+        len(sentence) in CHARACTERS
+        and sentence[-1] in ".!?"
+        and len(sentence.split()) >= FEWEST_WORDS
+    )
+
+
+def _compared(sentence: str) -> str:
+    return " ".join(sentence.lower().split())
 
 
 KINDS: dict[str, Callable[[list[str], np.random.Generator], list[Example]]] = {

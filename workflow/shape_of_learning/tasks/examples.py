@@ -1,7 +1,5 @@
 """The examples of a task, as one table."""
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -10,9 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.storage.csv_table import write_table
-from shape_of_learning.storage.digests import read_unchanged, sha256_of
-from shape_of_learning.storage.files import atomic_write
+from shape_of_learning.files import atomic_write, read_rows, sha256_of, write_table
 
 COLUMNS = ("split", "label", "group", "text", "text_2")
 SPLITS = ("train", "held_out")
@@ -116,7 +112,7 @@ def checked(task: Task, where: str) -> Task:
 
 
 def write_task(path: Path, task: Task) -> None:
-    """Write the table, its digest and, last, a small JSON file on it beside it."""
+    """Write the table and, last, a small JSON file on it beside it."""
     rows = [
         (e.split, int(e.label) if task.has_classes else float(e.label), e.group, e.text, e.text_2)
         for e in task.examples
@@ -134,29 +130,10 @@ def write_task(path: Path, task: Task) -> None:
 
 
 def read_task(path: Path) -> Task:
-    """Read what :func:`write_task` wrote.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or is not what was written.
-    """
-    content = read_unchanged(path)
-    description = path.with_suffix(".json")
-    try:
-        metric = json.loads(description.read_text(encoding="utf-8"))["metric"]
-        if metric not in METRICS:
-            raise ValueError(metric)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{description} is missing or damaged; delete it and run again") from None
-    rows = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""))
-    return Task(
-        metric,
-        [
-            Example(row["split"], float(row["label"]), row["group"], row["text"], row["text_2"])
-            for row in rows
-        ],
-    )
+    """Read what :func:`write_task` wrote."""
+    metric = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["metric"]
+    rows = read_rows(path, COLUMNS)
+    return Task(metric, [Example(split, float(label), *texts) for split, label, *texts in rows])
 
 
 def at_most(examples: Sequence[Example], order: Sequence[int], most: int | None) -> list[Example]:

@@ -1,22 +1,23 @@
-"""Tasks by their entries in the configuration."""
+"""Tasks by their entries in the configuration: from the cleaned corpus, or from data sets of the Hub."""
 
-from collections.abc import Mapping
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.tasks.archives import archive_task
 from shape_of_learning.tasks.builtin import builtin_task
-from shape_of_learning.tasks.examples import SPLITS, Task, at_most, checked
-from shape_of_learning.tasks.hub_tasks import hub_task
+from shape_of_learning.tasks.examples import SPLITS, Example, Task, at_most, checked
+
+Record = Mapping[str, Any]
 
 
-def make_task(
-    name: str, entry: Mapping[str, Any], *, text: Path | None, archive: Path, seed: int
-) -> Task:
+def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: int) -> Task:
     """Make the task that an entry of section ``tasks`` describes.
 
     Parameters
@@ -24,11 +25,9 @@ def make_task(
     name : str
         Its key.
     entry : mapping
-        With ``builtin``, ``urls`` or ``hub``, as ``config/README.md`` has it.
+        With ``builtin`` or ``hub``, as ``config/README.md`` has it.
     text : Path, optional
         The cleaned corpus, of which a ``builtin`` one is made.
-    archive : Path
-        Where the archive of one with ``urls`` is, or will be.
     seed : int
         Decides what is drawn.
 
@@ -37,20 +36,164 @@ def make_task(
     InputError
         As its source, and if it is nothing to learn: see :func:`.checked`.
     """
-    where, most = f"task `{name}`", entry.get("most", {})
-    if "builtin" in entry:
-        if text is None:
-            raise InputError(
-                f"{where}: a task with `builtin` needs the text of a corpus; give --text"
-            )
+    where, most = f"task `{name}`", entry.get("most") or {}
+    if text is not None:
         made = builtin_task(entry["builtin"], read_text(text), seed=seed, most=most, corpus=text)
         return checked(made, where)
-    task = (
-        archive_task(name, entry, archive, seed=seed) if "urls" in entry else hub_task(name, entry)
-    )
+    task = hub_task(name, entry)
     chosen = []
     for split in SPLITS:
         examples = task.split(split)
         order = random_stream(seed, f"most of task {name} {split}").permutation(len(examples))
         chosen += at_most(examples, order.tolist(), most.get(split))
     return checked(replace(task, examples=chosen), where)
+
+
+def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
+    """Make a task of two splits of a data set, both as they were published.
+
+    Parameters
+    ----------
+    name : str
+        Key in section ``tasks``.
+    entry : mapping
+        Its value: ``hub``, with ``dataset``, ``config``, ``revision``, ``text``, ``text_2``, ``label`` and
+        ``split``, which names the published split of each of ours; and ``metric``.
+
+    Raises
+    ------
+    InputError
+        As :func:`prepared`; or if a split or a column is not there.
+    """
+    where, hub = f"task `{name}`", entry["hub"]
+    builder = prepared(hub, where)
+    examples: list[Example] = []
+    for split in SPLITS:
+        published, there = hub["split"][split], list(builder.info.splits)
+        if published not in there:
+            near = get_close_matches(published, there, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(there)}"
+            raise InputError(
+                f"{where}: `{hub['dataset']}` has no split `{published}`, which its entry gives as "
+                f"`hub.split.{split}`; {hint}"
+            )
+        records = builder.as_dataset(split=published)
+        examples += examples_of(records, hub, split, f"{where}, split `{published}`")
+    return Task(entry.get("metric") or "accuracy", examples)
+
+
+def prepared(hub: Mapping[str, Any], where: str) -> Any:
+    """Download a data set, or find it in the user's cache; nothing that a repository brings is run.
+
+    Parameters
+    ----------
+    hub : mapping
+        As above.
+    where : str
+        How an error names the task.
+
+    Returns
+    -------
+    datasets.DatasetBuilder
+        Of the commit that is pinned: without the Hub, the library would take any that is cached.
+
+    Raises
+    ------
+    InputError
+        If the data set or its configuration is not there, needs a script, or is damaged; as
+        :func:`.explained`; or if another commit is all that can be had.
+    """
+    import datasets
+
+    from shape_of_learning.checkpoints.hub import explained
+
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False  # which another host than the Hub keeps
+    datasets.utils.logging.set_verbosity_error()
+    datasets.disable_progress_bars()
+    dataset, config, revision = hub["dataset"], hub["config"], hub["revision"]
+    with explained(dataset, revision, where=where, key="hub.dataset"):
+        try:
+            # The prefix keeps a local folder of this name from being taken.
+            builder = datasets.load_dataset_builder(
+                f"hf://datasets/{dataset}", name=config, revision=revision
+            )
+            if builder.hash == revision:
+                builder.download_and_prepare()
+        except datasets.exceptions.DatasetNotFoundError as error:
+            raise InputError(
+                f"{where}: {_plain(error)}; correct `hub.dataset` and `hub.revision`, or set HF_TOKEN to a "
+                "token of an account that may see it"
+            ) from error
+        except datasets.exceptions.DatasetsError as error:
+            raise InputError(
+                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({_plain(error)}); take "
+                "another data set, or delete this from the Hugging Face cache if it is damaged there"
+            ) from error
+        except RuntimeError as error:
+            if "scripts are no longer supported" not in str(error):
+                raise
+            raise InputError(
+                f"{where}: `{dataset}` at revision `{revision}` has a loading script, which is never run; "
+                "name a revision or a copy of it that has Parquet files"
+            ) from error
+        except ValueError as error:
+            if f"'{config}'" not in str(error):
+                raise
+            raise InputError(f"{where}: {_plain(error)}; correct `hub.config`") from error
+    if builder.hash != revision:
+        raise InputError(
+            f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not "
+            f"`{revision}`, and the Hub cannot be asked; run once where it can, or correct `hub.revision`"
+        )
+    return builder
+
+
+def _plain(error: Exception) -> str:
+    """What a library says, on one line."""
+    return " ".join(str(error).split())[:200].rstrip(".")
+
+
+def examples_of(
+    records: Iterable[Record], fields: Mapping[str, Any], split: str, where: str
+) -> Iterator[Example]:
+    """Yield the examples of records; the group of each is a digest of its texts, so that equal ones share it.
+
+    Raises
+    ------
+    InputError
+        If a record lacks a column or a text, or its label is no number.
+    """
+    for number, record in enumerate(records, start=1):
+        columns = {key: fields[key] for key in ("text", "text_2", "label") if fields.get(key)}
+        for key, column in columns.items():
+            if column not in record:
+                near = get_close_matches(column, record, n=1)
+                hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(record)}"
+                raise InputError(
+                    f"{where}: there is no column `{column}`, which its entry gives as `{key}`; {hint}"
+                )
+        texts = [_line(record[column]) for key, column in columns.items() if key != "label"]
+        if not all(texts):
+            raise InputError(f"{where}: record {number} has an empty text; correct `text`")
+        given = record[columns["label"]]
+        label = _number(given)
+        if label is None:
+            raise InputError(
+                f"{where}: the label of record {number} is {str(given)[:60]!r}, which is no "
+                "number; correct `label`"
+            )
+        group = hashlib.sha256("\x1f".join(texts).lower().encode()).hexdigest()[:16]
+        yield Example(split, label, group, *texts)
+
+
+def _line(text: Any) -> str:
+    """Return a text on one line."""
+    return " ".join(str(text).split()) if isinstance(text, str) else ""
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

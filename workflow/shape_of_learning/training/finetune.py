@@ -14,7 +14,7 @@ import torch
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.tasks.examples import Task
-from shape_of_learning.tasks.scores import SCORES
+from shape_of_learning.tasks.probes import SCORES
 from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
     STEPS_PER_EPOCH,

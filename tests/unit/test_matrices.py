@@ -1,6 +1,8 @@
-"""The matrices of a model: found for every architecture, written as they are, measured from the file."""
+"""What is measured of the matrices of a model: values against formulas, points, and the published ones."""
 
+import csv
 import json
+from pathlib import Path
 
 import huggingface_hub
 import numpy as np
@@ -8,35 +10,19 @@ import pytest
 import requests
 import torch
 import transformers as hf
-from shape_of_learning.embeddings.weight_files import opened_weights, weights_file
-from shape_of_learning.metrics.weights_table import weight_points, weight_values
 
-from dumps import dump, sample_of
-from shape_of_learning.embeddings.model_weights import model_matrices
-from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.weights import principal_coordinates
-from shape_of_learning.metrics import weights_table
+from shape_of_learning.metrics.matrices import weight_points, weight_values, write_matrix_tables
 from shape_of_learning.metrics.registry import find_measure
-from tiny_models import (
-    WIDTHS,
-    save_stirred_model,
-    save_tiny_model,
-)
 
-MEASURES = [
-    find_measure(name).chosen(name, {})
-    for name in ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
-]
+NAMES = ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
+MEASURES = [find_measure(name).chosen(name, {}) for name in NAMES]
 
 
-def matrices_of(checkpoint, name):
-    sample = sample_of(checkpoint, WIDTHS.get(name, [32] * 4))
-    return model_matrices(sample.forward)
-
-
-def test_values_are_those_of_the_formulas(tmp_path):
-    checkpoint = save_stirred_model(tmp_path / "model", "gpt_neox")
-    matrices = matrices_of(checkpoint, "gpt_neox")
+def test_values_are_those_of_the_formulas():
+    normal = np.random.default_rng(0).normal
+    matrices = {"input": normal(size=(300, 32)), "output": normal(0.1, 0.3, (300, 32))}
+    matrices["final_norm"] = normal(1, 0.1, (2, 32))
     rows = {row[:2]: row[2:] for row in weight_values(matrices.items(), MEASURES)}
     W, (gain, bias) = matrices["output"].astype(float), matrices["final_norm"].astype(float)
     directions = np.linalg.eigh(W.T @ W)[1]
@@ -64,17 +50,18 @@ def test_what_is_missing_or_broken_is_undefined():
     assert list(weight_points(matrices.items(), 0)) == []
 
 
-def test_a_file_that_was_changed_is_refused(tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", "gpt2")
-    dump(checkpoint, tmp_path / "dump", WIDTHS["gpt2"])
-    with weights_file(tmp_path / "dump").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"x")
-    with (
-        pytest.raises(InputError, match="is not what was written"),
-        opened_weights(weights_file(tmp_path / "dump")),
-    ):
-        pass
+def test_tables_have_what_is_asked_for(tmp_path):
+    matrices = {"tied": cloud(), "final_norm": np.ones((1, 12))}
+    paths = {name: str(tmp_path / f"{name}.csv") for name in ("weights", "weight_points")}
+    told = [measure.for_jobs() for measure in MEASURES]
+    for measures, points in ((told, True), ([], False)):
+        write_matrix_tables(matrices, paths, measures, 0, points=points)
+        rows = {}
+        for name, path in paths.items():
+            rows[name] = list(csv.DictReader(Path(path).read_text().splitlines()))
+        assert len(rows["weights"]) == (4 if measures else 0)
+        assert len(rows["weight_points"]) == (1000 if points else 0)
+    write_matrix_tables(matrices, {}, told, 0, points=True)  # where nobody reads any
 
 
 def cloud(n=500, d=12, offset=0.0):
@@ -98,7 +85,7 @@ def test_an_offset_is_drawn_on_the_positive_side():
 
 
 def test_the_same_entries_of_a_large_vocabulary_are_kept_everywhere(monkeypatch):
-    monkeypatch.setattr(weights_table, "MOST_POINTS", 40)
+    monkeypatch.setattr("shape_of_learning.metrics.matrices.MOST_POINTS", 40)
     X = cloud()
     rows = list(weight_points([("input", X), ("output", X[:, ::-1] * 2)], seed=3))
     entries = [[row[2] for row in rows[i : i + 40]] for i in range(0, 160, 40)]

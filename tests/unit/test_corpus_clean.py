@@ -3,44 +3,26 @@
 import hashlib
 import json
 import lzma
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
+from pydoc_data.topics import topics
 from xml.sax.saxutils import escape
 
 import pytest
 
-from shape_of_learning.corpus.alphabet import most_frequent
-from shape_of_learning.corpus.articles import BATCH_CHARACTERS
-from shape_of_learning.corpus.corpus_file import Expected, Unusable, copy_verified
-from shape_of_learning.corpus.export import Export, Page
-from shape_of_learning.corpus.preparation import prepare
+from exports import HEAD, exported
+from shape_of_learning.corpus.clean import BATCH_CHARACTERS, clean
+from shape_of_learning.corpus.demo_text import demo_text, prose
+from shape_of_learning.corpus.mediawiki import Export, Page
 from shape_of_learning.errors import InputError
 
-ROOT = Path(__file__).parents[2]
-ENWIK6 = ROOT.parent / "shared" / "data" / "enwik6.xz"
-HEAD = (
-    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.3/" version="0.3" xml:lang="en">\n'
-    "<siteinfo><namespaces><namespace key='0' /><namespace key='100'>Portal</namespace>"
-    "</namespaces></siteinfo>\n"
-)
-
-
-def exported(*pages: tuple[str, str], closed: bool = True) -> bytes:
-    body = "".join(
-        f"<page><title>{escape(title)}</title><id>1</id><revision><comment>no text</comment>"
-        f'<text xml:space="preserve">{escape(text)}</text></revision></page>\n'
-        for title, text in pages
-    )
-    return (HEAD + body + "</mediawiki>\n" * closed).encode()
+ENWIK6 = Path(__file__).parents[3] / "shared" / "data" / "enwik6.xz"
 
 
 def prepared(folder: Path, content: bytes, source_format="mediawiki", size=205, processes=1):
     source, text = folder / "source", folder / f"text_{processes}"
     source.write_bytes(content)
-    description = prepare(
+    description = clean(
         source,
         source_format,
         alphabet_size=size,
@@ -77,7 +59,6 @@ def test_only_articles_are_kept_in_their_order(tmp_path):
         "redirects": 1,
         "other_namespaces": 2,
         "in_pieces": 0,
-        "left_out": 0,
         "truncated": 0,
     }
 
@@ -122,11 +103,10 @@ def test_what_is_no_export_is_refused_and_nothing_is_written(tmp_path, content):
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-def test_the_most_frequent_characters_are_kept_and_ties_go_to_the_lower_code_point():
-    alphabet = most_frequent(Counter("ccc" + "bb" + "aa" + "é" + "d"), 4)
-    assert alphabet.kept == {"c": 3, "a": 2, "b": 2, "d": 1}
-    assert alphabet.dropped == {"é": 1}
-    assert alphabet.reducer()("déjà cab") == "djà cab"  # only what it has seen is dropped
+def test_the_most_frequent_characters_are_kept_and_ties_go_to_the_lower_code_point(tmp_path):
+    text, description = prepared(tmp_path, "cccbbaaéd".encode(), "text", size=4)
+    assert text == "cccbbaa\n"
+    assert [entry["character"] for entry in description["alphabet"]] == ["c", "a", "b", "\n"]
 
 
 @pytest.mark.parametrize("source_format", ["mediawiki", "text"])
@@ -175,16 +155,6 @@ def test_processes_do_not_change_a_byte(tmp_path):
     assert description == description_of_two
 
 
-def test_distinct_bytes_of_real_text_are_checked(tmp_path, enwik6):
-    (tmp_path / "raw").write_bytes(enwik6)
-    # All of enwik8 has 205 (Graves 2013, section 3.2); its first hundredth has ten fewer.
-    expected = Expected(size=1_000_000, distinct_bytes=len(set(enwik6)))
-    with (tmp_path / "raw").open("rb") as raw:
-        assert copy_verified(raw, tmp_path / "copy", expected).distinct_bytes == 195
-    with (tmp_path / "raw").open("rb") as raw, pytest.raises(Unusable, match="195 where 205"):
-        copy_verified(raw, tmp_path / "copy", Expected(distinct_bytes=205))
-
-
 def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
     text, description = prepared(tmp_path, enwik6)
     for mark in ("[[", "]]", "{{", "}}", "{|", "<ref", "'''", "''", "&amp;", "thumb|", "=="):
@@ -195,7 +165,6 @@ def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
         "redirects": 127,
         "other_namespaces": 0,
         "in_pieces": 0,
-        "left_out": 0,
         "truncated": 1,
     }
     assert text.startswith(
@@ -210,18 +179,21 @@ def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
     assert description["dropped"]["characters"] < 0.001 * len(text)
 
 
-def test_the_script_writes_both_files_or_one_sentence(tmp_path):
-    (tmp_path / "source").write_bytes(exported(("A", "'''a''' [[b]]")))
-    command = [sys.executable, str(ROOT / "workflow/scripts/clean_corpus.py")]
-    command += ["--format", "mediawiki", "--alphabet-size", "205", "--processes", "2"]
-    command += ["--text", str(tmp_path / "t"), "--alphabet", str(tmp_path / "new" / "a.json")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    bad = subprocess.run(
-        [*command, "--input", __file__], env=environment, capture_output=True, text=True
+def test_the_text_of_the_demo_is_prose_enough_for_its_protocol():
+    text = demo_text()
+    assert len(text.split("\n\n")) <= len(topics)
+    # The demo draws 64 windows of 768 characters; as much again to draw from.
+    assert len(text) > 2 * 64 * 768
+    assert "The if statement\nThe if statement is used for conditional execution:\n" in text
+    for mark in ("if_stmt", "''", "{{", "+----", ">>>", "****", "\n\n\n"):
+        assert mark not in text
+    lines = [line for line in text.split("\n") if len(line) > 40]
+    assert len(set(lines)) > 0.99 * len(lines)
+
+
+def test_layout_of_a_topic_goes_and_words_stay():
+    layout = (
+        'Title\n*****\n\nThe "if" is\n*not* so:\n\n   if x:\n\n   >>> y\n\n* **Item** <https://a.b>\n\n'
+        "+--+\n| a |\n\nNew in version 3.1: At https://c.d/e.\n"
     )
-    assert (bad.returncode, bad.stderr.count("\n")) == (1, 1)
-    assert not (tmp_path / "t").exists()
-    good = subprocess.run([*command, "--input", str(tmp_path / "source")], env=environment)
-    assert good.returncode == 0
-    assert (tmp_path / "t").read_text() == "a b\n"
-    assert json.loads((tmp_path / "new" / "a.json").read_text())["pages"]["kept"] == 1
+    assert prose(layout) == ["Title", "The if is not so:", "Item", "At ."]

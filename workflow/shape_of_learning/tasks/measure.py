@@ -6,23 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shape_of_learning.estimators.adjustments import (
-    Adjustment,
-    ClusterBased,
-    WithoutPrincipalDirections,
-    zero_vectors,
-)
 from shape_of_learning.estimators.arrays import distinct_rows, is_finite
 from shape_of_learning.estimators.cosine import average_cosine
-from shape_of_learning.estimators.frequency_bands import frequency_bands
 from shape_of_learning.estimators.partition_isotropy import log_partition_isotropy
-from shape_of_learning.estimators.share_between import share_between
 from shape_of_learning.estimators.spread import participation_ratio, spectrum
 from shape_of_learning.random_streams import stream_seed
+from shape_of_learning.tasks.adjustments import (
+    Adjustment,
+    ClusterBased,
+    frequency_bands,
+    share_between,
+    zero_vectors,
+)
 from shape_of_learning.tasks.examples import METRICS
-from shape_of_learning.tasks.pooling import features, mean_pooled
-from shape_of_learning.tasks.probe import fit_probe
-from shape_of_learning.tasks.scores import SCORES
+from shape_of_learning.tasks.probes import SCORES, features, fit_probe, mean_pooled
 
 LARGEST = 64  # eigenvalues of each layer that are kept
 REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # principal directions
@@ -154,10 +151,10 @@ def probe_rows(
                 features(mean_pooled(X, split.texts), has_pairs=has_pairs)
                 for X, split in zip(adjusted, splits, strict=True)
             ]
-            probe = fit_probe(
+            predict = fit_probe(
                 pooled[0], train.labels, has_classes=METRICS[metric], blocks=1 + has_pairs
             )
-            score = SCORES[metric](held_out.labels, probe.predict(pooled[1]))
+            score = SCORES[metric](held_out.labels, predict(pooled[1]))
         isotropy, cosine = (
             _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)
         )
@@ -180,11 +177,11 @@ def _adjustments(
     if not fitting:
         return
 
-    def fitted(kind: WithoutPrincipalDirections | ClusterBased) -> list[Adjustment]:
+    def fitted(kind: ClusterBased) -> list[Adjustment]:
         of_first = kind.fit(fitting[0].X)
         return [of_first, of_first if fitting[1] is fitting[0] else kind.fit(fitting[1].X)]
 
-    directions = fitted(WithoutPrincipalDirections(max(REMOVED)))
+    directions = fitted(ClusterBased(1, max(REMOVED)))
     for k in (0, *REMOVED):
         yield ("without_directions", 1, k), _left(directions, k)
     for k in REMOVED:
@@ -225,4 +222,4 @@ def _eigenvalues(X: np.ndarray) -> np.ndarray:
 
 
 def _seed(seed: int) -> int:
-    return stream_seed(seed, "clusters of a task")
+    return stream_seed(seed, "clusters of a task") % 2**32

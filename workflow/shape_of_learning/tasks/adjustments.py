@@ -1,38 +1,21 @@
-"""Adjustments of a space, fitted on some vectors and applied to others: mean or directions are removed."""
+"""Groups of vectors, and adjustments of a space: of each cluster mean or directions are removed.
 
+Adjustments are fitted on some vectors and applied to others.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.cluster import KMeans
 
-from shape_of_learning.estimators.arrays import as_count, as_matrix
-from shape_of_learning.estimators.k_means import k_means, nearest_centres
+from shape_of_learning.estimators.arrays import as_count, as_matrix, centred
 
 # Shares of a length that are rounding: what is left of a vector of which all has been removed, and of the
 # variance in a direction that has none.
 ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class WithoutPrincipalDirections:
-    """Removal of the mean vector and the k leading principal directions.
-
-    Attributes
-    ----------
-    k : int
-        With 0, only the mean is removed.
-
-    References
-    ----------
-    Mu and Viswanath, All-but-the-top, ICLR 2018, algorithm 1.
-    """
-
-    k: int
-
-    def fit(self, X: ArrayLike) -> "Adjustment":
-        """Find mean and directions of vectors (n, d); errors as :meth:`ClusterBased.fit`."""
-        return ClusterBased(1, self.k).fit(X)
 
 
 @dataclass(frozen=True)
@@ -42,7 +25,7 @@ class ClusterBased:
     Attributes
     ----------
     clusters : int
-        Of k-means.
+        Of k-means; with 1, mean and directions of all vectors are removed.
     k : int
         Directions of each; a cluster whose m vectors span fewer, m - 1 at most, gives up these.
     seed : int
@@ -50,6 +33,7 @@ class ClusterBased:
 
     References
     ----------
+    Mu and Viswanath, All-but-the-top, ICLR 2018, algorithm 1, of one cluster.
     Rajaee and Pilehvar, A cluster-based approach for improving isotropy in contextual embedding space, ACL
     2021, section 3.
     """
@@ -69,12 +53,19 @@ class ClusterBased:
         Raises
         ------
         ValueError
-            If `X` is not two-dimensional, is empty, holds NaN or infinity, or has fewer distinct rows than
-            there are clusters; if `clusters` or `k` cannot be.
+            If `X` is not two-dimensional, is empty, holds NaN or infinity, or has fewer rows than there are
+            clusters; if `clusters` or `k` cannot be.
         """
         X = as_matrix(X)
-        k = as_count(self.k, "k", 0)
-        centres, labels = k_means(X, self.clusters, self.seed)
+        k, clusters = as_count(self.k, "k", 0), as_count(self.clusters, "clusters", 1)
+        origin = X.mean(axis=0)
+        rows = X - origin  # lest distances lose digits to a common offset
+        labels = np.zeros(len(X), np.int64)
+        if clusters > 1:
+            labels = KMeans(clusters, n_init=1, tol=0, random_state=self.seed).fit_predict(rows)
+        own = [rows[labels == label].mean(axis=0) for label in np.unique(labels)]
+        centres = np.array(own) + origin
+        labels = nearest_centres(X, centres)
         directions = [_principal_directions(X[labels == label], k) for label in range(len(centres))]
         return Adjustment(centres, tuple(directions))
 
@@ -155,6 +146,15 @@ def zero_vectors(X: ArrayLike) -> int:
     return int((~as_matrix(X).any(axis=1)).sum())
 
 
+def nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Find the nearest of the centres (c, d) to each row (n, d), the first of equals; int64 (n,)."""
+    middle = centres.mean(axis=0)
+    centres = centres - middle
+    # Squared distances less the row's own length.
+    distances = np.einsum("cd,cd->c", centres, centres) - 2 * ((X - middle) @ centres.T)
+    return distances.argmin(axis=1)
+
+
 def _principal_directions(X: np.ndarray, k: int) -> np.ndarray:
     """At most k principal directions of the rows, (at most k, d): those in which there is variance."""
     k = min(k, len(X) - 1)
@@ -166,3 +166,54 @@ def _principal_directions(X: np.ndarray, k: int) -> np.ndarray:
     _, lengths, directions = np.linalg.svd(rows, full_matrices=False)
     noise = ROUNDING * max(lengths[0], np.abs(X).max())
     return directions[: min(k, int((lengths > noise).sum()))]
+
+
+def share_between(X: ArrayLike, groups: ArrayLike) -> float:
+    r"""Share of the variance that is between groups.
+
+    .. math:: \frac{\sum_g n_g \|\mu_g - \mu\|^2}{\sum_i \|x_i - \mu\|^2}
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+    groups : array_like of int, shape (n,)
+        Group of each vector.
+
+    Returns
+    -------
+    float
+        0 to 1; NaN where all vectors are equal. Of m groups that say nothing it is about (m - 1) / (n - 1):
+        values of different groupings do not compare; those of one grouping at several steps do.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not two-dimensional, is empty or holds NaN or infinity; if not each row has a group.
+    """
+    rows = centred(as_matrix(X))
+    names, member = np.unique(np.asarray(groups), return_inverse=True)
+    if member.shape != (len(rows),):
+        raise ValueError(f"groups must be one for each of {len(rows)} rows, not {member.shape}")
+    total = float(np.einsum("ij,ij->", rows, rows))
+    if total == 0:
+        return math.nan
+    order = np.argsort(member, kind="stable")
+    counts = np.bincount(member, minlength=len(names))
+    sums = np.add.reduceat(rows[order], np.cumsum(counts) - counts, axis=0)
+    return float((np.einsum("ij,ij->i", sums, sums) / counts).sum()) / total
+
+
+def frequency_bands(token_ids: ArrayLike) -> np.ndarray:
+    """Band of each token by how often its type occurs here: 0 for once, 1 for 2 or 3, 2 for 4 to 7 times, ...
+
+    Parameters
+    ----------
+    token_ids : array_like of int, shape (n,)
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    _, member, counts = np.unique(np.asarray(token_ids), return_inverse=True, return_counts=True)
+    exponents: np.ndarray = np.frexp(counts)[1]
+    return exponents.astype(np.int64)[member] - 1

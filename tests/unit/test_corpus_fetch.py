@@ -1,0 +1,192 @@
+"""A corpus arrives whole and verified, or not at all."""
+
+import bz2
+import gzip
+import hashlib
+import io
+import logging
+import lzma
+import socket
+import zipfile
+from base64 import b64encode
+from pathlib import Path
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+
+from mirrors import Mirror, served
+from shape_of_learning.corpus.fetch import ROUNDS, fetch
+from shape_of_learning.errors import InputError
+
+# Incompressible, so that the archive is about as long as its content.
+CONTENT = np.random.default_rng(0).bytes(300_000)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+PACKED = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+
+
+def zipped(**members: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return archive.getvalue()
+
+
+PACKED[".zip"] = lambda content: zipped(enwik8=content)
+
+
+def get(output: Path, *urls: object, sha256: str | None = SHA256, **facts: str) -> None:
+    fetch("enwik8", [str(url) for url in urls], output, sha256=sha256, pause=0.01, **facts)
+
+
+def dead_url() -> str:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{unused.getsockname()[1]}/corpus.zip"
+
+
+def only(folder: Path, *names: str) -> bool:
+    """Whether a folder holds just these, and the locks of downloads."""
+    return {path.name for path in folder.iterdir() if path.suffix != ".lock"} == set(names)
+
+
+def test_a_broken_download_begins_anew(tmp_path):
+    mirror = Mirror(zipped(enwik8=CONTENT), cuts=[100_000, 200_000])
+    with served(mirror) as url:
+        get(tmp_path / "enwik8", url)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+    assert mirror.asked == 3
+    assert only(tmp_path, "enwik8")
+
+
+def test_a_download_that_always_breaks_is_given_up_and_leaves_nothing(tmp_path):
+    mirror = Mirror(CONTENT, cuts=[100_000] * 100)
+    with served(mirror) as url, pytest.raises(InputError, match="100000 bytes read, 200000 more"):
+        get(tmp_path / "enwik8", url)
+    assert mirror.asked == ROUNDS
+    assert only(tmp_path)
+
+
+def test_addresses_are_tried_in_order_and_those_without_the_file_are_passed_over(tmp_path):
+    portal, first, second = (
+        Mirror(b"<html>Sign in to this network</html>"),
+        Mirror(zipped(enwik8=CONTENT)),
+        Mirror(zipped(enwik8=CONTENT)),
+    )
+    with served(portal) as wrong, served(first) as url, served(second) as other:
+        get(tmp_path / "enwik8", dead_url(), wrong, url, other)
+    assert (tmp_path / "enwik8").read_bytes() == CONTENT
+    assert (first.asked, second.asked) == (1, 0)
+
+
+def test_a_mirror_that_is_busy_at_first_is_asked_again(tmp_path):
+    mirror = Mirror(zipped(enwik8=CONTENT), statuses=[503, 500])
+    with served(mirror) as url:
+        get(tmp_path / "enwik8", url)
+    assert mirror.asked == 3
+
+
+def test_what_will_not_pass_is_asked_once(tmp_path):
+    missing, wrong = Mirror(CONTENT, statuses=[404] * 9), Mirror(b"another")
+    with served(missing) as url, served(wrong) as other, pytest.raises(InputError):
+        get(tmp_path / "enwik8", url, other)
+    assert (missing.asked, wrong.asked) == (1, 1)
+
+
+def test_a_failure_names_every_address_and_the_key(tmp_path):
+    missing, dead = tmp_path / "enwik8.zip", dead_url()
+    with served(Mirror(CONTENT, statuses=[404] * 9)) as gone, pytest.raises(InputError) as failure:
+        get(tmp_path / "out" / "enwik8", missing, dead, gone, "ftp://example.org/enwik8.zip")
+    message = str(failure.value)
+    for named in (missing, dead, f"{gone}: HTTP 404", "ftp", "corpus.sources.enwik8.urls"):
+        assert str(named) in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [({"sha256": "0" * 64}, SHA256), ({"git_blob": "0" * 40}, "its git blob is")],
+)
+def test_the_wrong_file_is_removed_and_the_message_says_what_it_is(tmp_path, wrong, found):
+    (tmp_path / "enwik8").write_bytes(b"an earlier one")
+    with served(Mirror(zipped(enwik8=CONTENT))) as url, pytest.raises(InputError) as failure:
+        get(tmp_path / "enwik8", url, **wrong)
+    assert found in str(failure.value)
+    assert "0" * 40 in str(failure.value)
+    assert (tmp_path / "enwik8").read_bytes() == b"an earlier one"
+
+
+@pytest.mark.parametrize("ending", PACKED)
+@pytest.mark.parametrize("as_url", [False, True], ids=["path", "file URL"])
+def test_a_local_file_is_unpacked_and_left_alone(tmp_path, ending, as_url):
+    local = tmp_path / f"a corpus with spaces{ending}"
+    local.write_bytes(packed := PACKED[ending](CONTENT))
+    get(tmp_path / "out", local.as_uri() if as_url else local)
+    assert (tmp_path / "out").read_bytes() == CONTENT
+    assert local.read_bytes() == packed
+    assert only(tmp_path, "out", local.name)
+
+
+@pytest.mark.parametrize("ending", [ending for ending in PACKED if ending])
+def test_a_damaged_archive_is_recognised_without_a_digest(tmp_path, ending):
+    local = tmp_path / f"packed{ending}"
+    local.write_bytes(PACKED[ending](CONTENT)[:150_000])
+    with pytest.raises(InputError, match=r"could not be had \(.*packed"):
+        get(tmp_path / "out", local, sha256=None)
+    assert only(tmp_path, local.name)
+
+
+def test_of_an_archive_of_several_files_one_is_named(tmp_path):
+    (tmp_path / "packed.zip").write_bytes(zipped(readme=b"no", enwik8=CONTENT))
+    get(tmp_path / "out", tmp_path / "packed.zip", member="enwik8")
+    assert (tmp_path / "out").read_bytes() == CONTENT
+    with pytest.raises(InputError, match=r"holds enwik8, readme, .* correct `member`"):
+        get(tmp_path / "other", tmp_path / "packed.zip")
+    with pytest.raises(InputError, match="enwik9"):
+        get(tmp_path / "other", tmp_path / "packed.zip", member="enwik9")
+
+
+def test_two_runs_that_want_one_file_download_it_once(tmp_path):
+    mirror = Mirror(zipped(enwik8=CONTENT), stall=Event())
+    with served(mirror) as url:
+        runs = [Thread(target=get, args=(tmp_path / "out", url)) for _ in range(2)]
+        for run in runs:
+            run.start()
+        assert mirror.stalled.wait(30)
+        mirror.stall.set()
+        for run in runs:
+            run.join()
+    assert mirror.asked == 1
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_password_is_sent_and_not_shown(tmp_path, answers, caplog):
+    mirror = Mirror(zipped(enwik8=CONTENT), statuses=[] if answers else [404] * 9)
+    with served(mirror) as url:
+        url = url.replace("://", "://someone:s3cr%40t@") + "?token=t0k3n"
+        said = ""
+        try:
+            get(tmp_path / "out", url, url.replace(":", "x:", 1), sha256=None)
+        except InputError as error:
+            said = str(error)
+    assert mirror.authorisation == "Basic " + b64encode(b"someone:s3cr@t").decode()
+    assert bool(said) != answers
+    for secret in ("s3cr", "t0k3n"):
+        assert secret not in said + caplog.text
+
+
+def test_a_git_blob_is_named_as_git_does(tmp_path):
+    (tmp_path / "hello").write_bytes(b"hello world\n")
+    # `printf 'hello world\n' | git hash-object --stdin`
+    blob = "3b18e512dba79e4c8300dd08aeb37f8e728b8dad"
+    get(tmp_path / "out", tmp_path / "hello", sha256=None, git_blob=blob)
+    assert (tmp_path / "out").exists()
+
+
+def test_without_a_digest_the_file_is_accepted_with_a_warning(tmp_path, caplog):
+    (tmp_path / "corpus").write_bytes(CONTENT)
+    with caplog.at_level(logging.WARNING):
+        get(tmp_path / "out", tmp_path / "corpus", sha256=None)
+    assert f"corpus.sources.enwik8.sha256 to {SHA256}" in caplog.text

@@ -1,0 +1,198 @@
+"""From a corpus file to the text that models read, and its alphabet."""
+
+import codecs
+import hashlib
+import io
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+from shape_of_learning.corpus.mediawiki import Export, clean_page, is_redirect
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import atomic_write
+
+logger = logging.getLogger(__name__)
+
+CorpusFormat = Literal["mediawiki", "text"]
+BLOCK_BYTES = 1 << 20
+# Some tenths of a second of work: long against the hand-over, short against the whole.
+BATCH_CHARACTERS = 1 << 19
+
+
+def clean(
+    source: Path,
+    source_format: CorpusFormat,
+    *,
+    alphabet_size: int,
+    processes: int,
+    text: Path,
+    alphabet: Path,
+    first_bytes: int | None = None,
+) -> dict:
+    """Clean a corpus file and reduce it to its most frequent characters.
+
+    Parameters
+    ----------
+    source : Path
+        A MediaWiki XML export, which may be cut off anywhere, or UTF-8 text that needs no cleaning.
+    source_format : {"mediawiki", "text"}
+        Which of the two.
+    alphabet_size : int
+        Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
+        that of the lower code point is kept.
+    processes : int
+        Number of processes that clean. The output does not depend on it.
+    text : Path
+        Written: UTF-8, lines ended by LF. Of an export: one paragraph a line, articles separated by
+        a blank line.
+    alphabet : Path
+        Written: JSON with the characters kept and dropped, their counts, the digests of `source`
+        and `text`, and what became of the pages.
+    first_bytes : int, optional
+        Read only so much of `source`, for a quick look.
+
+    Returns
+    -------
+    dict
+        Content of `alphabet`.
+
+    Raises
+    ------
+    InputError
+        Where `source` is not of its format or holds no text. Neither file is then written.
+    """
+    read, pages = hashlib.sha256(), Counter[str]()
+    chunks = _chunks(source, first_bytes, read)
+    if source_format == "mediawiki":
+        pieces = list(_articles(Export(chunks, str(source)), pages, processes))
+    else:
+        pieces = list(_decoded(chunks, source))
+    counts: Counter[str] = Counter()
+    for piece in pieces:
+        counts.update(piece)
+    if not counts:
+        raise InputError(f"{source} holds no text: give another file in corpus.sources")
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kept, dropped = dict(ranked[:alphabet_size]), dict(ranked[alphabet_size:])
+    unwanted = re.compile("[" + "".join(map(re.escape, dropped)) + "]+" if dropped else r"(?!)")
+    written, size = hashlib.sha256(), 0
+    with atomic_write(text) as text_file, atomic_write(alphabet) as alphabet_file:
+        with text_file.open("wb") as target:
+            for piece in pieces:
+                content = unwanted.sub("", piece).encode()
+                size += target.write(content)
+                written.update(content)
+        description = {
+            "source": {
+                "file": source.name,
+                "format": source_format,
+                "bytes": min(source.stat().st_size, first_bytes or source.stat().st_size),
+                "sha256": read.hexdigest(),
+            },
+            "text": {
+                "file": text.name,
+                "characters": sum(kept.values()),
+                "bytes": size,
+                "sha256": written.hexdigest(),
+            },
+            "alphabet": _spelt_out(kept),
+            "dropped": {
+                "distinct": len(dropped),
+                "characters": sum(dropped.values()),
+                "each": _spelt_out(dropped),
+            },
+            **({"pages": dict(pages)} if source_format == "mediawiki" else {}),
+        }
+        alphabet_file.write_text(
+            json.dumps(description, ensure_ascii=False, indent=1) + "\n", "utf-8"
+        )
+    logger.info("%s: %s; pages: %s", text.name, description["text"], dict(pages))
+    return description
+
+
+def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[bytes]:
+    left = path.stat().st_size if limit is None else limit
+    with path.open("rb") as file:
+        while chunk := file.read(min(BLOCK_BYTES, left)):
+            left -= len(chunk)
+            digest.update(chunk)
+            yield chunk
+
+
+def _decoded(chunks: Iterable[bytes], path: Path) -> Iterator[str]:
+    """Decode, with LF at the end of each line; a sequence that the end of the file cuts is lost."""
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    newlines = io.IncrementalNewlineDecoder(None, translate=True)
+    last = "\n"
+    try:
+        for chunk in chunks:
+            piece = newlines.decode(decode(chunk))
+            last = piece[-1:] or last
+            yield piece
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 ({error.reason}): convert it, or give another file in corpus.sources"
+        ) from error
+    rest = newlines.decode("", final=True)
+    if rest or last != "\n":
+        yield rest or "\n"
+
+
+def _articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
+    """Yield the text of all articles, piece by piece in their order, and count the pages."""
+    pages.update(kept=0, empty=0, redirects=0, other_namespaces=0, in_pieces=0, truncated=0)
+    batches = _batches(export, pages)
+    first = True
+    # Spawned, since a fork of a process with threads may deadlock.
+    with get_context("spawn").Pool(processes) if processes > 1 else nullcontext() as pool:
+        cleaned = pool.imap(_clean_batch, batches) if pool else map(_clean_batch, batches)
+        for text, found in cleaned:
+            pages.update(found)
+            if text:
+                yield text if first else "\n" + text
+                first = False
+
+
+def _batches(export: Export, pages: Counter[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for page in export.pages():
+        pages["truncated"] += not page.whole
+        if not export.is_article(page.title):
+            pages["other_namespaces"] += 1
+        elif is_redirect(page.text):
+            pages["redirects"] += 1
+        else:
+            batch.append(page.text)
+            size += len(page.text)
+        if size >= BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _clean_batch(pages: list[str]) -> tuple[str, Counter[str]]:
+    """Text of some articles in a row, a blank line between them, and how many there are of each kind."""
+    cleaned = [clean_page(page) for page in pages]
+    articles = [page.text + "\n" for page in cleaned if page.text]
+    found = Counter(
+        kept=len(articles),
+        empty=len(pages) - len(articles),
+        in_pieces=sum(page.in_pieces for page in cleaned),
+    )
+    return "\n".join(articles), found
+
+
+def _spelt_out(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
+    """Characters for a JSON file, where many would be hard to tell apart by sight."""
+    return [
+        {"character": character, "code_point": f"U+{ord(character):04X}", "count": count}
+        for character, count in counts.items()
+    ]

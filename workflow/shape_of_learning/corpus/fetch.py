@@ -1,0 +1,172 @@
+"""A corpus from the first of its addresses that has the right one."""
+
+import errno
+import hashlib
+import logging
+import shutil
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from lzma import LZMAError
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.files import sha256_of
+
+logger = logging.getLogger(__name__)
+
+ROUNDS = 4  # times that the list of addresses is gone through
+TIMEOUT_SECONDS = 60  # without a byte
+# Some mirrors refuse clients without a name; the file as it is, so that its length is known.
+HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
+DAMAGED = (zipfile.BadZipFile, LZMAError, zlib.error, EOFError, RuntimeError, NotImplementedError)
+
+
+def fetch(
+    source: str,
+    urls: Sequence[str],
+    output: Path,
+    *,
+    member: str | None = None,
+    sha256: str | None = None,
+    git_blob: str | None = None,
+    pause: float = 2.0,
+) -> None:
+    r"""Get the unpacked file of a source, verified, under its final name.
+
+    Parameters
+    ----------
+    source : str
+        Key in ``corpus.sources``, for messages.
+    urls : sequence of str
+        http, https and file URLs and paths, tried in order. What ends in zip, gz, bz2 or xz is unpacked.
+    output : Path
+        Final name. Where another run is at it, this one waits and takes what that has made.
+    member : str, optional
+        File inside, where a URL leads to a zip archive.
+    sha256 : str, optional
+        Hexadecimal digest of the unpacked file.
+    git_blob : str, optional
+        Name that git gives to its content: SHA-1 of ``blob SIZE\0`` and the content.
+    pause : float
+        Seconds before the second round through the addresses; doubled before each that follows.
+
+    Raises
+    ------
+    InputError
+        Where no address has the file. The message has one reason for each.
+    """
+    from filelock import FileLock
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    pinned = sha256 or git_blob
+    failures: dict[str, str] = {}
+    left = list(urls)
+    with FileLock(output.with_name(f".{output.name}.lock")):
+        if pinned and output.exists():
+            with suppress(ValueError):
+                return _require(output, sha256, git_blob)
+        for attempt in range(ROUNDS):
+            if attempt and left:
+                time.sleep(pause * 2 ** (attempt - 1))
+            for url in list(left):
+                with tempfile.TemporaryDirectory(dir=output.parent) as folder:
+                    try:
+                        found = _unpacked(url, member, Path(folder))
+                        _require(found, sha256, git_blob)
+                    except (OSError, ValueError, *DAMAGED) as error:
+                        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                            raise
+                        failures[url] = _reason(error)
+                        if not _may_pass(error):
+                            left.remove(url)
+                        continue
+                    found.replace(output)
+                if not pinned:
+                    logger.warning(
+                        "corpus %r from %s was accepted without a check of its content; set "
+                        "corpus.sources.%s.sha256 to %s",
+                        *(source, without_secrets(url), source, sha256_of(output)),
+                    )
+                return None
+    reasons = "; ".join(f"{url}: {reason}" for url, reason in failures.items())
+    key = f"corpus.sources.{source}"
+    raise InputError(
+        without_secrets(
+            f"corpus {source!r} could not be had ({reasons}): give an address that works, or the path of a "
+            f"file, in {key}.urls, or correct {key} if this is the file you mean"
+        )
+    )
+
+
+def local_path(url: str) -> Path | None:
+    """The file that a file URL or a path names; None for other URLs."""
+    if url.lower().startswith("file:"):
+        return Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
+    return None if "://" in url else Path(url)
+
+
+def _unpacked(url: str, member: str | None, folder: Path) -> Path:
+    """Download to a folder, and unpack there."""
+    import pooch
+
+    local = local_path(url)
+    name = (local or Path(urllib.parse.urlsplit(url).path)).name or "corpus"
+    processor: Any = None
+    if name.endswith(".zip"):
+        processor = pooch.Unzip(members=None if member is None else [member])
+    elif name.endswith((".gz", ".bz2", ".xz")):
+        processor = pooch.Decompress()
+    get = pooch.HTTPDownloader(sys.stderr.isatty(), headers=HEADERS, timeout=TIMEOUT_SECONDS)
+    if local is not None:
+        get = _copy
+    elif not url.lower().startswith(("http://", "https://")):
+        raise ValueError("it is no address that begins with http, https or file")
+    pooch.get_logger().setLevel(logging.ERROR)  # it would print passwords
+    found = pooch.retrieve(url, None, fname=name, path=folder, processor=processor, downloader=get)
+    files = [found] if isinstance(found, str) else found
+    if len(files) != 1:
+        names = ", ".join(sorted(Path(file).name for file in files)[:5]) or "nothing"
+        raise ValueError(f"the archive holds {names}, not one {member or 'file'}; correct `member`")
+    return Path(files[0])
+
+
+def _copy(url: str, output: str, _: object) -> None:
+    """Take a file of this machine, as a downloader of pooch."""
+    shutil.copyfile(local_path(url) or url, output)
+
+
+def _require(file: Path, sha256: str | None, git_blob: str | None) -> None:
+    """Raise ValueError where a file is not the one expected."""
+    if sha256 is not None and (found := sha256_of(file)) != sha256:
+        raise ValueError(f"its SHA-256 is {found} where {sha256} is expected")
+    if git_blob is not None:
+        digest = hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False)
+        with file.open("rb") as stream:
+            found = hashlib.file_digest(stream, lambda: digest).hexdigest()
+        if found != git_blob:
+            raise ValueError(f"its git blob is {found} where {git_blob} is expected")
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether to ask again: after a broken connection, or where the server is busy or fails."""
+    if (answer := getattr(error, "response", None)) is not None:
+        return answer.status_code in (408, 425, 429) or answer.status_code >= 500
+    # Of what the client raises, an address that is none is a ValueError, too.
+    return type(error).__module__.startswith("requests") and not isinstance(error, ValueError)
+
+
+def _reason(error: BaseException) -> str:
+    """What is the matter, without the layers of the client around it, which may repeat a query."""
+    if (answer := getattr(error, "response", None)) is not None:
+        return f"HTTP {answer.status_code} {answer.reason}"
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    return " ".join(str(error).split()) or type(error).__name__
