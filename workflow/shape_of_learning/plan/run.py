@@ -96,11 +96,12 @@ class Run:
                 write_lock(self.lock_file(name), curve.lock)
                 self.say(f"{self.lock_file(name)} is written: commit it with your results")
 
-    def resolve(self) -> None:
-        """Resolve all models of the Hub; InputError if it cannot be asked."""
+    def resolve(self) -> list[str]:
+        """Resolve all models of the Hub, for which no file is needed; InputError if it cannot be asked."""
         for name in self.of_kind("repository"):
             if reason := self.curve(name).unresolved:
                 raise InputError(reason)
+        return []
 
     def _with_whole_shape(self, name: str) -> Model:
         """A model with what its entry does not say: its lock does, the Hub, or the model that it begins with."""
