@@ -43,9 +43,10 @@ def options_of(
     figure: FigureSpecification, models: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Arguments of the function: of its paper, of the configuration, and what is published of `models`."""
-    options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
+    own = {key: settings["figures"][key] for key in figure.settings}
+    options: dict[str, Any] = {**figure.options, **own}
     if figure.published:
-        options["published"] = [row for row in figure.published if row["model"] in models]
+        options["published"] = [row for row in figure.published_rows if row["model"] in models]
     return options
 
 
@@ -185,7 +186,7 @@ def require_shown(run: Run, target: str) -> None:
         raise InputError(f"{reason}; correct key `models` or `figures.{target}`")
     figure = run.figures.get(target)
     if figure is not None and figure.published:
-        names = dict.fromkeys(f"`{row['model']}`" for row in figure.published)
+        names = dict.fromkeys(f"`{row['model']}`" for row in figure.published_rows)
         raise InputError(
             f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
         )

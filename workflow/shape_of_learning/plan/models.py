@@ -233,8 +233,8 @@ def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
         gated=entry.gated,
         needs_code=entry.needs_code,
         precision=entry.precision,
-        table_1=entry.table_1 and entry.table_1.model_dump(),
-        vocabulary=entry.table_1 and entry.table_1.vocabulary,
+        table_1=entry.table_1.model_dump() if entry.table_1 else None,
+        vocabulary=entry.table_1.vocabulary if entry.table_1 else None,
     )
     reader = {
         "repository": _from_hub,

@@ -62,7 +62,9 @@ class FigureSpecification(Section):
         the only kind of models that it can draw: fine-tunings, measured at their first and last steps, or
         trainings together with a twin
     published
-        whether it shows published.csv: as it is read, what :func:`read_published` says of its estimators,
+        whether it shows published.csv
+    published_rows
+        not written: what :func:`read_published` says of its estimators,
         an argument of its function, too; of models without such values it draws nothing
     """
 
@@ -78,7 +80,8 @@ class FigureSpecification(Section):
     reads: Annotated[list[Target], unique] = []
     role: Literal["decoder", "encoder"] | None = None
     draws: Draws | None = None
-    published: bool | list[dict[str, Any]] = False
+    published: bool = False
+    published_rows: list[dict[str, Any]] = []
 
     @property
     def needs_training_steps(self) -> bool:
@@ -170,7 +173,7 @@ def _read_paper(file: Path) -> Paper:
         given = (*figure.options, *figure.settings, *(["published"] if shown else []))
         _check_drawn(figure.draw, given, file, where)
         _check_caption(figure.caption, where)
-        read = {"folder": folder, "published": shown}
+        read = {"folder": folder, "published_rows": shown}
         figures[content.prefix + name] = figure.model_copy(update=read)
     for name, table in content.tables.items():
         _check_drawn(table.write, (), file, f"{file}, key `tables.{name}`")
