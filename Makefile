@@ -7,7 +7,6 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase report verify test pytest test-conda test-slurm torture slurm bench lint lock clean docs/resources.md docs/performance.md docs/checkpoints.md docs/statistics.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -38,8 +37,6 @@ pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder
 
 # The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
-torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
-	TORTURE_MOMENTS=20 TORTURE_DEMO=yes pytest -s tests/torture -k again_and_again
 
 # An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
 slurm: $(ENVIRONMENT)-slurm/complete

@@ -1,47 +1,51 @@
-"""Log files of scripts."""
+"""What a script's `job` does: a log, and errors as one sentence."""
 
-import logging
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "workflow"
+WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 
 def script(log: Path, statement: str) -> subprocess.CompletedProcess:
     program = (
-        "import argparse, logging\n"
-        "from shape_of_learning.script_arguments.running import run\n"
-        f"def main():\n    {statement}\n"
-        "run(main, argparse.ArgumentParser())\n"
+        "import logging\nfrom shape_of_learning.errors import InputError\n"
+        f"from shape_of_learning.job import job\nwith job({str(log)!r}):\n    {statement}\n"
     )
     return subprocess.run(
-        [sys.executable, "-c", program, "--log", log],
-        env={"PYTHONPATH": str(PACKAGE)},
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(WORKFLOW)},
         capture_output=True,
         text=True,
     )
 
 
-def test_a_log_that_would_be_empty_is_not_written_and_an_earlier_one_is_gone(tmp_path):
-    log = tmp_path / "logs/x.log"
-    log.parent.mkdir()
-    log.write_text("of the run before\n")
-    assert script(log, "pass").returncode == 0
-    assert not log.exists()
-
-
-@pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING])
+@pytest.mark.parametrize("level", ["DEBUG", "WARNING"])
 def test_what_is_said_is_logged(tmp_path, level):
     log = tmp_path / "logs/x.log"
-    said = f"logging.getLogger('shape_of_learning').log({level}, 'so it is')"
+    said = f"logging.getLogger('shape_of_learning').log(logging.{level}, 'so it is')"
     assert script(log, said).returncode == 0
-    assert log.read_text().endswith(f"{logging.getLevelName(level)} so it is\n")
+    assert log.read_text().endswith(f"{level} so it is\n")
 
 
-def test_an_error_is_logged(tmp_path):
-    log = tmp_path / "x.log"
-    assert script(log, "1 / 0").returncode == 1
-    assert "ZeroDivisionError" in log.read_text()
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        ("InputError('x is 3; lower it')", "ERROR: x is 3; lower it"),
+        ("OSError(28, 'No space left on device', 'a.csv')", "ERROR: the disk is full: a.csv could"),
+        ("MemoryError()", "ERROR: memory is exhausted"),
+    ],
+)
+def test_what_a_user_can_act_on_is_one_sentence(tmp_path, raised, sentence):
+    done = script(tmp_path / "x.log", f"raise {raised}")
+    assert done.returncode == 1
+    assert done.stderr.startswith(sentence)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_defect_keeps_its_traceback_and_passwords_are_hidden(tmp_path):
+    assert "ZeroDivisionError" in script(tmp_path / "x.log", "1 / 0").stderr
+    said = script(tmp_path / "x.log", "raise InputError('https://me:secret@host/x is gone')")
+    assert "secret" not in said.stderr + (tmp_path / "x.log").read_text()

@@ -225,7 +225,8 @@ class RunChoices:
         self.measures = {n: measure for of in self._variants.values() for n, measure in of.items()}
         self.models = list(dict.fromkeys(m for _, models in self.claims.values() for m in models))
         self.figures = {
-            f"specification_{name}": f"Specification: {name.replace('_', ' ')}" for name in self.claims
+            f"specification_{name}": f"Specification: {name.replace('_', ' ')}"
+            for name in self.claims
         }
         self._wanted: dict[str, dict[str, list[str]]] = {}
 

@@ -6,8 +6,8 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.functions import Function, named_function
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
@@ -156,7 +156,11 @@ def _on_last_checkpoints(run: Run, drawn: Mapping[str, str]) -> str:
     """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
     sentences = []
     for name, revision in drawn.items():
-        last, bad, label = run.curve(name).checkpoints[-1].name, run.bad(name), run.models[name].label
+        last, bad, label = (
+            run.curve(name).checkpoints[-1].name,
+            run.bad(name),
+            run.models[name].label,
+        )
         if revision != last:
             reason = f"its last, {last}, is left out ({bad[last]})"
             sentences.append(f"{label} is drawn at {revision}: {reason}.")

@@ -159,7 +159,9 @@ def models_of_figures(
             names = [name for name in names if models[name].has_training_steps]
         names = _drawable(figure, listed, names, specification.draws, models)
         if specification.published:
-            names = [n for n in names if any(n == row["model"] for row in specification.published_rows)]
+            names = [
+                n for n in names if any(n == row["model"] for row in specification.published_rows)
+            ]
         if names:
             most = specification.most_models
             if most is not None and len(names) > most:

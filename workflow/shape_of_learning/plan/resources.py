@@ -74,7 +74,10 @@ class Work:
         forward, measurement = settings["forward"], settings["measurement"]
         at_once, batch, training, texts = forward["batch_size"], 0, 0, 0
         if model.kind == "pretraining":
-            batch, training = model.tokens_per_step, model.recipe["last_step"] * model.tokens_per_step
+            batch, training = (
+                model.tokens_per_step,
+                model.recipe["last_step"] * model.tokens_per_step,
+            )
         elif model.kind == "finetuning":
             allowed = {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
             shown = model.recipe["epochs"] * allowed["train"]

@@ -212,7 +212,9 @@ class Run:
             last = self.last_checkpoint(model).name
             own = sorted((name, which) for (m, name), which in self.curves.items() if m == model)
             self._estimators[model] = {
-                each.name: [n for n, which in own if which == "every_checkpoint" or each.name == last]
+                each.name: [
+                    n for n, which in own if which == "every_checkpoint" or each.name == last
+                ]
                 for each in self.checkpoints(model)
             }
         return self._estimators[model]
@@ -297,7 +299,9 @@ class Run:
             read = [models for figure, models in self.drawn() if kind in figure.reads]
             written = self.configuration.tables.items()
             read += [models for name, models in written if kind in self.tables[name].reads]
-            found += [(kind, name) for name in self.models if any(name in models for models in read)]
+            found += [
+                (kind, name) for name in self.models if any(name in models for models in read)
+            ]
         return found
 
     # --- claims
