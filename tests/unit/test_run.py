@@ -1,0 +1,132 @@
+"""What a run measures, and which tables are made of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plans import CONFIG, PAPERS, PLAIN, configured, tuned
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan import figures as shown
+from shape_of_learning.plan.choice_settings import RunChoices
+from shape_of_learning.plan.run import Run
+
+DEMO = {
+    "demo-decoder": ["step0", "step4", "step16", "step64", "step128"],
+    "demo-encoder": ["step0", "step16", "step128"],
+}
+
+
+def run_of(given: dict, folder: Path = Path("nowhere"), entries: dict | None = None) -> Run:
+    said: list[str] = []
+    found = Run(configured(given, folder, entries), PAPERS, folder / "locks", said.append)
+    found.said = said
+    return found
+
+
+@pytest.fixture(scope="module")
+def demo() -> Run:
+    return run_of({})
+
+
+def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_asks(demo):
+    wanted = read_yaml(CONFIG / "config.yaml")["measurement"]["estimators"]
+    for model, revisions in DEMO.items():
+        assert list(demo.estimators_at(model)) == revisions
+        for revision in revisions:
+            assert set(wanted) <= set(demo.estimators_at(model)[revision])
+    # dimension_by_scale is of each model's last checkpoint.
+    assert "gride_64" not in demo.estimators_at("demo-decoder")["step64"]
+    assert "gride_64" in demo.estimators_at("demo-decoder")["step128"]
+    families = {measure.family for measure in demo.measures_at("demo-decoder", "step128")}
+    assert families == {"isotropy", "dimension", "linearity", "windows"}
+    (curve,) = (c for c in demo.gathered_curves("demo-decoder") if c["estimator"] == "gride_64")
+    assert curve["revisions"] == ["step128"]
+
+
+def test_tables_of_a_figure_are_those_of_its_models(demo):
+    assert shown.tables_of(demo, "figure_2") == dict.fromkeys(
+        ("estimates", "verdicts", "changes"), ["demo-decoder"]
+    )
+    assert set(shown.tables_of(demo, "inherent_figure_2")) == {"weights", "verdicts"}
+    drawn = shown.figure_as_drawn(demo, "figure_1")
+    assert {each["name"]: each["revision"] for each in drawn["models"]} == {
+        model: "step128" for model in DEMO
+    }
+    assert "64 windows of 768 characters of python_topics" in drawn["caption"]
+
+
+def test_a_target_that_is_left_out_is_refused_with_the_reason():
+    run = run_of({"papers": ["linear"]})
+    shown.require_shown(run, "linear_figure_1")
+    with pytest.raises(InputError, match="finetuning_figure_1 belongs to the paper `finetuning`"):
+        shown.require_shown(run, "finetuning_figure_1")
+    with pytest.raises(InputError, match="linear_published_values shows"):
+        shown.require_shown(run, "linear_published_values")
+
+
+def test_matrices_are_measured_where_figures_read_them(demo):
+    read = [each.name for each in demo.weight_checkpoints("weight_points", "demo-decoder")]
+    assert read == ["step0", "step16", "step128"]
+    assert demo.matrices("demo-decoder", "step4")["points"] is False
+    tables = [("last_weights", "demo-encoder"), ("weights", "demo-decoder")]
+    assert sorted(demo.weight_tables()) == tables
+
+
+def test_claims_read_what_the_run_measures_anyway(demo):
+    assert set(demo.claimed_models("shape_of_learning")) == {*DEMO, "demo-twin"}
+    assert ("verdicts", "demo-encoder") in demo.claimed_tables("shape_of_learning")
+    evidence = {each["name"]: each for each in demo.evidence_models()}
+    assert evidence["demo-twin"]["origin"] == "demo-decoder"
+    assert evidence["demo-encoder-topic"]["treatment"] == "topic"
+
+
+def test_choices_are_measured_at_some_checkpoints_of_the_models_of_claims(demo):
+    choices = RunChoices(demo)
+    assert set(choices.models) == set(DEMO)
+    assert list(choices.wanted_of("demo-encoder")) == ["step128"]  # no claim is on its training
+    assert list(choices.wanted_of("demo-decoder")) == DEMO["demo-decoder"]
+    measures = {each.name for each in choices.measures_at("demo-decoder", "step128")}
+    assert {"two_nn", "two_nn(kept=0.2)", "mada"} <= measures
+
+
+def test_a_fine_tuning_begins_with_the_last_checkpoint_or_with_the_one_that_is_named(tmp_path):
+    entries = {"plain": PLAIN, "mine": tuned("plain"), "early": tuned("plain@step1")}
+    run = run_of({"models": ["mine", "early"], "papers": []}, tmp_path, entries)
+    assert run.origin("mine") == {"model": "plain", "revision": "step10"}
+    assert run.origin("early") == {"model": "plain", "revision": "step1"}
+    assert list(run.models) == ["plain", "mine", "early"]
+
+
+def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    place = {"role": "decoder", "layers": 2, "hidden_size": 16}
+    entries = {name: {"repository": f"a/{name}", **place} for name in ("one", "two")}
+    run = run_of({"models": ["one", "two"], "papers": []}, tmp_path, entries)
+    assert [each.name for each in run.checkpoints("one")] == ["main"]
+    assert run.last_checkpoint("two").name == "main"
+    assert sum("unchecked" in line for line in run.said) == 1
+    with pytest.raises(InputError):
+        run.resolve()
+    run.write_locks()
+    assert not (tmp_path / "locks").exists()
+
+
+def test_local_weights_are_told_apart_by_their_content(tmp_path):
+    saved = tmp_path / "weights"
+    saved.mkdir()
+    config = {"model_type": "gpt_neox", "num_hidden_layers": 2, "hidden_size": 16}
+    (saved / "model.safetensors").write_bytes(b"weights")
+    (saved / "config.json").write_text(json.dumps(config))
+
+    def decided(folder: Path) -> str:
+        run = run_of({"models": ["mine"], "papers": []}, tmp_path, {"mine": {"path": str(folder)}})
+        return run.weights("mine", "main")
+
+    before = decided(saved)
+    assert before
+    moved = saved.rename(tmp_path / "elsewhere")
+    assert decided(moved) == before
+    (moved / "model.safetensors").write_bytes(b"Weights")
+    assert decided(moved) != before
