@@ -25,15 +25,8 @@ from shape_of_learning.plan.refusals import (
 CLAIMS = "claims.yaml"
 ROOM = Path(__file__).parents[1] / "claims"
 KINDS_OF_CONDITIONS = (
-    "above",
-    "below",
-    "at_least",
-    "at_most",
-    "not_above",
-    "not_below",
-    "all_of",
-    "any_of",
-    "holds",
+    *("above", "below", "at_least", "at_most", "not_above", "not_below"),
+    *("all_of", "any_of", "holds"),
 )
 In = Annotated[
     Literal["all", "any", "most"]
@@ -74,7 +67,31 @@ class Condition(Section):
             )
         if (self.number is None) != (self.holds is None):
             raise refused("has one of `in` and `holds`, which need each other; add the other")
+        if self.of is not None and self.inner:
+            raise refused("has an `of` beside conditions that have their own; move it into them")
+        if self.holds is not None and self.holds.counts:
+            where = "put them side by side in `all_of` or `any_of`"
+            raise refused(f"counts by `in` within another `in`; {where}")
         return self
+
+    @property
+    def inner(self) -> "list[Condition]":
+        """The conditions that it is made of."""
+        return self.all_of or self.any_of or ([self.holds] if self.holds is not None else [])
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts units, itself or within."""
+        return self.holds is not None or any(each.counts for each in self.inner)
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether more is asked than that something is not shown."""
+        if self.any_of is not None:
+            return all(each.shows_something for each in self.any_of)
+        if self.inner:
+            return any(each.shows_something for each in self.inner)
+        return self.not_above is None and self.not_below is None
 
 
 class Rule(Section):
@@ -82,6 +99,16 @@ class Rule(Section):
 
     supported: Condition
     contradicted: Condition
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> "Rule":
+        for verdict in ("supported", "contradicted"):
+            if not getattr(self, verdict).shows_something:
+                raise refused(
+                    f"can be met for `{verdict}` by `not_above` or `not_below` alone, which is likelier the "
+                    "noisier the numbers are; add another condition by `all_of`"
+                )
+        return self
 
 
 class ClaimEntry(Section):
@@ -106,6 +133,14 @@ class ClaimEntry(Section):
     needs: int | None = Field(None, ge=1)
     checkpoints: Literal["last", "training"] | None = None
     rule: Rule
+
+    @model_validator(mode="after")
+    def _has_enough_models(self) -> "ClaimEntry":
+        if not isinstance(self.models, str) and (self.needs or 0) > len(self.models):
+            raise refused(
+                f"has `needs: {self.needs}`, but `models` names {len(self.models)}; lower it"
+            )
+        return self
 
 
 def read_claims(file: Path) -> dict[str, Claim]:
@@ -152,19 +187,6 @@ def _claim(
         raise InputError(
             f"{file}, key `{name}`: `{statistic}` is of a training; add `checkpoints: training`"
         )
-    if not isinstance(entry["models"], str) and entry.get("needs", 0) > len(entry["models"]):
-        raise InputError(
-            f"{file}, key `{name}.needs` is {entry['needs']}, but `models` names {len(entry['models'])}; "
-            "lower it"
-        )
-    for verdict, condition in entry["rule"].items():
-        if misplaced := _misplaced(condition):
-            raise InputError(f"{file}, key `{name}.rule.{verdict}` {misplaced}")
-        if not _shows_something(condition):
-            raise InputError(
-                f"{file}, key `{name}.rule.{verdict}` can be met by `not_above` or `not_below` alone, "
-                "which is likelier the noisier the numbers are; add another condition by `all_of`"
-            )
     return Claim(name=name, **entry)
 
 
@@ -193,31 +215,6 @@ def _is_of_kind(value: Any, kind: str) -> bool:
         of = kind.removeprefix("Sequence[").removesuffix("]")
         return isinstance(value, list) and all(_is_of_kind(each, of) for each in value)
     return kind not in KINDS or type(value) in KINDS[kind]
-
-
-def _misplaced(condition: Mapping[str, Any], counted: bool = False) -> str:
-    """Say what of a condition would count for nothing, and the remedy; "" if nothing."""
-    inner = condition.get("all_of") or condition.get("any_of") or []
-    if "holds" in condition:
-        if counted:
-            return (
-                "counts by `in` within another `in`; put them side by side in `all_of` or `any_of`"
-            )
-        inner, counted = [condition["holds"]], True
-    if inner and "of" in condition:
-        return "has an `of` beside conditions that have their own; move it into them"
-    return next(filter(None, (_misplaced(each, counted) for each in inner)), "")
-
-
-def _shows_something(condition: Mapping[str, Any]) -> bool:
-    """Whether more is asked than that something is not shown."""
-    if "holds" in condition:
-        return _shows_something(condition["holds"])
-    if "all_of" in condition:
-        return any(map(_shows_something, condition["all_of"]))
-    if "any_of" in condition:
-        return all(map(_shows_something, condition["any_of"]))
-    return not {"not_above", "not_below"} & condition.keys()
 
 
 def check_claims(

@@ -17,8 +17,7 @@ from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,
     chosen_papers,
-    models_of_figures,
-    models_of_tables,
+    models_of_targets,
     with_chosen_measures,
 )
 from shape_of_learning.plan.papers import Paper, figures_of, tables_of
@@ -49,8 +48,6 @@ class Configuration:
         What is left out and why, one sentence each.
     settings : mapping
         The sections, as plain values.
-    closed : tuple of str
-        Names of gated models that are left out, since the Hub does not show them.
     """
 
     models: dict[str, Model]
@@ -62,7 +59,6 @@ class Configuration:
     claims: dict[str, Mapping[str, Claim]]
     notices: tuple[str, ...]
     settings: Mapping[str, Any]
-    closed: tuple[str, ...] = ()
 
 
 def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
@@ -134,7 +130,6 @@ def read_configuration(
     for each in [*models.values(), *origins_of(models.values()).values()]:
         _check_task(each, typed.tasks)
     notices: list[str] = []
-    closed: list[str] = []
     for model in list(models.values()):
         needed = [model, *origins_of([model]).values()]
         if coded := [each.name for each in needed if each.needs_code]:
@@ -153,14 +148,13 @@ def read_configuration(
             if settings["gated_models"] == "fail":
                 raise InputError(f"{reason}; {remedy}, or remove it from key `models`")
             notices.append(f"{reason}: it is left out; {remedy} to include it")
-            closed.extend(each.name for each in shut)
             del models[model.name]
     if not models:
         raise InputError(
             f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
-    figures = models_of_figures(settings["figures"], drawn, models, apart, notices)
-    tables = models_of_tables(settings["figures"], written, models, apart, notices)
+    figures = models_of_targets(settings["figures"], drawn, models, apart, notices)
+    tables = models_of_targets(settings["figures"], written, models, apart, notices)
     estimators = tuple(measurement["estimators"])
     drawn_by = {name: figure for figure in figures for name in drawn[figure].estimators}
     drawn_by = {name: figure for name, figure in drawn_by.items() if name not in estimators}
@@ -176,7 +170,6 @@ def read_configuration(
         claims={paper.name: paper.claims for paper in chosen if paper.claims},
         notices=tuple(notices),
         settings=settings,
-        closed=tuple(closed),
     )
 
 

@@ -122,24 +122,24 @@ def check_estimators(figures: Mapping[str, FigureSpecification], known: Collecti
                 raise unknown_name(name, known, "estimator", where)
 
 
-def models_of_figures(
+def models_of_targets(
     wanted: Mapping[str, Any],
-    figures: Mapping[str, FigureSpecification],
+    targets: Mapping[str, FigureSpecification] | Mapping[str, TableSpecification],
     models: Mapping[str, Model],
     apart: Collection[str],
     notices: list[str],
 ) -> dict[str, tuple[str, ...]]:
-    """List the models of each figure, and note each figure that is left out for want of any.
+    """List the models of each figure or table, and note each that is left out for want of any.
 
     Parameters
     ----------
     wanted : mapping
-        Section ``figures`` of the configuration; a figure that it does not name draws all models.
-    figures : mapping of str to FigureSpecification
+        Section ``figures`` of the configuration; a target that it does not name shows all models.
+    targets : mapping of str to FigureSpecification or TableSpecification
     models : mapping of str to Model
         Those of this run.
     apart : collection of str
-        Which of them only those figures draw that name them; ``all`` does not mean these.
+        Which of them only those targets show that name them; ``all`` does not mean these.
     notices : list of str
         Is added to.
 
@@ -149,45 +149,66 @@ def models_of_figures(
         If two models of a figure have the same label, there are more than it has room for, or one of another
         role than it draws is named.
     """
-    drawn = {}
-    for figure, specification in figures.items():
-        listed = wanted.get(figure, "all")
-        names = _of_role(
-            figure, listed, _present(listed, models, apart), specification.role, models
-        )
-        if specification.needs_training_steps:
-            names = [name for name in names if models[name].has_training_steps]
-        names = _drawable(figure, listed, names, specification.draws, models)
-        if specification.published:
-            names = [
-                n for n in names if any(n == row["model"] for row in specification.published_rows)
-            ]
+    found = {}
+    for target, shown in targets.items():
+        listed = wanted.get(target, "all")
+        if listed == "all":
+            names = [name for name in models if name not in apart]
+        else:
+            names = [name for name in listed if name in models]
+        kind = KINDS.get(shown.draws or "", "")
+        if isinstance(shown, FigureSpecification):
+            names = _of_figure(target, shown, listed, names, models)
+            kind = kind or (" with training steps" if shown.needs_training_steps else "")
+        elif not shown.reads:
+            names = [name for name in names if models[name].table_1 is not None]
+            kind = " whose entry has `table_1`"
+        names = _drawable(target, listed, names, shown.draws, models)
+        is_rare = isinstance(shown, FigureSpecification) and shown.published and listed == "all"
         if names:
-            most = specification.most_models
-            if most is not None and len(names) > most:
-                such = f"such as [{', '.join(names[:most])}]"
-                key = f"configuration key `figures.{figure}`"
-                raise InputError(
-                    f"{key} names {len(names)} models, but has room for {most}; name fewer, {such}"
-                    if figure in wanted
-                    else f"{figure} has room for {most} of the {len(names)} models that it can draw; say "
-                    f"which in {key}, {such}"
-                )
-            _refuse_equal_labels(figure, [models[name] for name in names])
-            drawn[figure] = tuple(names)
-            continue
-        if listed == []:
-            notices.append(f"{figure} is left out: key `figures.{figure}` is an empty list")
-            continue
-        if specification.published and listed == "all":
-            continue  # as of nearly every run
-        asked = _asked(listed, apart)
-        kind = " with training steps" if specification.needs_training_steps else ""
-        kind = KINDS.get(specification.draws or "", kind)
-        notices.append(
-            f"{figure} is left out: key `models` names none of what it draws ({asked}{kind})"
-        )
-    return drawn
+            if isinstance(shown, FigureSpecification):
+                _refuse_too_many(target, names, shown.most_models, target in wanted)
+                _refuse_equal_labels(target, [models[name] for name in names])
+            found[target] = tuple(names)
+        elif listed == []:
+            notices.append(f"{target} is left out: key `figures.{target}` is an empty list")
+        elif not is_rare:  # as in nearly every run
+            asked = " or ".join(f"`{name}`" for name in listed) if listed != "all" else "any model"
+            if listed == "all" and apart:
+                asked = "any model outside of `measurement.for_figures_only`"
+            notices.append(
+                f"{target} is left out: key `models` names none of what it draws ({asked}{kind})"
+            )
+    return found
+
+
+def _of_figure(
+    target: str,
+    figure: FigureSpecification,
+    listed: Any,
+    names: list[str],
+    models: Mapping[str, Model],
+) -> list[str]:
+    """The models that a figure can draw."""
+    names = _of_role(target, listed, names, figure.role, models)
+    if figure.needs_training_steps:
+        names = [name for name in names if models[name].has_training_steps]
+    if figure.published:
+        published = {row["model"] for row in figure.published_rows}
+        names = [name for name in names if name in published]
+    return names
+
+
+def _refuse_too_many(target: str, names: list[str], most: int | None, is_named: bool) -> None:
+    if most is None or len(names) <= most:
+        return
+    such, key = f"such as [{', '.join(names[:most])}]", f"configuration key `figures.{target}`"
+    raise InputError(
+        f"{key} names {len(names)} models, but has room for {most}; name fewer, {such}"
+        if is_named
+        else f"{target} has room for {most} of the {len(names)} models that it can draw; say which in {key}, "
+        f"{such}"
+    )
 
 
 def _of_role(
@@ -252,48 +273,3 @@ def _refuse_equal_labels(figure: str, models: Sequence[Model]) -> None:
                 f"which {figure} could not tell them apart; give one another `label` in its entry"
             )
         seen[model.label] = model.name
-
-
-def models_of_tables(
-    wanted: Mapping[str, Any],
-    tables: Mapping[str, TableSpecification],
-    models: Mapping[str, Model],
-    apart: Collection[str],
-    notices: list[str],
-) -> dict[str, tuple[str, ...]]:
-    """List the models of each table, those whose entry has `table_1`; as :func:`models_of_figures`."""
-    written = {}
-    for table, specification in tables.items():
-        listed = wanted.get(table, "all")
-        names = _present(listed, models, apart)
-        if not specification.reads:
-            names = [name for name in names if models[name].table_1 is not None]
-        names = _drawable(table, listed, names, specification.draws, models)
-        if names:
-            written[table] = tuple(names)
-        elif listed == []:
-            notices.append(f"{table} is left out: key `figures.{table}` is an empty list")
-        elif specification.reads:
-            asked = _asked(listed, apart)
-            asked += KINDS.get(specification.draws or "", "")
-            notices.append(
-                f"{table} is left out: key `models` names none of what it shows ({asked})"
-            )
-        else:
-            notices.append(
-                f"{table} is left out: no model of this configuration has a `table_1` entry"
-            )
-    return written
-
-
-def _asked(listed: Any, apart: Collection[str]) -> str:
-    """Say which models a target asks for."""
-    if listed != "all":
-        return " or ".join(f"`{name}`" for name in listed)
-    return "any model outside of `measurement.for_figures_only`" if apart else "any model"
-
-
-def _present(listed: Any, models: Mapping[str, Model], apart: Collection[str]) -> list[str]:
-    if listed == "all":
-        return [name for name in models if name not in apart]
-    return [name for name in listed if name in models]
