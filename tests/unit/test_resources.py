@@ -60,7 +60,8 @@ def test_a_model_that_no_card_holds_asks_for_several():
 def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():
     rules = "".join(path.read_text() for path in (REPOSITORY / "workflow").rglob("*.smk"))
     blocks = re.split(r"^(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]
-    asking = {re.match(r"\w+", block)[0] for block in blocks if re.search(r"^ +(gpu=|\*\*SAMPLE_RESOURCES)", block, re.M)}
+    asks = re.compile(r"^ +(gpu=|\*\*SAMPLE_RESOURCES)", re.MULTILINE)
+    asking = {re.match(r"\w+", block)[0] for block in blocks if asks.search(block)}
     profile = yaml.safe_load((REPOSITORY / "workflow/profiles/slurm/profile.yaml").read_text())
     sent = {
         rule for rule, own in profile["set-resources"].items() if own["slurm_partition"] == "gpu"

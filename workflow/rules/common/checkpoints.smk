@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from shape_of_learning.plan.models import Places
+from shape_of_learning.plan.model import Places
 
 
 def models_from(*kinds):

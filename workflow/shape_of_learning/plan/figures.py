@@ -5,7 +5,7 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.model import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification
 
@@ -40,8 +40,9 @@ def options_of(
     figure: FigureSpecification, models: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Arguments of the function: of its paper, of the configuration, and what is published of `models`."""
-    options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
-    if figure.published:
+    options: dict[str, Any] = dict(figure.options)
+    options |= {key: settings["figures"][key] for key in figure.settings}
+    if figure.published and isinstance(figure.published, list):
         options["published"] = [row for row in figure.published if row["model"] in models]
     return options
 

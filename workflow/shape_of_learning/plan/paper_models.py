@@ -5,7 +5,8 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.models import Entries, Model
+from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Entries
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.refusals import unknown_name
 
@@ -158,7 +159,7 @@ def models_of_figures(
         if specification.needs_training_steps:
             names = [name for name in names if models[name].has_training_steps]
         names = _drawable(figure, listed, names, specification.draws, models)
-        if specification.published:
+        if specification.published and isinstance(specification.published, list):
             names = [n for n in names if any(n == row["model"] for row in specification.published)]
         if names:
             most = specification.most_models
