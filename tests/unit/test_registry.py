@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from shape_of_learning.plan.science import _module
 
 from shape_of_learning import gride
 from shape_of_learning.errors import InputError
@@ -17,7 +18,6 @@ from shape_of_learning.plan.measures import (
     curves_of_a_run,
     science_of_measures,
 )
-from shape_of_learning.plan.science import _module
 
 LABELS = {
     "anisotropy": "Anisotropy",

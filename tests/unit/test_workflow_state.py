@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from shape_of_learning.plan.workflow_state import workflow_state
 
 

@@ -11,15 +11,50 @@ OUTPUTS:
     <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
     <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both
 STEPS: what no lock says is asked while the run is planned, and the bad revisions left out; locks are written as it
-starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model; judge_checkpoints when they have
-been measured.
+starts. fetch_checkpoint for each good revision, or pretrain_model or finetune_model once per model;
+judge_checkpoints when they have been measured.
 """
+
+
+def pinned(model, revision):
+    """What a lock says of a revision that is to be fetched."""
+    if revision not in {each.name for each in RUN.checkpoints(model)}:
+        verdict = RUN.curve(model).verdicts.get(revision, "it is not in the model's entry")
+        raise InputError(f"model `{model}`: `{revision}` is not fetched: {verdict}")
+    return RUN.curve(model).pinned(revision)
+
+
+def pretrained_on(device):
+    return [name for name in RUN.of_kind("pretraining") if MODELS[name].device == device]
+
+
+def files_of_checkpoints(pattern):
+    """One file of each checkpoint of a model that is measured."""
+
+    def files(model):
+        return [pattern.format(model=model, revision=each.name) for each in RUN.checkpoints(model)]
+
+    return told(files, "model")
+
+
+def judgement(model):
+    """What is known of each checkpoint before it is measured, and what is done with bad ones."""
+    return {
+        "checkpoints": [dict(vars(each)) for each in RUN.curve(model).judged.values()],
+        "measured": [each.name for each in RUN.checkpoints(model)],
+        "policy": SETTINGS["bad_checkpoints"],
+    }
+
+
+def of_origin(function):
+    """What a function of a model and a revision says of the checkpoint that a fine-tuning begins with."""
+    return told(lambda model: function(*RUN.origin(model).values()), "model")
 
 
 rule resolve:
     """Pin the revisions of all models of the configuration, without any other work."""
     input:
-        all_pins,
+        told(RUN.resolve),
 
 
 rule check_checkpoints:
@@ -36,13 +71,13 @@ rule check_checkpoints:
     benchmark:
         "<benchmarks>/checkpoints/{model}.tsv"
     wildcard_constraints:
-        model=any_of(models_from("repository")),
+        model=any_of(RUN.of_kind("repository")),
     localrule: True
     conda:
         "../../envs/checkpoints.yaml"
     params:
-        code=science("check_checkpoints"),
-        rows=integrity_rows,
+        code=code("check_checkpoints"),
+        rows=told(lambda model: RUN.curve(model).rows(), "model"),
     message:
         "Listing the revisions of {wildcards.model}"
     script:
@@ -56,14 +91,16 @@ rule fetch_checkpoint:
     pinned hashes admit no other bytes.
     """
     output:
-        download(),
+        (directory if SETTINGS["keep_checkpoints"] else lambda path: temp(directory(path)))(
+            f"{DOWNLOADS}/{{model}}/{{revision}}"
+        ),
     log:
         "<logs>/checkpoints/{model}/{revision}.log",
     benchmark:
         "<benchmarks>/checkpoints/{model}/{revision}.tsv"
     wildcard_constraints:
-        model=any_of(models_from("repository")),
-    localrule: runs_beside_snakemake("fetch_checkpoint")
+        model=any_of(RUN.of_kind("repository")),
+    localrule: True
     conda:
         "../../envs/checkpoints.yaml"
     # As many as the forward pass: downloads of one core each would leave it waiting for all cores, and fill
@@ -71,11 +108,10 @@ rule fetch_checkpoint:
     threads: forward_threads
     resources:
         downloads=1,
-        runtime=download_minutes,
+        runtime=minutes(needs.download_minutes),
     params:
-        pinned=pinned_revision,
-        tokenizer=pinned_tokenizer,
-        shape=entry_shape,
+        revision=told(pinned, "model", "revision"),
+        shape=told(shape_of, "model"),
     message:
         "Fetching {wildcards.model} at {wildcards.revision}"
     script:
@@ -100,13 +136,13 @@ rule pretrain_model:
         model=any_of(pretrained_on("cpu")),
     conda:
         "../../envs/models.yaml"
-    threads: training_threads
+    threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
-        mem_mb=pretraining_memory,
-        runtime=pretraining_minutes,
+        mem_mb=memory(needs.training_memory),
+        runtime=minutes(needs.training_minutes),
     params:
-        code=science("pretrain_model"),
-        recipe=pretraining_recipe,
+        code=code("pretrain_model"),
+        recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
     message:
         "Pretraining {wildcards.model}"
     script:
@@ -118,8 +154,8 @@ use rule pretrain_model as pretrain_model_on_gpu with:
     wildcard_constraints:
         model=any_of(pretrained_on("cuda")),
     resources:
-        mem_mb=pretraining_memory,
-        runtime=pretraining_minutes,
+        mem_mb=memory(needs.training_memory),
+        runtime=minutes(needs.training_minutes),
         gpu=1,
 
 
@@ -130,9 +166,9 @@ rule finetune_model:
     parameter; what is in it is.
     """
     input:
-        checkpoint=origin_inputs,
-        task=task_table,
-        description=task_description,
+        checkpoint=of_origin(weights_input),
+        task=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.csv",
+        description=lambda wildcards: f"<results>/tasks/{MODELS[wildcards.model].recipe['task']}.json",
     output:
         steps=directory("<results>/finetuned/{model}"),
         table="<results>/tables/training/{model}.csv",
@@ -141,21 +177,27 @@ rule finetune_model:
     benchmark:
         "<benchmarks>/finetuned/{model}.tsv"
     wildcard_constraints:
-        model=any_of(models_from("finetuning")),
+        model=any_of(RUN.of_kind("finetuning")),
     conda:
         "../../envs/models.yaml"
-    threads: training_threads
+    threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
-        mem_mb=finetuning_memory,
-        runtime=finetuning_minutes,
-        checkpoint=origin_folder,
+        mem_mb=memory(needs.training_memory),
+        runtime=minutes(needs.training_minutes),
+        checkpoint=lambda wildcards, input: weights_folder(
+            *RUN.origin(wildcards.model).values(), input.get("checkpoint", [])
+        ),
     params:
-        code=science("finetune_model"),
-        receipt=origin_receipt,
-        weights=origin_weights,
-        origin=origin_names,
+        code=code("finetune_model"),
+        is_download=of_origin(lambda model, revision: MODELS[model].kind == "repository"),
+        weights=of_origin(RUN.weights),
+        origin=told(RUN.origin, "model"),
         role=lambda wildcards: MODELS[wildcards.model].shape.role,
-        recipe=finetuning_recipe,
+        recipe=lambda wildcards: {
+            key: value
+            for key, value in MODELS[wildcards.model].recipe.items()
+            if key not in ("of", "task")
+        },
     message:
         "Fine-tuning {wildcards.model}"
     script:
@@ -165,8 +207,8 @@ rule finetune_model:
 rule judge_checkpoints:
     """Compare tensors and losses of the checkpoints of a model, beside what their files say."""
     input:
-        losses=checkpoint_losses,
-        tensors=checkpoint_tensors,
+        losses=files_of_checkpoints("<results>/losses/{model}/{revision}.csv"),
+        tensors=files_of_checkpoints("<results>/checkpoints/{model}/{revision}.tensors.csv"),
     output:
         report(
             "<results>/tables/verdicts/{model}.csv",
@@ -182,8 +224,8 @@ rule judge_checkpoints:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=science("judge_checkpoints"),
-        verdicts=judgement,
+        code=code("judge_checkpoints"),
+        verdicts=told(judgement, "model"),
     message:
         "Judging the checkpoints of {wildcards.model}"
     script:

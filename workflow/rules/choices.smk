@@ -10,34 +10,67 @@ STEPS: measure_choices, one job per checkpoint and one forward pass per text; ju
 """
 
 
+from dataclasses import asdict
+
+from shape_of_learning.plan.choice_settings import RunChoices
+
+CHOICES = at_the_door(RunChoices, RUN)
+# The folder of each text.
+TEXTS = {
+    text: f"<results>/corpus/{text}" if text in SETTINGS["corpus"]["sources"] else _CORPUS
+    for text in SETTINGS["choices"]["text"]
+}
+all_choices = [
+    *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
+    *expand("<results>/figures/{figure}.{suffix}", figure=CHOICES.figures, suffix=FIGURE_SUFFIXES),
+]
+
+
+def measured_choices(wildcards):
+    """The tables of all models and checkpoints."""
+    return [
+        f"<results>/choices/{model}/{revision}.csv"
+        for model in CHOICES.models
+        for revision in at_the_door(CHOICES.wanted_of, model)
+    ]
+
+
+def step_of(model, revision):
+    return next(each.step for each in RUN.checkpoints(model) if each.name == revision)
+
+
+def minutes_of_choices(work, threads):
+    """One checkpoint, as often as there are sets of rows; of one vector per token type it is much less."""
+    sets = len(CHOICES.settings.sets_of_rows())
+    return needs.checkpoint_minutes(work, threads) * max(1, sets / 2)
+
+
 rule measure_choices:
     """Run the windows of each text through a checkpoint, and measure all sets of rows."""
     input:
-        texts=[f"{folder}/text.txt" for folder in CHOICE_TEXTS.values()],
-        checkpoint=checkpoint_inputs,
+        texts=[f"{folder}/text.txt" for folder in TEXTS.values()],
+        checkpoint=told(weights_input, "model", "revision"),
     output:
         "<results>/choices/{model}/{revision}.csv",
     log:
         "<logs>/choices/{model}/{revision}.log",
     benchmark:
         "<benchmarks>/choices/{model}/{revision}.tsv"
-    wildcard_constraints:
-        model=any_of(MODELS),
     conda:
         "../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **SAMPLE_RESOURCES,
-        mem_mb=choice_memory,
-        runtime=choice_minutes,
+        **RUNNING,
+        mem_mb=memory(needs.checkpoint_memory),
+        runtime=minutes(minutes_of_choices),
     params:
-        code=choice_science,
-        step=choice_step,
-        weights=weights,
-        sample=sample_of_checkpoint,
-        texts=list(CHOICE_TEXTS),
-        choices=[vars(rows) for rows in CHOICE_SETTINGS.sets_of_rows()],
-        measures=lambda wildcards: [each.for_jobs() for each in choice_measures(wildcards)],
+        code=lambda wildcards: code_of_measures("measure_choices", CHOICES.measures_at(*wildcards)),
+        step=told(step_of, "model", "revision"),
+        weights=told(RUN.weights, "model", "revision"),
+        sample=told(sample, "model"),
+        texts=list(TEXTS),
+        choices=[vars(rows) for rows in CHOICES.settings.sets_of_rows()],
+        measures=lambda wildcards: [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
         measuring=MEASURING,
     message:
         "Measuring choices of {wildcards.model} at {wildcards.revision}"
@@ -49,7 +82,9 @@ rule judge_choices:
     """Judge claims under all specifications, and draw their curves."""
     input:
         measured=measured_choices,
-        verdicts=choice_verdicts,
+        verdicts=expand(
+            "<results>/tables/verdicts/{model}.csv", model=filter(RUN.is_judged, CHOICES.models)
+        ),
     output:
         matrix="<results>/claims/choices.csv",
         page=report(
@@ -64,12 +99,12 @@ rule judge_choices:
                     f"<results>/figures/{figure}.png",
                     caption="../report/specification.rst",
                     category="Claims",
-                    labels={"result": NAMES_OF_RESULTS[f"figures/{figure}"]},
+                    labels={"result": CHOICES.figures[figure]},
                 )
                 if suffix == "png"
                 else f"<results>/figures/{figure}.{suffix}"
             )
-            for figure in CHOICE_FIGURES
+            for figure in CHOICES.figures
             for suffix in FIGURE_SUFFIXES
         ],
     log:
@@ -80,11 +115,11 @@ rule judge_choices:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=science("judge_choices"),
-        claims=[asdict(of) for of, _ in CLAIMS_WITH_CHOICES.values()],
-        models=[evidence_model(name) for name in CONFIGURATION.models],
-        suspect_above=suspect_above(CHOICE_MEASURES),
-        protocol=choice_protocol,
+        code=code("judge_choices"),
+        claims=[asdict(of) for of, _ in CHOICES.claims.values()],
+        models=RUN.evidence_models(),
+        suspect_above=suspect_above(CHOICES.measures),
+        protocol=CHOICES.protocol(),
     message:
         "Judging claims under every specification"
     script:

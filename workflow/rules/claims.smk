@@ -6,11 +6,20 @@ STEPS: judge_claims, one job per paper. Claims are in workflow/papers/*/claims.y
 """
 
 
+CLAIMS = RUN.configuration.claims
+TITLES = {paper.name: paper.title for paper in RUN.papers}
+all_claims = expand("<results>/claims/{paper}.{suffix}", paper=CLAIMS, suffix=("csv", "md"))
+
+
 rule judge_claims:
     """Judge the claims of one paper, by rules that were written down beforehand."""
     input:
-        left_out=claimed_values,
-        tables=claimed_tables,
+        left_out=lambda wildcards: expand(
+            "<results>/tables/left_out/{model}.csv", model=RUN.claimed_models(wildcards.paper)
+        ),
+        tables=lambda wildcards: paths(
+            "<results>/tables/{kind}/{model}.csv", RUN.claimed_tables(wildcards.paper)
+        ),
         alphabet=CLEAN_CORPUS["alphabet"],
     output:
         csv="<results>/claims/{paper}.csv",
@@ -18,23 +27,23 @@ rule judge_claims:
             "<results>/claims/{paper}.md",
             caption="../report/page.rst",
             category="Claims",
-            labels=lambda wildcards: {"result": TITLES_OF_PAPERS[wildcards.paper]},
+            labels=lambda wildcards: {"result": TITLES[wildcards.paper]},
         ),
     log:
         "<logs>/claims/{paper}.log",
     benchmark:
         "<benchmarks>/claims/{paper}.tsv"
     wildcard_constraints:
-        paper=any_of(CONFIGURATION.claims),
+        paper=any_of(CLAIMS),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=science("judge_claims"),
-        title=lambda wildcards: TITLES_OF_PAPERS[wildcards.paper],
-        claims=lambda wildcards: [vars(claim) for claim in claims_of(wildcards.paper)],
-        models=lambda wildcards: [evidence_model(name) for name in CONFIGURATION.models],
-        suspect_above=lambda wildcards: suspect_above(MEASURES),
+        code=code("judge_claims"),
+        title=lambda wildcards: TITLES[wildcards.paper],
+        claims=lambda wildcards: [vars(claim) for claim in CLAIMS[wildcards.paper].values()],
+        models=RUN.evidence_models(),
+        suspect_above=suspect_above(RUN.measures),
     message:
         "Judging the claims of {wildcards.paper}"
     script:

@@ -10,7 +10,7 @@ STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 
 from shape_of_learning.corpus.fetch import local_path
 
-SOURCES = setting("corpus", "sources")
+SOURCES = SETTINGS["corpus"]["sources"]
 
 
 def file_of_this_machine(wildcards):
@@ -34,7 +34,7 @@ rule fetch_corpus:
         "<benchmarks>/corpus/fetch_{source}.tsv"
     wildcard_constraints:
         source=any_of(name for name, entry in SOURCES.items() if "urls" in entry),
-    localrule: runs_beside_snakemake("fetch_corpus")
+    localrule: True
     conda:
         "../../envs/corpus.yaml"
     resources:
@@ -63,7 +63,7 @@ rule write_python_topics:
     conda:
         "../../envs/corpus.yaml"
     params:
-        code=science("write_python_topics"),
+        code=code("write_python_topics"),
     message:
         "Writing Python's help texts as plain text"
     script:
@@ -85,13 +85,15 @@ rule clean_corpus:
         "../../envs/corpus.yaml"
     threads: 8
     resources:
-        mem_mb=cleaning_memory,
-        runtime=cleaning_minutes,
+        mem_mb=lambda wildcards, threads, attempt: needs.asked_mb(
+            needs.NUMPY_MB * (1 + threads), attempt
+        ),
+        runtime=lambda wildcards, attempt: needs.asked_minutes(needs.CLEANING_MINUTES, attempt),
     params:
-        code=science("clean_corpus"),
+        code=code("clean_corpus"),
         format=lambda wildcards: SOURCES[wildcards.source]["format"],
-        alphabet_size=setting("corpus", "alphabet_size"),
-        first_bytes=setting("corpus", "first_bytes"),
+        alphabet_size=SETTINGS["corpus"]["alphabet_size"],
+        first_bytes=SETTINGS["corpus"]["first_bytes"],
     message:
         "Cleaning the corpus {wildcards.source}"
     script:

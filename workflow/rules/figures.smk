@@ -9,10 +9,50 @@ are targets: `snakemake --cores 1 figure_3` makes one figure.
 """
 
 
+from shape_of_learning.plan import figures as shown
+
+DRAWN, WRITTEN = RUN.configuration.figures, RUN.configuration.tables  # target -> models
+
+
+def paper_title(wildcards):
+    """The title under which a report shows a figure or a table."""
+    return RUN.paper_of(wildcards.get("figure") or wildcards.get("table")).title
+
+
+def shown_as(kind):
+    """How a report names a file of a figure or a table."""
+
+    def labels(wildcards):
+        target = wildcards.get("figure") or wildcards.get("table")
+        return {"result": RUN.name_in_paper(target), "as": kind}
+
+    return labels
+
+
+def read_by(target):
+    """The tables of measured numbers that a figure or a table is made of, by kind."""
+    return {
+        kind: [f"<results>/tables/{kind}/{model}.csv" for model in models]
+        for kind, models in shown.tables_of(RUN, target).items()
+    }
+
+
+def code_of(script, target):
+    file = shown.function_of(RUN, target).file
+    return code(script, str(file.relative_to(WORKFLOW)))
+
+
+def files_of_target(target):
+    """The files of a figure or of a table."""
+    if target in RUN.figures:
+        return [f"<results>/figures/{target}.{suffix}" for suffix in FIGURE_SUFFIXES]
+    return [f"<results>/tables/{target}.{suffix}" for suffix in ("csv", "md")]
+
+
 rule draw_figure:
     """Draw one figure from tables alone."""
     input:
-        unpack(tables_of_figure),
+        unpack(told(read_by, "figure")),
     output:
         pdf="<results>/figures/{figure}.pdf",
         png=report(
@@ -33,13 +73,13 @@ rule draw_figure:
     benchmark:
         "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
-        figure=any_of(CONFIGURATION.figures),
+        figure=any_of(DRAWN),
     localrule: True
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: science("draw_figure", function_of(wildcards).file),
-        figure=figure_as_drawn,
+        code=lambda wildcards: code_of("draw_figure", wildcards.figure),
+        figure=lambda wildcards: at_the_door(shown.figure_as_drawn, RUN, wildcards.figure),
     message:
         "Drawing {output.pdf}"
     script:
@@ -49,7 +89,7 @@ rule draw_figure:
 rule write_table:
     """Write one table on the models, from their entries or from tables of measured numbers."""
     input:
-        unpack(tables_of_table),
+        unpack(told(read_by, "table")),
     output:
         csv=report(
             "<results>/tables/{table}.csv",
@@ -63,23 +103,33 @@ rule write_table:
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=any_of(CONFIGURATION.tables),
+        table=any_of(WRITTEN),
     localrule: True
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: science("write_table", function_of(wildcards).file),
-        table=table_as_written,
+        code=lambda wildcards: code_of("write_table", wildcards.table),
+        table=lambda wildcards: shown.table_as_written(RUN, wildcards.table),
     message:
         "Writing {output.markdown}"
     script:
         "../scripts/write_table.py"
 
 
-for target in (*FIGURES, *TABLES):
+def asked_for(target):
+    """What a named target asks for; says so if the configuration leaves it out."""
+
+    def files(wildcards):
+        at_the_door(shown.require_shown, RUN, target)
+        return files_of_target(target)
+
+    return files
+
+
+for target in (*RUN.figures, *RUN.tables):
 
     rule:
         name:
             target
         input:
-            files_of_target(target),
+            asked_for(target),

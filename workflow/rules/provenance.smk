@@ -10,6 +10,51 @@ STEPS: provenance.
 """
 
 
+def results_of_the_run(wildcards):
+    """All that `all` asks for, but for its description."""
+    return [
+        *expand("<results>/tables/{table}.csv", table=GATHERED),
+        *(["<results>/tables/weights.csv"] if RUN.weight_tables() else []),
+        "<results>/tables/protocol.yaml",
+        *expand("<results>/checkpoints/{model}.csv", model=RUN.of_kind("repository")),
+        *(file for target in (*DRAWN, *WRITTEN) for file in files_of_target(target)),
+        *all_claims,
+        *(all_choices if SETTINGS["choices"]["judged"] else []),
+        EXPLORER,
+    ]
+
+
+def described_model(name):
+    """Label of a model, and the commit of each checkpoint that comes from the Hub."""
+    pinned = RUN.curve(name).lock.revisions
+    revisions = [each.name for each in RUN.checkpoints(name)]
+    return {
+        "label": MODELS[name].label,
+        "repository": next((pinned[each].repository for each in revisions if each in pinned), ""),
+        "revisions": {
+            each: pinned[each].commit if each in pinned else "" for each in revisions
+        },
+    }
+
+
+def described_run():
+    """What the plan knows of the run."""
+    targets = [*(("figures", each) for each in DRAWN), *(("tables", each) for each in WRITTEN)]
+    of_papers = {
+        f"{folder}/{each}": f"{RUN.name_in_paper(each)} of {RUN.paper_of(each).title}"
+        for folder, each in targets
+    }
+    of_choices = {f"figures/{figure}": title for figure, title in CHOICES.figures.items()}
+    shown = {RUN.paper_of(each).name for _, each in targets}
+    return {
+        "name": SETTINGS["run"] or "",
+        "source": SETTINGS["corpus"]["source"],
+        "models": {name: described_model(name) for name in RUN.measured},
+        "papers": [(paper.title, paper.citation) for paper in RUN.papers if paper.name in shown],
+        "titles": {**NAMES_OF_RESULTS, **of_choices, **of_papers},
+    }
+
+
 rule provenance:
     """Describe the run as an RO-Crate."""
     input:
@@ -36,9 +81,9 @@ rule provenance:
     conda:
         "../../envs/provenance.yaml"
     params:
-        code=science("describe_run"),
-        run=described_run,
-        locks=locks_of_the_run,
+        code=code("describe_run"),
+        run=told(described_run),
+        locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
         results=subpath(output.crate, parent=True),
     message:
         "Describing the run"

@@ -13,25 +13,77 @@ STEPS: gather_model, gather_weights, gather_tables and write_protocol.
 """
 
 
+import json
+
+from shape_of_learning.errors import without_secrets
+from shape_of_learning.metrics.measure_entry import FAMILIES
+
+
+def measurements_of_model(model):
+    """What is measured of each checkpoint: with a dump a file per family and layer, without one a folder."""
+    folders = {each: f"<results>/measurements/{model}/{each}" for each in RUN.estimators_at(model)}
+    if not SETTINGS["embeddings"]["dump"]:
+        return [folder for each, folder in folders.items() if RUN.estimators_at(model)[each]]
+    return [
+        f"{folder}/{family}/layer_{layer}.csv"
+        for revision, folder in folders.items()
+        for family in FAMILIES
+        if RUN.measures_at(model, revision, family)
+        for layer in range(family == "linearity", MODELS[model].shape.layers + 1)
+    ]
+
+
+def gathered_model(model):
+    """What a table says of a model and its checkpoints."""
+    shape = MODELS[model].shape
+    return {
+        **{"name": model, "role": shape.role, "layers": shape.layers},
+        "checkpoints": [(c.name, c.step, c.tokens) for c in RUN.checkpoints(model)],
+        "average_over": SETTINGS["figures"]["average_over"],
+    }
+
+
+def measured_matrices(kind, model):
+    """The files of the checkpoints that are in a table of weights."""
+    return [
+        WEIGHT_FILES[WEIGHT_TABLES[kind]].format(model=model, revision=each.name)
+        for each in RUN.weight_checkpoints(kind, model)
+    ]
+
+
+def tables_of_all(table):
+    """The tables of all models that are put together."""
+    if table == "weights":
+        return paths("<results>/tables/{kind}/{model}.csv", RUN.weight_tables())
+    models = dict.fromkeys(model for model, _ in RUN.curves)
+    return [f"<results>/tables/{table}/{model}.csv" for model in models]
+
+
+def curves_in_table(table):
+    """Models and estimators of the configuration; of estimates, also what only figures draw."""
+    if table == "weights":
+        return None
+    asked = RUN.configuration.estimators
+    return [curve for curve in RUN.curves if table == "estimates" or curve[1] in asked]
+
+
 rule gather_model:
     """Gather all estimators over the checkpoints of one model, with intervals and changes."""
     input:
-        measurements_of_model,
+        told(measurements_of_model, "model"),
     output:
         **{table: f"<results>/tables/{table}/{{model}}.csv" for table in (*GATHERED, "left_out")},
     log:
         "<logs>/tables/{model}.log",
     benchmark:
         "<benchmarks>/tables/{model}.tsv"
-    wildcard_constraints:
-        model=any_of(MODELS),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=science("gather_model"),
-        model=measured_model,
-        curves=measured_curves,
+        code=code("gather_model"),
+        model=told(gathered_model, "model"),
+        curves=told(RUN.gathered_curves, "model"),
     script:
         "../scripts/gather_model.py"
 
@@ -39,7 +91,7 @@ rule gather_model:
 rule gather_weights:
     """Gather what was measured of the matrices of one model over its checkpoints."""
     input:
-        gathered_weights,
+        told(measured_matrices, "kind", "model"),
     output:
         "<results>/tables/{kind}/{model}.csv",
     log:
@@ -48,14 +100,16 @@ rule gather_weights:
         "<benchmarks>/tables/{kind}/{model}.tsv"
     wildcard_constraints:
         kind=any_of(WEIGHT_TABLES),
-        model=any_of(MODELS),
     localrule: True
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=science("gather_weights"),
+        code=code("gather_weights"),
         kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
-        checkpoints=gathered_checkpoints,
+        checkpoints=lambda wildcards: [
+            (wildcards.model, MODELS[wildcards.model].shape.role, each.name, each.step, each.tokens)
+            for each in RUN.weight_checkpoints(wildcards.kind, wildcards.model)
+        ],
     script:
         "../scripts/gather_weights.py"
 
@@ -63,7 +117,7 @@ rule gather_weights:
 rule gather_tables:
     """Gather the tables of all models into one tidy table."""
     input:
-        tables_of_all,
+        told(tables_of_all, "table"),
     output:
         report(
             "<results>/tables/{table}.csv",
@@ -81,8 +135,8 @@ rule gather_tables:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=science("gather_tables"),
-        curves=curves_in_table,
+        code=code("gather_tables"),
+        curves=told(curves_in_table, "table"),
     message:
         "Gathering all {wildcards.table}"
     script:
@@ -106,8 +160,9 @@ rule write_protocol:
     conda:
         "../../envs/corpus.yaml"
     params:
-        code=science("write_protocol"),
-        settings=settings_without_secrets,
+        code=code("write_protocol"),
+        # Without passwords and tokens in its addresses.
+        settings=json.loads(without_secrets(json.dumps(SETTINGS))),
     message:
         "Writing the protocol"
     script:

@@ -7,7 +7,7 @@ OUTPUTS:
 STEPS: make_task, for the tasks that something asks for.
 """
 
-TASKS = CONFIGURATION.settings["tasks"]
+TASKS = SETTINGS["tasks"]
 
 
 rule make_task:
@@ -23,13 +23,13 @@ rule make_task:
         "<benchmarks>/tasks/{task}.tsv"
     wildcard_constraints:
         task=any_of(TASKS),
-    localrule: runs_beside_snakemake("make_task")
+    localrule: True
     conda:
         "../../envs/tasks.yaml"
     params:
-        code=science("make_task"),
+        code=code("make_task"),
         entry=lambda wildcards: TASKS[wildcards.task],
-        seed=CONFIGURATION.settings["seed"],
+        seed=SEED,
     message:
         "Making the task {wildcards.task}"
     script:

@@ -26,7 +26,7 @@ logger = logging.getLogger("shape_of_learning")
 def main(
     names: Mapping[str, str],
     checkpoint: Path,
-    receipt: str | None,
+    is_download: bool,
     text: Path,
     protocol: Mapping[str, Any],
     matrices: Mapping[str, Any],
@@ -39,8 +39,10 @@ def main(
     ----------
     names : mapping
         Its ``model`` and ``revision``.
-    checkpoint, receipt : Path
-        Its folder, and what its files were as they came; no receipt of a folder of the user's.
+    checkpoint : Path
+        Its folder.
+    is_download : bool
+        Whether there is a record of what its files were as they came.
     text : Path
         Whose windows are run.
     protocol : mapping
@@ -57,7 +59,7 @@ def main(
     import transformers
 
     sampling, folder = SamplingProtocol(**protocol), Path(output["embeddings"])
-    digests = checked_tensors(checkpoint, Path(receipt) if receipt else None, loaded["threads"])
+    digests = checked_tensors(checkpoint, is_download, loaded["threads"])
     sample = SampleRun.load(checkpoint, draw_windows(text, sampling), sampling, **loaded)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor, edit_rows
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
-from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.checkpoints.record import RECORD, refuse_changed
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
@@ -21,7 +21,7 @@ from shape_of_learning.job import job
 def main(
     names: tuple[str, str],
     checkpoint: Path,
-    receipt: str,
+    is_download: bool,
     text: Path,
     sampling: dict[str, Any],
     editing: dict[str, Any],
@@ -29,8 +29,8 @@ def main(
     **loading: Any,
 ) -> None:
     """Write the edits and the errors of the fitted maps, one table each; `names` are model and revision."""
-    if receipt:
-        refuse_changed(checkpoint, Path(receipt), loading["threads"])
+    if is_download:
+        refuse_changed(checkpoint, checkpoint / RECORD, loading["threads"])
     protocol = SamplingProtocol(windows=0, **sampling)
     editor = Editor(text, protocol, BlockEditing(**editing), checkpoint, **loading)
     write_table(output[0], EDIT_COLUMNS, edit_rows(*names, list(editor.edits())))
@@ -45,6 +45,9 @@ if __name__ == "__main__":
             text=Path(snakemake.input.text),
             output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
             threads=snakemake.threads,
-            window_batch_size=snakemake.resources.window_batch_size or None,
-            **{key: snakemake.params[key] for key in ("receipt", "sampling", "editing", "shape")},
+            window_batch_size=snakemake.resources.windows_at_once or None,
+            **{
+                key: snakemake.params[key]
+                for key in ("is_download", "sampling", "editing", "shape")
+            },
         )

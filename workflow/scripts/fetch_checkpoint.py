@@ -36,8 +36,7 @@ if __name__ == "__main__":
         main(
             model=snakemake.wildcards.model,
             revision=snakemake.wildcards.revision,
-            pinned=snakemake.params.pinned,
-            tokenizer=snakemake.params.tokenizer,
+            **snakemake.params.revision,
             shape=snakemake.params.shape,
             output=Path(snakemake.output[0]),
         )

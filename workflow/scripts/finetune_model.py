@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import transformers
 
-from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.checkpoints.record import RECORD, refuse_changed
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenised_windows import load_tokenizer
@@ -24,7 +24,7 @@ def main(
     model: str,
     origin: dict[str, str],
     checkpoint: Path,
-    receipt: str,
+    is_download: bool,
     role: str,
     task: Path,
     recipe: dict[str, Any],
@@ -32,8 +32,8 @@ def main(
 ) -> None:
     """Train the model in `checkpoint`; write a folder per saved step, and a table of all."""
     examples = read_task(task)
-    if receipt:
-        refuse_changed(checkpoint, Path(receipt))
+    if is_download:
+        refuse_changed(checkpoint, checkpoint / RECORD)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     base, head, _ = load_model(
@@ -67,5 +67,5 @@ if __name__ == "__main__":
             checkpoint=Path(snakemake.resources.checkpoint),
             task=Path(snakemake.input.task),
             output=(Path(snakemake.output.steps), Path(snakemake.output.table)),
-            **{key: snakemake.params[key] for key in ("origin", "receipt", "role", "recipe")},
+            **{key: snakemake.params[key] for key in ("origin", "is_download", "role", "recipe")},
         )

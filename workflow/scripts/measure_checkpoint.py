@@ -29,7 +29,7 @@ logger = logging.getLogger("shape_of_learning")
 def main(
     names: Mapping[str, str],
     checkpoint: Path,
-    receipt: str | None,
+    is_download: bool,
     text: Path,
     protocol: Mapping[str, Any],
     measuring: Mapping[str, Any],
@@ -41,7 +41,7 @@ def main(
 
     Parameters
     ----------
-    names, checkpoint, receipt, text, protocol, matrices, **loaded
+    names, checkpoint, is_download, text, protocol, matrices, **loaded
         As dump_embeddings.py takes them.
     measuring : mapping
         ``measures``, fields of :class:`.Measure` of each, and ``protocol``, those of
@@ -53,7 +53,7 @@ def main(
     how = MeasuringProtocol.of(names["model"], measuring["protocol"])
     chosen = [Measure(**each) for each in measuring["measures"]]
     families = [family for family in FAMILIES if any(one.family == family for one in chosen)]
-    digests = checked_tensors(checkpoint, Path(receipt) if receipt else None, loaded["threads"])
+    digests = checked_tensors(checkpoint, is_download, loaded["threads"])
     windows = draw_windows(text, sampling)
     sample = SampleRun.load(checkpoint, windows, sampling, in_memory=True, **loaded)
     how.require_batches(sample.rows, chosen)

@@ -60,8 +60,8 @@ def main(
     **loaded
         Also as measure_checkpoint.py takes it.
     """
-    receipt = loaded.pop("receipt")
-    checked_tensors(loaded["checkpoint"], Path(receipt) if receipt else None, loaded["threads"])
+    is_download = loaded.pop("is_download")
+    checked_tensors(loaded["checkpoint"], is_download, loaded["threads"])
     every, wanted = [Rows(**each) for each in choices], [Measure(**each) for each in measures]
     rows: list[tuple[object, ...]] = []
     for text, file in texts.items():

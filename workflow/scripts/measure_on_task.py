@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.embeddings.task_texts import text_vectors
 from shape_of_learning.files import write_table
@@ -30,8 +29,8 @@ logger = logging.getLogger("shape_of_learning")
 
 def main(
     model: str,
-    checkpoints: Sequence[tuple[str, int | None, str | None]],
-    folders: Sequence[Path],
+    checkpoints: Sequence[tuple[str, int | None]],
+    folder: Path,
     task: Path,
     protocol: Mapping[str, Any],
     shape: Mapping[str, Any],
@@ -40,15 +39,15 @@ def main(
 ) -> None:
     """Write the tables of :data:`~shape_of_learning.tasks.task_tables.TABLES`, by their folders' names.
 
-    Of each checkpoint are given its revision, its step and the receipt of its files, and its folder; `loaded`
-    are ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
+    Of each checkpoint are given its revision, the name of its folder in `folder`, and its step; `loaded` are ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
     """
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TABLES}
-    for (revision, step, receipt), folder in zip(checkpoints, folders, strict=True):
-        checked_tensors(folder, Path(receipt) if receipt else None, loaded["threads"])
+    for revision, step in checkpoints:
         named = (model, revision, step, sample)
-        measured = _measured(folder, examples, SamplingProtocol(**protocol), shape, **loaded)
+        measured = _measured(
+            folder / revision, examples, SamplingProtocol(**protocol), shape, **loaded
+        )
         for name, rows in measured.items():
             found[name] += [(*named, *row) for row in rows]
         logger.info("%s at %s is measured on %s", model, revision, sample)
@@ -105,7 +104,7 @@ if __name__ == "__main__":
     with job(snakemake.log[0]), threadpool_limits(1):
         main(
             snakemake.wildcards.model,
-            folders=[Path(folder) for folder in snakemake.resources.folders.split("\n")],
+            folder=Path(snakemake.input.checkpoints),
             task=Path(snakemake.input.task[0]),
             output=[Path(path) for path in snakemake.output],
             threads=snakemake.threads,

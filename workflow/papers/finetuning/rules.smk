@@ -9,38 +9,50 @@ OUTPUTS:
 STEPS: measure_on_task, one job per model.
 """
 
+from shape_of_learning.tasks.task_tables import TABLES as TABLES_ON_TASKS
 
-include: "common.smk"
+
+def task_of(model):
+    """The task that a model is fine-tuned on: its table, and what describes that."""
+    if MODELS[model].origin is None:
+        raise InputError(
+            f"model `{model}` has no `finetuning` in its entry, so there is no task to measure it on; name other "
+            "models in the keys `figures.finetuning_...`"
+        )
+    return expand("<results>/tasks/{task}.{suffix}", suffix=("csv", "json"), task=MODELS[model].recipe["task"])
+
+
+def of_texts(model):
+    """How texts are run through the model; windows are none, and the last layer is one."""
+    last_layer = SETTINGS["forward"]["last_layer"].replace("both", "after_final_norm")
+    return {**sampling(model), "windows": 0, "window_characters": 0, "last_layer": last_layer}
 
 
 rule measure_on_task:
     """Measure all checkpoints of a fine-tuning on the texts of its task, each loaded once."""
     input:
-        task=task_measured_on,
-        checkpoints=fine_tuned_inputs,
+        task=told(task_of, "model"),
+        checkpoints="<results>/finetuned/{model}",
     output:
         expand("<results>/tables/{table}/{{model}}.csv", table=TABLES_ON_TASKS),
     log:
         "<logs>/tables/finetuning/{model}.log",
     benchmark:
         "<benchmarks>/tables/finetuning/{model}.tsv"
-    wildcard_constraints:
-        model=any_of(MODELS),
     conda:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        mem_mb=task_memory,
-        runtime=task_minutes,
-        gpu=forward_gpus,
-        nodes=1,
-        windows_at_once=windows_at_once,
-        folders=fine_tuned_folders,
+        **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
+        mem_mb=memory(lambda work, threads: needs.checkpoint_memory(work.on_task(), threads)),
+        runtime=minutes(needs.task_minutes),
     params:
-        code=science("measure_on_task"),
-        checkpoints=fine_tuned_checkpoints,
-        protocol=protocol_of_texts,
-        shape=model_shape_fields,
+        code=code("measure_on_task"),
+        checkpoints=lambda wildcards: [
+            (each.name, each.step) for each in RUN.checkpoints(wildcards.model)
+        ],
+        protocol=told(of_texts, "model"),
+        shape=told(shape_of, "model"),
     message:
         "Measuring {wildcards.model} on the texts of its task"
     script:

@@ -7,15 +7,25 @@ OUTPUTS:
 STEPS: edit_blocks, which loads the model once.
 """
 
+from shape_of_learning.blocks.editing import check_blocks
 
-include: "common.smk"
+
+def edited(function):
+    """What a function says of the checkpoint that is edited: a model's last one that is what it should be."""
+    return told(lambda model: function(model, RUN.last_checkpoint(model).name), "model")
+
+
+def block_editing(model):
+    """Section `block_editing`, if the model has so many blocks."""
+    check_blocks(SETTINGS["block_editing"]["most_blocks"], MODELS[model].shape, model)
+    return SETTINGS["block_editing"]
 
 
 rule edit_blocks:
     """Drop, replace and distil blocks of a decoder, and measure its perplexity on the held-out end each time."""
     input:
         **CLEAN_CORPUS,
-        checkpoint=edited(checkpoint_inputs),
+        checkpoint=edited(weights_input),
     output:
         edits="<results>/tables/edits/{model}.csv",
         errors="<results>/tables/fit_errors/{model}.csv",
@@ -23,25 +33,31 @@ rule edit_blocks:
         "<logs>/tables/edits/{model}.log",
     benchmark:
         "<benchmarks>/tables/edits/{model}.tsv"
-    wildcard_constraints:
-        model=any_of(MODELS),
     conda:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        mem_mb=memory_of_editing,
-        runtime=minutes_of_editing,
-        gpu=1,
-        checkpoint=edited(folder_on_this_machine),
-        window_batch_size=editing_batch_size,
+        **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
+        checkpoint=lambda wildcards, input: weights_folder(
+            wildcards.model,
+            RUN.last_checkpoint(wildcards.model).name,
+            input.get("checkpoint", []),
+        ),
+        mem_mb=memory(needs.editing_memory),
+        runtime=minutes(needs.editing_minutes),
     params:
-        code=science("edit_blocks"),
-        revision=edited(lambda checkpoint: checkpoint.revision),
-        receipt=edited(receipt_path),
-        weights=edited(weights),
-        shape=model_shape_fields,
-        sampling=editing_sampling,
-        editing=block_editing,
+        code=code("edit_blocks"),
+        revision=edited(lambda model, revision: revision),
+        is_download=edited(lambda model, revision: MODELS[model].kind == "repository"),
+        weights=edited(RUN.weights),
+        shape=told(shape_of, "model"),
+        sampling=told(
+            lambda model: {
+                key: sampling(model)[key] for key in ("window_characters", "seed", "precision")
+            },
+            "model",
+        ),
+        editing=told(block_editing, "model"),
     message:
         "Changing blocks of {wildcards.model}"
     script:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shape_of_learning.checkpoints.record import refuse_changed
+from shape_of_learning.checkpoints.record import RECORD, refuse_changed
 from shape_of_learning.checkpoints.shapes import WEIGHTS, shard_names
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_rows, write_table
@@ -134,15 +134,15 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
     return replace(sampled, of=digests)
 
 
-def checked_tensors(folder: Path, receipt: Path | None, threads: int = 1) -> TensorDigests:
+def checked_tensors(folder: Path, is_download: bool, threads: int = 1) -> TensorDigests:
     """Digest the tensors of a checkpoint that is about to be run, if it still is what came.
 
     Parameters
     ----------
     folder : Path
         The checkpoint.
-    receipt : Path or None
-        What :func:`.refuse_changed` compares it with; None for a folder of the user's.
+    is_download : bool
+        Whether it has a record of what it was as it came.
     threads : int
         Files and tensors that are read at the same time.
 
@@ -151,8 +151,8 @@ def checked_tensors(folder: Path, receipt: Path | None, threads: int = 1) -> Ten
     InputError
         As :func:`.refuse_changed` and :func:`tensor_digests`.
     """
-    if receipt is not None:
-        refuse_changed(folder, receipt, threads)
+    if is_download:
+        refuse_changed(folder, folder / RECORD, threads)
     return tensor_digests(folder, threads)
 
 

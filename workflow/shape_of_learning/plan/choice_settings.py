@@ -10,6 +10,7 @@ from shape_of_learning.claims.choices import (
     ChoiceSettings,
     ClaimChoices,
     Variant,
+    thinned,
 )
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
@@ -17,6 +18,8 @@ from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.refusals import unknown_name
+from shape_of_learning.plan.run import Run
+from shape_of_learning.plan.steps import Checkpoint
 
 TEXTS = ("own", "resampled")
 OTHER_CHOICES = (*ROW_CHOICES, "average_over", "last_layer")
@@ -206,6 +209,59 @@ def claims_with_choices(
             found[name] = choices.of_claim(claim, measures), named
             variants[name] = choices.variants(measures)
     return found, variants
+
+
+class RunChoices:
+    """What a run judges under other specifications, and what that takes of which checkpoints."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.settings = run, read_choice_settings(run.settings)
+        models = {each["name"]: each for each in run.evidence_models()}
+        papers = [paper.name for paper in run.papers]
+        self.claims, self._variants = claims_with_choices(
+            run.configuration.claims, run.settings, self.settings, models, papers
+        )
+        # All that is measured for any of them, by the names of tables.
+        self.measures = {n: measure for of in self._variants.values() for n, measure in of.items()}
+        self.models = list(dict.fromkeys(m for _, models in self.claims.values() for m in models))
+        self.figures = {
+            f"specification_{name}": f"Specification: {name.replace('_', ' ')}"
+            for name in self.claims
+        }
+        self._wanted: dict[str, dict[str, list[str]]] = {}
+
+    def wanted_of(self, model: str) -> dict[str, list[str]]:
+        """Estimators that claims ask of each checkpoint of a model, in the order of training."""
+        if model not in self._wanted:
+            wanted: dict[str, set[str]] = {}
+            for of, models in self.claims.values():
+                for each in self._checkpoints(of.claim, model) if model in models else ():
+                    wanted.setdefault(each.name, set()).update(self._variants[of.claim.name])
+            order = [each.name for each in self.run.checkpoints(model) if each.name in wanted]
+            self._wanted[model] = {name: sorted(wanted[name]) for name in order}
+        return self._wanted[model]
+
+    def measures_at(self, model: str, revision: str) -> list[Measure]:
+        """All that a checkpoint is measured with."""
+        return [self.measures[name] for name in self.wanted_of(model)[revision]]
+
+    def _checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
+        """At which checkpoints of a model a claim is judged, of a long training at some."""
+        if claim.checkpoints == "last":
+            return [self.run.last_checkpoint(model)]
+        bad = self.run.bad(model)
+        sound = [c for c in self.run.checkpoints(model) if c.step is not None and c.name not in bad]
+        return thinned(sound, self.run.settings["choices"]["checkpoints"]) if len(sound) > 1 else []
+
+    def protocol(self) -> dict[str, Any]:
+        """What the captions of curves say of the sample."""
+        settings = self.run.settings
+        return {
+            **settings["sampling"],
+            "source": settings["corpus"]["source"],
+            "batch_vectors": settings["measurement"]["batch_vectors"],
+            "checkpoints": settings["choices"]["checkpoints"],
+        }
 
 
 def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightFile, read_lock
 from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
@@ -59,6 +60,23 @@ class Curve:
         """Name of each checkpoint -> the verdict on it."""
         return {name: each.verdict for name, each in self.judged.items()}
 
+    def pins(self, name: str) -> str:
+        """What decides the weights of a checkpoint: the commit and the hashes that are pinned, and the tokenizer's."""
+        if name not in self.lock.revisions:
+            return ""
+        locked = self.lock.revisions[name]
+        tokenizer = self.lock.tokenizer.commit if self.lock.tokenizer else ""
+        hashes = [file.hash for file in locked.files.values()]
+        return " ".join([locked.commit, locked.subfolder, *hashes, tokenizer])
+
+    def pinned(self, name: str) -> dict[str, Any]:
+        """What a download is told: of the revision, and of the tokenizer if it has another repository."""
+        locked, tokenizer = self.lock.revisions.get(name), self.lock.tokenizer
+        return {
+            "pinned": locked.model_dump() if locked else None,
+            "tokenizer": tokenizer.model_dump() if tokenizer else None,
+        }
+
     def rows(self) -> list[list[object]]:
         """What ``results/checkpoints/{model}.csv`` says of each; without a commit if nothing is pinned."""
         rows: list[list[object]] = []
@@ -101,7 +119,7 @@ def curve_of(
         If the lock is damaged, if the Hub refuses, or if it cannot be asked which steps there are or what
         the model is like.
     """
-    if not model.source.is_remote:
+    if model.kind != "repository":
         return _as_listed(model)
     lock = old = read_lock(lock_file) or EMPTY
     uncompared = ""

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.plan.functions import Function, named_function
 from shape_of_learning.plan.model import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
-from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification
+from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, Paper
+from shape_of_learning.plan.run import Run
 
 KEPT_WORDS = ("name", "label", "axis", "interval", "suspect_above")
 LEFT_OUT = {"special_tokens": "special tokens", "first_token": "the first token of each window"}
@@ -40,9 +43,8 @@ def options_of(
     figure: FigureSpecification, models: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Arguments of the function: of its paper, of the configuration, and what is published of `models`."""
-    options: dict[str, Any] = dict(figure.options)
-    options |= {key: settings["figures"][key] for key in figure.settings}
-    if figure.published and isinstance(figure.published, list):
+    options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
+    if figure.published:
         options["published"] = [row for row in figure.published if row["model"] in models]
     return options
 
@@ -113,3 +115,136 @@ def _protocol(
     if measurement["token_types"] == "one":
         sentences.append("Of each token type one vector is measured, drawn at random.")
     return sentences
+
+
+def function_of(run: Run, target: str) -> Function:
+    """The function that draws a figure or writes a table."""
+    if target in run.tables:
+        return named_function(run.tables[target].write, run.tables[target].folder)
+    return named_function(run.figures[target].draw, run.figures[target].folder)
+
+
+def tables_of(run: Run, target: str) -> dict[str, list[str]]:
+    """Kinds of tables that a figure or a table of the run reads -> of which models."""
+    if target in run.tables:
+        return {kind: list(run.configuration.tables[target]) for kind in run.tables[target].reads}
+    figure = run.figures[target]
+    kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
+    if figure.needs_training_steps:
+        kinds += ["verdicts", "changes"] if run.estimated(figure) else ["verdicts"]
+    return {kind: list(run.configuration.figures[target]) for kind in kinds}
+
+
+def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
+    """What draw_figure.py is told of a figure."""
+    figure, names = run.figures[target], run.configuration.figures[target]
+    models = [run.models[name] for name in names]
+    measures = [run.configuration.measures[name] for name in figure.estimators]
+    last = {} if figure.needs_training_steps else {n: run.last_checkpoint(n).name for n in names}
+    words = (figure, models, measures, run.settings, _on_last_checkpoints(run, last))
+    return {
+        "function": str(function_of(run, target)),
+        "models": drawn_models(models, last),
+        "measures": drawn_measures(measures),
+        "options": options_of(figure, names, run.settings),
+        "caption": opening_words(*words),
+    }
+
+
+def _on_last_checkpoints(run: Run, drawn: Mapping[str, str]) -> str:
+    """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
+    sentences = []
+    for name, revision in drawn.items():
+        last, bad, label = (
+            run.curve(name).checkpoints[-1].name,
+            run.bad(name),
+            run.models[name].label,
+        )
+        if revision != last:
+            reason = f"its last, {last}, is left out ({bad[last]})"
+            sentences.append(f"{label} is drawn at {revision}: {reason}.")
+        elif revision in bad:
+            sentences.append(f"{label} is suspect: {bad[revision]}.")
+    return " ".join(sentences)
+
+
+def table_as_written(run: Run, target: str) -> dict[str, Any]:
+    """What write_table.py is told of a table and of its models."""
+    table, entries = run.tables[target], []
+    for model in (run.models[name] for name in run.configuration.tables[target]):
+        shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
+        named = {"name": model.name, "family": model.family} if table.reads else {}
+        entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
+    function = str(function_of(run, target))
+    return {"function": function, "entries": entries, "caption": table.caption}
+
+
+def require_shown(run: Run, target: str) -> None:
+    """Refuse a target that the configuration leaves out, with the reason."""
+    configuration = run.configuration
+    if target in configuration.figures or target in configuration.tables:
+        return
+    reason = next((n for n in configuration.notices if n.startswith(f"{target} ")), None)
+    if reason is not None:
+        raise InputError(f"{reason}; correct key `models` or `figures.{target}`")
+    figure = run.figures.get(target)
+    if figure is not None and figure.published:
+        names = dict.fromkeys(f"`{row['model']}`" for row in figure.published)
+        raise InputError(
+            f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
+        )
+    raise InputError(
+        f"{target} belongs to the paper `{run.paper_of(target).name}`, which this configuration does not "
+        f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
+    )
+
+
+def explored(run: Run) -> dict[str, Any]:
+    """What the explorer says that tables do not."""
+    keys = ("name", "label", "axis", "description", "suspect_above")
+    sampling, measures = run.settings["sampling"], run.configuration.measures.values()
+    windows, characters = sampling["windows"], sampling["window_characters"]
+    sample = f"{windows} windows of {characters} characters of {run.settings['corpus']['source']}"
+    claims = run.configuration.claims
+    return {
+        "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
+        "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
+        "papers": [
+            _explored_paper(run, paper)
+            for paper in run.papers
+            if paper.name in claims or {*paper.figures} & {*run.configuration.figures}
+        ],
+        "claimed": {
+            paper: {name: _explored_claim(run, claim) for name, claim in of_paper.items()}
+            for paper, of_paper in claims.items()
+        },
+        "notes": [f"{sample}. n is the mean number of vectors of a batch."],
+    }
+
+
+def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
+    """The models, measures and further tables that the figures of a paper show."""
+    drawn = [name for name in paper.figures if name in run.configuration.figures]
+    models = {model for name in drawn for model in run.configuration.figures[name]}
+    figures = [run.figures[name] for name in drawn]
+    measures = {name for figure in figures for name in figure.estimators}
+    tables = {kind for figure in figures for kind in figure.reads if not figure.estimators}
+    if any(figure.needs_training_steps for figure in figures):
+        tables.add("verdicts")  # they have the losses
+    return {
+        **{"name": paper.name, "title": paper.title, "tables": sorted(tables)},
+        "models": [name for name in run.measured if name in models],
+        "measures": [name for name in run.configuration.measures if name in measures],
+    }
+
+
+def _explored_claim(run: Run, claim: Claim) -> dict[str, Any]:
+    """Which measures a claim is of, or of all of which tables, and what shows them."""
+    read = set(claim.reads)
+    figures = [name for name in run.configuration.figures if read & set(run.figures[name].reads)]
+    return {
+        "measures": list(claim.estimators),
+        "tables": [] if claim.estimators else list(claim.reads),
+        "view": "layer" if claim.checkpoints == "last" and not claim.reads else "step",
+        "figures": [run.name_in_paper(name) for name in figures],
+    }

@@ -1,17 +1,14 @@
 """The measures that a configuration asks for, with their settings, checked before any job."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.plan.identity import code
 from shape_of_learning.plan.refusals import unknown_name
-from shape_of_learning.plan.science import PACKAGE, digest_of_package, science
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
@@ -42,12 +39,7 @@ def chosen_measures(
         than are searched or than a batch has, a state before the final norm that is not kept, or as
         :func:`measure_names` and :func:`find_measure`.
     """
-    vectors, searched = measurement["batch_vectors"], measurement["neighbours"]
-    if vectors <= searched:
-        raise InputError(
-            f"configuration key `measurement.batch_vectors` is {vectors}, but the neighbour search looks for "
-            f"{searched} others (`measurement.neighbours`); set it to {searched + 1} or more"
-        )
+    searched = measurement["neighbours"]
     known, settings = measure_names(), measurement["parameters"]
     for name in settings:
         if name not in known:
@@ -78,57 +70,9 @@ def _named(name: str, names: Collection[str], figures: Mapping[str, str] | None)
     return f"measure `{name}`, which {who} names,"
 
 
-def curves_of_a_run(
-    models: Sequence[str],
-    estimators: Sequence[str],
-    figures: Iterable[tuple[Sequence[str], Sequence[str], str]],
-    of_layers: Collection[str],
-) -> dict[tuple[str, str], str]:
-    """List what a run measures.
-
-    Parameters
-    ----------
-    models, estimators : sequence of str
-        Of the configuration: each estimator is measured at every checkpoint of each model.
-    figures : iterable of (models, estimators, which)
-        What figures draw besides, at ``"every_checkpoint"`` or at the ``"last_checkpoint"``.
-    of_layers : collection of str
-        The measures of hidden states.
-
-    Returns
-    -------
-    dict of (str, str) to str
-        Model and estimator -> at which checkpoints.
-    """
-    wanted = {(model, name): "every_checkpoint" for model in models for name in estimators}
-    for drawn, named, which in figures:
-        for model in drawn:
-            for name in named:
-                # Every checkpoint, if one figure draws them all, is also the last one.
-                if name in of_layers and wanted.get((model, name)) != "every_checkpoint":
-                    wanted[model, name] = which
-    return wanted
-
-
-@cache
-def _science_of(script: str, where: str) -> str:
-    """Digest of the script and of the module of a measure; of another package's, of all modules there."""
-    package, _, module = where.partition(".")
-    if package == PACKAGE.name:
-        return science(script, module)
-    try:
-        source = find_spec(where)
-    except ImportError:
-        source = None
-    origin = source.origin if source is not None else None
-    if origin is None or not origin.endswith(".py"):
-        raise InputError(f"there is no Python module {where}; correct the entry of its measure")
-    return f"{science(script)}-{digest_of_package(Path(origin))}"
-
-
-def science_of_measures(script: str, measures: Iterable[Measure]) -> list[str]:
-    """Digest of what measures are computed by, without repetitions."""
-    return sorted({science(script), *(_science_of(script, each.module) for each in measures)})
+def code_of_measures(script: str, measures: Iterable[Measure]) -> str:
+    """Digest of a script with the modules of the measures that it takes."""
+    return code(script, *sorted({each.module for each in measures}))
 
 
 def _checked(name: str, measure: Measure, key: str, value: Any) -> Value:

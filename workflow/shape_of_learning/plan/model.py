@@ -1,17 +1,12 @@
 """A model and its checkpoints, as the plan knows them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.record import RECORD
-from shape_of_learning.checkpoints.shapes import Shape, checkpoint_files, completed
+from shape_of_learning.checkpoints.shapes import Shape, completed
 from shape_of_learning.checkpoints.verdicts import KnownBad
-from shape_of_learning.errors import InputError
 from shape_of_learning.plan.steps import Checkpoint, OfferedSteps
-from shape_of_learning.script_arguments.settings import LOCAL
-from shape_of_learning.storage.fingerprints import fingerprint
 from shape_of_learning.training.recipe import revision_of_step
 
 
@@ -112,70 +107,19 @@ class Model:
         """Tokens of a batch of its pretraining."""
         return self.recipe["batch_size"] * self.recipe["context"]
 
-    # What rules ask for that are still to be converted.
-
-    @property
-    def source(self) -> "Model":
-        """Where its checkpoints come from: its own entry says it."""
-        return self
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether its checkpoints come from the Hub."""
-        return self.kind == "repository"
-
     @property
     def local_folders(self) -> dict[str, str]:
-        """Folders of the user's, by checkpoint."""
+        """Names of checkpoints that lie in folders of the user's -> these."""
         return {each.name: each.path for each in self.checkpoints if each.path}
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What its recipe tells a training."""
-        keys = ("learning_rate", "batch_size", "epochs", "seed", "threads")
-        recipe = {key: self.recipe[key] for key in keys} if self.origin else {**self.recipe}
-        if self.device == "cpu":  # written or not
-            recipe.pop("device", None)
-        return recipe
-
-    def inputs(self, revision: str, places: "Places") -> list[str]:
-        """What a checkpoint's job waits for."""
-        if self.kind == "path":
-            return []
-        if self.kind != "repository":
-            folder = "pretrained" if self.kind == "pretraining" else "finetuned"
-            return [f"<results>/{folder}/{self.name}"]
-        return [f"{places.downloads}/{self.name}/{revision}"]
-
-    def folder(self, revision: str, places: "Places") -> str:
-        """Where a checkpoint lies."""
-        if self.kind == "path":
-            return f"{LOCAL}{self.name}/{revision}"
-        if self.kind == "repository":
-            return places.own_path(f"{places.downloads}/{self.name}/{revision}")
-        return places.own_path(f"{self.inputs(revision, places)[0]}/{revision}")
-
-    def receipt(self, revision: str, places: "Places") -> str | None:
-        """The record of a download."""
-        if self.kind != "repository":
-            return None
-        return f"{self.folder(revision, places)}/{RECORD}"
-
-    def weights(self, revision: str, pins: Callable[[], list[str]]) -> Any:
-        """What decides the weights of a checkpoint."""
-        if self.kind != "path":
-            return pins() if self.kind == "repository" else ""
-        try:
-            files = checkpoint_files(Path(self.local_folders[revision]))
-            return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
-        except OSError as error:
-            raise InputError(f"model `{self.name}`: {error}; correct `path` in its entry") from None
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where downloads go, and how paths of this workflow are written."""
-
-    downloads: str
-    are_kept: bool
-    own_path: Callable[[str], str]
+    def as_evidence(self) -> dict[str, Any]:
+        """What claims ask of a model besides its numbers."""
+        facts = {"kind": "pretrained"}
+        if self.origin is not None:
+            task = self.recipe["task"]
+            facts = {"kind": "fine_tuning", "origin": self.origin.name, "treatment": task}
+        elif "twin_of" in self.recipe:
+            treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
+            facts = {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
+        shape = {"role": self.shape.role, "layers": self.shape.layers}
+        return {"name": self.name, **shape, "warmup_steps": self.warmup_steps, **facts}

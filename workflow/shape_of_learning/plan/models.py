@@ -258,6 +258,8 @@ def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model
     """A small model that is trained on the run's own corpus, and saved at log-spaced steps."""
     written = entry.pretraining.model_dump(exclude_none=True)  # type: ignore[union-attr]
     recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
+    if recipe.get("device") == "cpu":  # written or not
+        del recipe["device"]
     try:
         PretrainingRecipe(**recipe, seed=0)
     except InputError as error:

@@ -1,0 +1,225 @@
+"""What all rules share: the run that the configuration asks for, and how jobs are told of it.
+
+RUN (shape_of_learning/plan/run.py) knows the models and their checkpoints, what is measured of each, and what figures,
+tables and claims read. Rules ask it by `told`, which calls a function with wildcards.
+"""
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import shape_of_learning
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import read_yaml
+from shape_of_learning.plan import gates
+from shape_of_learning.plan import resources as needs
+from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.identity import code
+from shape_of_learning.plan.measures import code_of_measures
+from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.plan.run import WEIGHT_TABLES, Run, suspect_above
+
+WORKFLOW = Path(shape_of_learning.__file__).parents[1]
+
+
+# --- The run ----------------------------------------------------------------------------------------
+
+
+def say(line):
+    """Tell the user how planning goes on."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def at_the_door(function, *arguments, **options):
+    """Call a function; what it refuses ends Snakemake with one sentence, and not with where it was raised."""
+    try:
+        return function(*arguments, **options)
+    except InputError as error:
+        raise SystemExit(f"ERROR: {error}") from None
+
+
+def read_run(given):
+    """Read configuration, model list and papers; entries of the working directory go first."""
+    for file in filter(Path.is_file, map(Path, workflow.configfiles)):
+        read_yaml(file)  # of keys that are there twice Snakemake has kept the last
+    gates.check_endpoint()
+    papers = read_papers(WORKFLOW / "papers")
+    configuration = read_configuration(
+        with_defaults(given, WORKFLOW.parent / "config/config.yaml"),
+        *(WORKFLOW.parent / "config/models", Path("config/models")),
+        papers=papers,
+        has_hub_token=gates.has_hub_token(),
+        is_closed=gates.is_closed,
+    )
+    for notice in configuration.notices:
+        say(f"NOTE: {notice}")
+    return Run(configuration, papers, Path("config/locks"), say)
+
+
+RUN = at_the_door(read_run, config)
+SETTINGS = RUN.settings
+MODELS = RUN.models
+SEED = SETTINGS["seed"]
+
+
+# Everything that is made lies under results/, or in a folder of the run there.
+pathvars:
+    results="/".join(filter(None, ["results", SETTINGS["run"]])),
+    logs="<results>/logs",
+    benchmarks="<results>/benchmarks",
+
+
+# --- How jobs are told of it ------------------------------------------------------------------------
+
+
+def told(function, *wildcards, **options):
+    """A function of a rule, which calls another one with the values of these wildcards."""
+    return lambda found: at_the_door(function, *(found[name] for name in wildcards), **options)
+
+
+def any_of(names):
+    """Wildcard constraint that admits just these names."""
+    return "|".join(re.escape(name) for name in sorted(names)) or r"(?!)"
+
+
+wildcard_constraints:
+    source=any_of(SETTINGS["corpus"]["sources"]),
+    model=any_of(MODELS),
+    revision=r"[^/]+",
+    layer=r"\d+",
+
+
+def paths(pattern, pairs):
+    """Files of pairs of kinds and models."""
+    return [pattern.format(kind=kind, model=model) for kind, model in pairs]
+
+
+# --- The text ---------------------------------------------------------------------------------------
+
+_CORPUS = f"<results>/corpus/{SETTINGS['corpus']['source']}"
+CLEAN_CORPUS = {"text": f"{_CORPUS}/text.txt", "alphabet": f"{_CORPUS}/alphabet.json"}
+
+
+# --- Checkpoints: where they are, and what is run through them --------------------------------------
+
+# Checkpoints of the Hub that are removed after use lie apart: another run may keep its own.
+DOWNLOADS = "<resources>/checkpoints"
+if not SETTINGS["keep_checkpoints"]:
+    DOWNLOADS = "@".join(filter(None, ["<resources>/unkept_checkpoints", SETTINGS["run"]]))
+
+
+def weights_input(model, revision):
+    """What a checkpoint's job waits for: a download, or all steps of a training; nothing for folders of the user's."""
+    return {
+        "repository": [f"{DOWNLOADS}/{model}/{revision}"],
+        "pretraining": [f"<results>/pretrained/{model}"],
+        "finetuning": [f"<results>/finetuned/{model}"],
+    }.get(MODELS[model].kind, [])
+
+
+def weights_folder(model, revision, waited_for):
+    """Where a job finds the files of a checkpoint: no parameter, since its place decides no number."""
+    if MODELS[model].kind == "path":
+        return MODELS[model].local_folders[revision]
+    return str(Path(waited_for[0], revision if MODELS[model].saved_steps else ""))
+
+
+def sampling(model):
+    """How windows are drawn and run through a model."""
+    return {
+        **SETTINGS["sampling"],
+        "seed": SEED,
+        "precision": MODELS[model].precision or SETTINGS["forward"]["precision"],
+        "last_layer": SETTINGS["forward"]["last_layer"],
+    }
+
+
+def shape_of(model):
+    return dict(vars(MODELS[model].shape))
+
+
+def sample(model):
+    """What rules that run a checkpoint tell their scripts of it."""
+    return {
+        "is_download": MODELS[model].kind == "repository",
+        "protocol": sampling(model),
+        "shape": shape_of(model),
+    }
+
+
+def forward_threads(wildcards):
+    """Cores for a forward pass, which changes no number; below some size, more than one would not pay."""
+    shape = MODELS[wildcards.model].shape
+    is_large = 12 * shape.layers * shape.hidden_size**2 > 50_000_000
+    return SETTINGS["forward"]["threads"] if is_large else 1
+
+
+# --- What jobs ask of a scheduler -------------------------------------------------------------------
+
+
+@cache
+def work_of(name):
+    """A model's shape, and the sample that is run through each of its checkpoints."""
+    return needs.Work.of(MODELS[name], SETTINGS)
+
+
+def memory(formula):
+    """Ask for memory by a formula of plan/resources.py, more at each attempt."""
+
+    def mem_mb(wildcards, threads, attempt):
+        return needs.asked_mb(formula(work_of(wildcards.model), threads), attempt)
+
+    return mem_mb
+
+
+def minutes(formula):
+    """Ask for time likewise."""
+
+    def runtime(wildcards, threads, attempt):
+        return needs.asked_minutes(formula(work_of(wildcards.model), threads), attempt)
+
+    return runtime
+
+
+# What no number depends on, so that to change it makes nothing anew.
+RUNNING = {
+    "checkpoint": lambda wildcards, input: weights_folder(
+        wildcards.model, wildcards.revision, input.get("checkpoint", [])
+    ),
+    # Windows that go through the model together; 0 to choose by free memory.
+    "windows_at_once": 0 if (at_once := SETTINGS["forward"]["batch_size"]) == "auto" else at_once,
+    "gpu": lambda wildcards: needs.gpus(work_of(wildcards.model)),
+    "nodes": 1,  # all of its GPUs on one
+}
+
+# --- What is measured, and how readers call it ------------------------------------------------------
+
+MEASURING = {
+    "windows": SETTINGS["sampling"]["windows"],
+    "seed": SEED,
+    **{key: SETTINGS["measurement"][key] for key in ("batch_vectors", "neighbours")},
+    "selection": {
+        key: SETTINGS["measurement"][key] for key in ("special_tokens", "first_token", "token_types")
+    },
+}
+# Measures of weights decide what a checkpoint's own matrices are measured by.
+WEIGHT_MEASURES = [RUN.configuration.measures[name] for name in RUN.weight_measures]
+WEIGHT_FILES = {
+    folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
+    for folder in dict.fromkeys(WEIGHT_TABLES.values())
+    if any(map(RUN.weight_models, WEIGHT_TABLES))
+}
+# Per batch; per value, with its interval; per pair of checkpoints.
+GATHERED = ("measurements", "estimates", "changes")
+FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
+NAMES_OF_RESULTS = {
+    "tables/measurements": "Measurements: every value of every batch",
+    "tables/estimates": "Estimates: every value with its interval",
+    "tables/changes": "Changes from step to step, with their intervals",
+    "tables/weights": "What is measured of the models' own matrices",
+    "tables/protocol": "Protocol: the configuration of the run",
+    "claims/choices": "Which choices flip a verdict",
+    "explorer": "All estimates and verdicts in one page",
+    **{f"claims/{paper.name}": f"Verdicts on {paper.title}" for paper in RUN.papers},
+}

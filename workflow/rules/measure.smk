@@ -1,0 +1,136 @@
+"""What is measured of each checkpoint: by way of a dump of its hidden states, or in memory.
+
+REQUIRED INPUTS: the cleaned text and a checkpoint.
+OUTPUTS:
+    <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
+    <results>/measurements/{model}/{revision}/{family}/layer_{layer}.csv
+        The tidy table: for each estimator of the family a row per batch, and one of the layer with values without
+        each group of windows.
+    <results>/losses/{model}/{revision}.csv              loss (nats per predicted token), predicted_tokens, vocabulary
+    <results>/checkpoints/{model}/{revision}.tensors.csv type, shape and digest of each tensor of the weights
+    <results>/weights/{model}/{revision}.csv             one value per matrix of the model and estimator of weights
+    <results>/weight_points/{model}/{revision}.csv       where entries of the vocabulary lie; both where figures read them
+STEPS: dump_embeddings once per checkpoint, then measure once per layer and family, whose measures share what is
+    expensive: a neighbour search (dimension), spectra (spectrum), the fit of a block (linearity). With
+    `embeddings.dump: false` measure_checkpoint does all of it in one job, which writes no hidden states.
+"""
+
+from shape_of_learning.metrics.measure_entry import FAMILIES
+
+
+def measures(model, revision, family=""):
+    """All that the values of a checkpoint depend on."""
+    return [measure.for_jobs() for measure in RUN.measures_at(model, revision, family)]
+
+
+def code_of_family(model, revision, family):
+    return code_of_measures("measure", RUN.measures_at(model, revision, family))
+
+
+def code_of_checkpoint(model, revision):
+    measured = [*RUN.measures_at(model, revision), *WEIGHT_MEASURES]
+    return code_of_measures("measure_checkpoint", measured)
+
+
+def unless_kept(path):
+    """Mark an output as temporary unless the configuration keeps embeddings."""
+    return path if SETTINGS["embeddings"]["keep"] else temp(path)
+
+
+if SETTINGS["embeddings"]["dump"]:
+
+    rule dump_embeddings:
+        """Run the sampled windows through one checkpoint, store every layer and measure its loss.
+
+        The weights are read once more for it, compared with what came and digested tensor by tensor.
+        """
+        input:
+            **CLEAN_CORPUS,
+            checkpoint=told(weights_input, "model", "revision"),
+        output:
+            **WEIGHT_FILES,
+            embeddings=unless_kept(directory("<results>/embeddings/{model}/{revision}")),
+            loss="<results>/losses/{model}/{revision}.csv",
+            tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
+        log:
+            "<logs>/embeddings/{model}/{revision}.log",
+        benchmark:
+            "<benchmarks>/embeddings/{model}/{revision}.tsv"
+        conda:
+            "../../envs/models.yaml"
+        threads: forward_threads
+        resources:
+            **RUNNING,
+            mem_mb=memory(needs.forward_memory),
+            runtime=minutes(needs.forward_minutes),
+        params:
+            code=code_of_measures("dump_embeddings", WEIGHT_MEASURES),
+            weights=told(RUN.weights, "model", "revision"),
+            sample=told(sample, "model"),
+            matrices=told(RUN.matrices, "model", "revision"),
+        message:
+            "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
+        script:
+            "../scripts/dump_embeddings.py"
+
+    rule measure:
+        """Measure one layer with all estimators of a family that are wanted of the checkpoint."""
+        input:
+            embeddings="<results>/embeddings/{model}/{revision}",
+        output:
+            "<results>/measurements/{model}/{revision}/{family}/layer_{layer}.csv",
+        log:
+            "<logs>/measurements/{model}/{revision}/{family}/layer_{layer}.log",
+        benchmark:
+            "<benchmarks>/measurements/{model}/{revision}/{family}/layer_{layer}.tsv"
+        wildcard_constraints:
+            family=any_of(FAMILIES),
+        conda:
+            "../../envs/metrics.yaml"
+        resources:
+            mem_mb=memory(needs.layer_memory),
+            runtime=minutes(needs.layer_minutes),
+        params:
+            code=told(code_of_family, "model", "revision", "family"),
+            layers=lambda wildcards: MODELS[wildcards.model].shape.layers,
+            measures=told(measures, "model", "revision", "family"),
+            measuring=MEASURING,
+        script:
+            "../scripts/measure.py"
+
+else:
+
+    rule measure_checkpoint:
+        """Run the sampled windows through one checkpoint and measure all layers, which are kept in memory."""
+        input:
+            **CLEAN_CORPUS,
+            checkpoint=told(weights_input, "model", "revision"),
+        output:
+            **WEIGHT_FILES,
+            measurements=directory("<results>/measurements/{model}/{revision}"),
+            loss="<results>/losses/{model}/{revision}.csv",
+            tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
+        log:
+            "<logs>/measurements/{model}/{revision}.log",
+        benchmark:
+            "<benchmarks>/measurements/{model}/{revision}.tsv"
+        conda:
+            "../../envs/models.yaml"
+        threads: forward_threads
+        resources:
+            **RUNNING,
+            mem_mb=memory(needs.checkpoint_memory),
+            runtime=minutes(needs.checkpoint_minutes),
+        params:
+            code=told(code_of_checkpoint, "model", "revision"),
+            weights=told(RUN.weights, "model", "revision"),
+            sample=told(sample, "model"),
+            measuring=told(
+                lambda *names: {"measures": measures(*names), "protocol": MEASURING},
+                *("model", "revision"),
+            ),
+            matrices=told(RUN.matrices, "model", "revision"),
+        message:
+            "Measuring {wildcards.model} at {wildcards.revision}"
+        script:
+            "../scripts/measure_checkpoint.py"

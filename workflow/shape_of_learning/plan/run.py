@@ -1,0 +1,332 @@
+"""A run: which checkpoints its models have, and what of them tables, figures and claims ask for."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from shape_of_learning.checkpoints.lock import write_lock
+from shape_of_learning.checkpoints.shapes import checkpoint_files
+from shape_of_learning.errors import InputError
+from shape_of_learning.files import fingerprint
+from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
+from shape_of_learning.plan.configuration import Configuration
+from shape_of_learning.plan.curve import Curve, curve_of
+from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.paper_models import with_chosen_measures
+from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
+from shape_of_learning.plan.steps import Checkpoint
+
+# Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
+WEIGHT_TABLES = {"weights": "weights", "last_weights": "weights", "weight_points": "weight_points"}
+
+
+@dataclass
+class Run:
+    """What a configuration asks for, resolved on demand: a figure asks only about its own models.
+
+    Attributes
+    ----------
+    configuration : Configuration
+    papers : list of Paper
+    locks : Path
+        Folder of the files that pin the revisions of models.
+    say : callable
+        Shows a line on the terminal.
+    """
+
+    configuration: Configuration
+    papers: list[Paper]
+    locks: Path
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.settings: Mapping[str, Any] = self.configuration.settings
+        # Those that are measured, and before them those from which they are trained further.
+        self.models: dict[str, Model] = {**self.configuration.origins, **self.configuration.models}
+        self.measured = list(self.configuration.models)
+        self.figures = with_chosen_measures(figures_of(self.papers), self.settings)
+        self.tables = tables_of(self.papers)
+        measures = self.configuration.measures
+        self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
+        self.weight_measures = sorted(n for n, m in measures.items() if m.family == WEIGHTS)
+        self._curves: dict[str, Curve] = {}
+        self._estimators: dict[str, dict[str, list[str]]] = {}
+        self._unreachable = ""
+        for name, model in self.models.items():
+            if not model.shape.is_whole():
+                self.models[name] = self._with_whole_shape(name)
+
+    def paper_of(self, target: str) -> Paper:
+        """The paper of a figure or a table."""
+        return next(p for p in self.papers if target in p.figures or target in p.tables)
+
+    def name_in_paper(self, target: str) -> str:
+        """How readers call a figure or a table of a paper: Figure 1, Loss by step."""
+        name = target.removeprefix(self.paper_of(target).prefix).replace("_", " ")
+        return f"{name[:1].upper()}{name[1:]}"
+
+    # --- checkpoints
+
+    def lock_file(self, model: str) -> Path:
+        """Where the revisions of a model are pinned."""
+        return self.locks / f"{model}.yaml"
+
+    def curve(self, name: str) -> Curve:
+        """The checkpoints of a model, with a verdict on each; the Hub is asked for what no lock says."""
+        if name not in self._curves:
+            curve = curve_of(
+                self.models[name], self.lock_file(name), unreachable=self._unreachable, say=self.say
+            )
+            self._curves[name] = curve
+            self._tell(name, curve)
+            if not self._unreachable and (curve.unresolved or curve.uncompared):
+                self._unreachable = curve.unresolved or curve.uncompared
+                so = "revisions are planned as their entries say, unchecked"
+                if not curve.unresolved:
+                    so = "copies of a main branch that no lock lists are not found"
+                self.say(f"NOTE: {self._unreachable}; {so}")
+        return self._curves[name]
+
+    def write_locks(self) -> None:
+        """Pin what has been resolved."""
+        for name, curve in self._curves.items():
+            if curve.is_new:
+                write_lock(self.lock_file(name), curve.lock)
+                self.say(f"{self.lock_file(name)} is written: commit it with your results")
+
+    def resolve(self) -> list[str]:
+        """Resolve all models of the Hub, for which no file is needed; InputError if it cannot be asked."""
+        for name in self.of_kind("repository"):
+            if reason := self.curve(name).unresolved:
+                raise InputError(reason)
+        return []
+
+    def _with_whole_shape(self, name: str) -> Model:
+        """A model with what its entry does not say: its lock does, the Hub, or the model that it begins with."""
+        origin = self.models[name].origin
+        if origin is None:
+            return self.curve(name).model
+        return self.models[name].with_shape(self._with_whole_shape(origin.name).shape)
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        """Names of the models that come from there."""
+        return [name for name, model in self.models.items() if model.kind in kinds]
+
+    def bad(self, model: str) -> dict[str, str]:
+        """Names of the checkpoints that are not what they should be, and verdicts."""
+        return self.curve(model).bad()
+
+    def checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
+        """The checkpoints of a model that are measured."""
+        curve, policy = self.curve(name), self.settings["bad_checkpoints"]
+        measured = curve.measured(flagged=policy == "flag")
+        if measured and policy != "fail":
+            return measured
+        said = ", ".join(f"`{n}` ({verdict})" for n, verdict in curve.bad().items())
+        total = len(curve.checkpoints)
+        if said and policy == "fail":
+            raise InputError(
+                f"model `{name}`: {len(curve.bad())} of {total} revisions are not what they should be: "
+                f"{said}; correct the entry, or set key `bad_checkpoints` to `skip` or `flag`"
+            )
+        if not measured:
+            raise InputError(
+                f"model `{name}` has no checkpoint that can be used: {said}; correct its entry, or remove it "
+                "from key `models`"
+            )
+        return measured
+
+    def _tell(self, name: str, curve: Curve) -> None:
+        """Say which revisions of a model are left out, and that it is not pinned yet."""
+        flagged = self.settings["bad_checkpoints"] == "flag"
+        if left_out := len(curve.checkpoints) - len(curve.measured(flagged=flagged)):
+            said = ", ".join(f"`{n}` ({verdict})" for n, verdict in curve.bad().items())
+            total = f"{left_out} of {len(curve.checkpoints)} revisions are left out"
+            self.say(f"NOTE: model `{name}`: {total}; bad ones are {said}")
+        if curve.is_new:
+            pins = f"a run writes {self.lock_file(name)} as it starts"
+            self.say(f"NOTE: model `{name}` is not pinned yet; {pins}")
+
+    def last_checkpoint(self, name: str) -> Checkpoint:
+        """The last checkpoint of a model that is what it should be; a flagged one if there is no other."""
+        measured, bad = self.checkpoints(name), self.bad(name)
+        return ([each for each in measured if each.name not in bad] or list(measured))[-1]
+
+    def origin(self, name: str) -> dict[str, str]:
+        """The model and the revision that a fine-tuning begins with."""
+        model = self.models[name]
+        assert model.origin is not None
+        revision = model.origin_revision or self.last_checkpoint(model.origin.name).name
+        return {"model": model.origin.name, "revision": revision}
+
+    def weights(self, name: str, revision: str) -> str:
+        """What decides the weights of a checkpoint that no job of this run makes, wherever they lie."""
+        model = self.models[name]
+        if model.kind == "repository":
+            return self.curve(name).pins(revision)
+        if model.kind != "path":
+            return ""
+        try:
+            files = checkpoint_files(Path(model.local_folders[revision]))
+            return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
+        except OSError as error:
+            raise InputError(f"model `{name}`: {error}; correct `path` in its entry") from None
+
+    # --- what is measured
+
+    def is_measured_whole(self, model: str) -> bool:
+        """Whether all estimators of the configuration are measured at every checkpoint of a model."""
+        return model not in self.settings["measurement"]["for_figures_only"]
+
+    @cached_property
+    def curves(self) -> dict[tuple[str, str], str]:
+        """Model and estimator -> ``"every_checkpoint"`` or ``"last_checkpoint"``."""
+        wanted = {
+            (model, name): "every_checkpoint"
+            for model in filter(self.is_measured_whole, self.measured)
+            for name in self.configuration.estimators
+            if name in self.measures
+        }
+        for figure, models in self.drawn():
+            which = "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
+            for model in models:
+                for name in self.estimated(figure):
+                    # Every checkpoint, if one figure draws them all, is also the last one.
+                    if wanted.get((model, name)) != "every_checkpoint":
+                        wanted[model, name] = which
+        return wanted
+
+    def drawn(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
+        """The figures of the run, each with its models."""
+        return [(self.figures[name], m) for name, m in self.configuration.figures.items()]
+
+    def estimated(self, figure: FigureSpecification) -> list[str]:
+        """The estimators of a figure that tables of estimates hold."""
+        return [name for name in figure.estimators if name in self.measures]
+
+    def estimators_at(self, model: str) -> dict[str, list[str]]:
+        """By checkpoint of a model, the estimators that are wanted of it, in the order of their names."""
+        if model not in self._estimators:
+            last = self.last_checkpoint(model).name
+            own = sorted((name, which) for (m, name), which in self.curves.items() if m == model)
+            self._estimators[model] = {
+                each.name: [
+                    n for n, which in own if which == "every_checkpoint" or each.name == last
+                ]
+                for each in self.checkpoints(model)
+            }
+        return self._estimators[model]
+
+    def measures_at(self, model: str, revision: str, family: str = "") -> list[Measure]:
+        """The measures of a checkpoint, of one family or of all."""
+        found = [self.measures[name] for name in self.estimators_at(model)[revision]]
+        return [each for each in found if family in ("", each.family)]
+
+    def gathered_curves(self, model: str) -> list[dict[str, Any]]:
+        """The estimators of a model, each with the checkpoints at which it is measured."""
+        at = self.estimators_at(model)
+        return [
+            {
+                "estimator": name,
+                "family": self.measures[name].family,
+                "interval": self.measures[name].interval,
+                "revisions": [revision for revision, wanted in at.items() if name in wanted],
+            }
+            for of, name in self.curves
+            if of == model
+        ]
+
+    def is_judged(self, model: str) -> bool:
+        """Whether the run has all checkpoints of a model, and so a verdict on each."""
+        by_step = any(f.needs_training_steps for f, models in self.drawn() if model in models)
+        return self.is_measured_whole(model) or by_step
+
+    # --- what is measured of models themselves, and further tables
+
+    def weight_models(self, kind: str) -> list[str]:
+        """The models that a table of weights is made of: those of figures that read it, or all if a key asks."""
+        asked = any(name in self.weight_measures for name in self.configuration.estimators)
+        if kind == "weights" and asked:
+            return list(self.models)
+        read = {name for figure, models in self.drawn() if kind in figure.reads for name in models}
+        return [name for name in self.models if name in read]
+
+    def weight_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
+        """The checkpoints of a model that are in a table of weights."""
+        if name not in self.weight_models(kind):
+            return []
+        if kind == "weights":
+            return list(self.checkpoints(name))
+        last = self.last_checkpoint(name)
+        if kind == "last_weights":
+            return [last]
+        good = [each for each in self.checkpoints(name) if each.name not in self.bad(name)]
+        good = good or [last]
+        return list(dict.fromkeys([good[0], good[len(good) // 2], last]))
+
+    def matrices(self, model: str, revision: str) -> dict[str, Any]:
+        """What is measured of the matrices of a checkpoint."""
+
+        def is_in(*kinds: str) -> bool:
+            asked = [each for kind in kinds for each in self.weight_checkpoints(kind, model)]
+            return revision in {each.name for each in asked}
+
+        names = self.weight_measures if is_in("weights", "last_weights") else []
+        return {
+            "measures": [self.configuration.measures[name].for_jobs() for name in names],
+            "points": is_in("weight_points"),
+            "seed": self.settings["seed"],
+        }
+
+    def weight_tables(self) -> list[tuple[str, str]]:
+        """Kind and model of the tables of weights: of all checkpoints of a model where a figure reads these."""
+        whole, last = self.weight_models("weights"), self.weight_models("last_weights")
+        return [
+            ("weights" if name in whole else "last_weights", name)
+            for name in self.models
+            if name in {*whole, *last}
+        ]
+
+    def tables_read(self, kinds: Iterable[str]) -> list[tuple[str, str]]:
+        """Kind and model of the tables of these kinds that figures or tables of the run read."""
+        found: list[tuple[str, str]] = []
+        for kind in kinds:
+            if kind == "weights":
+                found += self.weight_tables()
+                continue
+            read = [models for figure, models in self.drawn() if kind in figure.reads]
+            written = self.configuration.tables.items()
+            read += [models for name, models in written if kind in self.tables[name].reads]
+            found += [
+                (kind, name) for name in self.models if any(name in models for models in read)
+            ]
+        return found
+
+    # --- claims
+
+    def claimed_models(self, paper: str) -> list[str]:
+        """Models of which the run measures any estimator of a paper's claims."""
+        claims = self.configuration.claims[paper].values()
+        estimators = {name for claim in claims for name in claim.estimators}
+        measured = {model for model, estimator in self.curves if estimator in estimators}
+        return [name for name in self.measured if name in measured]
+
+    def claimed_tables(self, paper: str) -> list[tuple[str, str]]:
+        """Kind and model of further tables that the run makes and claims read."""
+        kinds = {kind for c in self.configuration.claims[paper].values() for kind in c.reads}
+        models = set(self.claimed_models(paper))
+        models.update(self.weight_models("weights") if "weights" in kinds else ())
+        judged = [name for name in self.measured if name in models and self.is_judged(name)]
+        return [*self.tables_read(sorted(kinds)), *(("verdicts", name) for name in judged)]
+
+    def evidence_models(self) -> list[dict[str, Any]]:
+        """What claims ask of the models besides their numbers."""
+        return [self.models[name].as_evidence() for name in self.measured]
+
+
+def suspect_above(measures: Mapping[str, Measure]) -> dict[str, float]:
+    """The share of near-duplicates up to which the conditions of an estimator hold."""
+    limits = {name: measure.suspect_above for name, measure in measures.items()}
+    return {name: limit for name, limit in limits.items() if limit is not None}
