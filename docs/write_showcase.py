@@ -10,7 +10,7 @@ import pandas as pd
 import PIL.Image
 
 from shape_of_learning.plan.papers import Paper, read_papers
-from shape_of_learning.storage.yaml_file import read_yaml
+from shape_of_learning.files import read_yaml
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results/showcase"

@@ -13,7 +13,6 @@ from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInp
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme
 from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
-from shape_of_learning.storage.digests import add_digest
 
 HEADER = list(ESTIMATE_COLUMNS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
@@ -113,7 +112,6 @@ def write_rows(path: Path, rows, header=HEADER) -> Path:
         writer = csv.DictWriter(file, header, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
-    add_digest(path)
     return path
 
 

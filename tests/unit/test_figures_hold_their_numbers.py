@@ -18,7 +18,7 @@ from shape_of_learning.plan.figures import drawn_measures, drawn_models, options
 from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
-from shape_of_learning.storage.yaml_file import read_yaml
+from shape_of_learning.files import read_yaml
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,7 +5,6 @@ import csv
 import yaml
 
 from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
-from shape_of_learning.storage.digests import add_digest
 
 PAPER = {
     "title": "A throw-away paper",
@@ -86,7 +85,6 @@ def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     table.parent.mkdir(parents=True)
     row = "demo-decoder,decoder,step128,128,9,0,0.0,mle,all,1.2345,,,,,99,99,,9"
     table.write_text(f"{','.join(ESTIMATE_COLUMNS)}\n{row}\n")
-    add_digest(table)
     alone = (
         "throwaway_means",
         *chosen,

@@ -39,7 +39,8 @@ def main(
 ) -> None:
     """Write the tables of :data:`~shape_of_learning.tasks.task_tables.TABLES`, by their folders' names.
 
-    Of each checkpoint are given its revision, the name of its folder in `folder`, and its step; `loaded` are ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
+    Of each checkpoint its revision, which names its folder in `folder`, and its step are given. `loaded` are
+    ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
     """
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TABLES}

@@ -11,7 +11,7 @@ class InputError(ValueError):
     """Something the user gave, or the outside world did, that the pipeline cannot go on with.
 
     The message is one sentence that names the file or the configuration key and says what to do;
-    :mod:`shape_of_learning.script_arguments.running` prints it without a traceback and exits with 1.
+    :func:`shape_of_learning.job.job` prints it without a traceback and exits with 1.
     """
 
 

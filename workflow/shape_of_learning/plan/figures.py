@@ -43,8 +43,9 @@ def options_of(
     figure: FigureSpecification, models: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Arguments of the function: of its paper, of the configuration, and what is published of `models`."""
-    options = {**figure.options, **{key: settings["figures"][key] for key in figure.settings}}
-    if figure.published:
+    options: dict[str, Any] = dict(figure.options)
+    options |= {key: settings["figures"][key] for key in figure.settings}
+    if figure.published and isinstance(figure.published, list):
         options["published"] = [row for row in figure.published if row["model"] in models]
     return options
 
@@ -188,7 +189,7 @@ def require_shown(run: Run, target: str) -> None:
     if reason is not None:
         raise InputError(f"{reason}; correct key `models` or `figures.{target}`")
     figure = run.figures.get(target)
-    if figure is not None and figure.published:
+    if figure is not None and isinstance(figure.published, list) and figure.published:
         names = dict.fromkeys(f"`{row['model']}`" for row in figure.published)
         raise InputError(
             f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"

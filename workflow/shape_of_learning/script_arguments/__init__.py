@@ -1,1 +1,0 @@
-"""What the scripts of the workflow share around their command lines."""
