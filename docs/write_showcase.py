@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import PIL.Image
 
-from shape_of_learning.plan.papers import Paper, read_papers
 from shape_of_learning.files import read_yaml
+from shape_of_learning.plan.papers import Paper, read_papers
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results/showcase"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from shape_of_learning.script_arguments.settings import VARIABLE, export_plumbing_settings
 
 from checkouts import Checkout
 from jobs import (
@@ -27,7 +28,6 @@ from jobs import (
     without_a_dump,
 )
 from shape_of_learning.plan.configuration import with_defaults
-from shape_of_learning.script_arguments.settings import VARIABLE, export_plumbing_settings
 from torture_runs import WAYS, Run, Undisturbed, is_same, results
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"

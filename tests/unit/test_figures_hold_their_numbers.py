@@ -13,12 +13,12 @@ import synthetic_tables
 from figure_tables import rows_of_model, write_rows
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
+from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, options_of
 from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
-from shape_of_learning.files import read_yaml
 
 ROOT = Path(__file__).parents[2]
 
