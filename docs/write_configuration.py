@@ -62,8 +62,8 @@ def table_of(name: str) -> str:
     """A table of the page."""
     if name == "measures":
         lines = [
-            (f"`{each.name}`", each.family, settings_of(each.parameters), each.description)
-            for each in MEASURES.values()
+            (f"`{name}`", each.family, settings_of(each.parameters), each.description or each.label)
+            for name, each in MEASURES.items()
         ]
         return table(["measure", "family", "settings and their defaults", "what it is"], lines)
     model = model_named(name)
