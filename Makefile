@@ -71,8 +71,6 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
 	snakefmt --check workflow
-	snakemake --lint
-	snakemake --lint --configfile config/demo.yaml
 	hadolint envs/Dockerfile
 	mypy
 	uv tool run cffconvert==2.0.0 --validate
