@@ -100,12 +100,6 @@ def test_all_environments_have_the_oldest_python_that_the_project_takes():
     assert {f">={version}" for version in pythons} == {project["requires-python"]}
 
 
-def test_what_reads_hidden_states_or_draws_needs_no_deep_learning_library():
-    heavy = {"pytorch", "transformers"}
-    holding = {file.stem for file in FILES if heavy & set(read_environment_file(file).packages)}
-    assert holding == {"models"}
-
-
 def normal(name: str) -> str:
     """A package's name as pip compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()

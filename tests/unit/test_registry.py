@@ -6,18 +6,12 @@ import textwrap
 
 import numpy as np
 import pytest
-from shape_of_learning.plan.science import _module
 
 from shape_of_learning import gride
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import MEASURES, registered
-from shape_of_learning.plan.measures import (
-    _science_of,
-    chosen_measures,
-    curves_of_a_run,
-    science_of_measures,
-)
+from shape_of_learning.plan.measures import chosen_measures
 
 LABELS = {
     "anisotropy": "Anisotropy",
@@ -107,22 +101,6 @@ def test_words_name_parameters_that_there_are():
         Measure("numpy:sum", "isotropy", "{k}", "")
     with pytest.raises(KeyError, match="k"):
         Measure("numpy:sum", "dimension", neighbours="k").chosen("sum", {})
-
-
-def test_a_run_measures_its_estimators_everywhere_and_others_where_a_figure_asks():
-    figures = [
-        (["a"], ["mom", "anisotropy", "gain_length"], "last_checkpoint"),
-        (["a", "b"], ["mle"], "last_checkpoint"),
-        (["b"], ["mle"], "every_checkpoint"),
-    ]
-    found = curves_of_a_run(["a", "b"], ["anisotropy"], figures, {"anisotropy", "mom", "mle"})
-    assert list(found.items()) == [
-        (("a", "anisotropy"), "every_checkpoint"),
-        (("b", "anisotropy"), "every_checkpoint"),
-        (("a", "mom"), "last_checkpoint"),
-        (("a", "mle"), "last_checkpoint"),
-        (("b", "mle"), "every_checkpoint"),
-    ]
 
 
 def test_a_state_that_is_not_kept_is_refused_with_the_key():
@@ -231,17 +209,11 @@ def test_a_package_registers_a_measure(install):
 
     SPAN = Measure("shapes:span", "dimension", "Span ^ {power}", "Span", {"power": 1.0})
     """
-    module = install("shapes", code, span="shapes:SPAN")
+    install("shapes", code, span="shapes:SPAN")
     measure = chosen("span", span={"power": 2})["span"]
     assert measure.label == "Span ^ 2.0"
     assert measure.load()(np.array([[1.0, 3.0]])) == 9
     assert "did you mean `span`?" in refusal("spam")
-    before = science_of_measures("measure", [measure])
-    for edit, is_other in (("# said\n", False), ("OTHER = 1\n", True)):
-        module.write_text(module.read_text() + edit)
-        _module.cache_clear()
-        _science_of.cache_clear()
-        assert (science_of_measures("measure", [measure]) != before) == is_other
 
 
 @pytest.mark.parametrize(
