@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase report verify test pytest test-conda test-slurm torture slurm lint lock clean config/README.md docs/showcase.md
+.PHONY: demo showcase report verify test pytest nightly test-conda test-slurm torture slurm lint lock clean config/README.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -37,6 +37,10 @@ test: lint pytest
 # jobs begin with; those that take longest come first, so that no core waits at the end.
 pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder
+
+# What takes long, starts daemons as root, or attacks: not part of continuous integration.
+nightly: torture test-slurm test-conda
+	pytest tests/nightly
 
 # The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
 torture: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
