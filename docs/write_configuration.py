@@ -42,6 +42,7 @@ def rows(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str, str]]
 
 
 def shown(default: Any) -> str:
+    """Say a default."""
     if default is PydanticUndefined:
         return "needed"
     if default in (None, [], {}):
@@ -52,6 +53,7 @@ def shown(default: Any) -> str:
 
 
 def table(heads: list[str], lines: list[tuple[str, ...]]) -> str:
+    """Write a Markdown table."""
     cells = [heads, ["---"] * len(heads), *lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
@@ -60,8 +62,8 @@ def table_of(name: str) -> str:
     """A table of the page."""
     if name == "measures":
         lines = [
-            (f"`{each.name}`", each.family, settings_of(each.parameters), each.description)
-            for each in MEASURES.values()
+            (f"`{name}`", each.family, settings_of(each.parameters), each.description or each.label)
+            for name, each in MEASURES.items()
         ]
         return table(["measure", "family", "settings and their defaults", "what it is"], lines)
     model = model_named(name)
@@ -72,6 +74,7 @@ def table_of(name: str) -> str:
 
 
 def settings_of(parameters: dict[str, Any]) -> str:
+    """Say the settings of a measure and their defaults."""
     return ", ".join(f"`{name}: {value}`" for name, value in parameters.items())
 
 
@@ -87,6 +90,7 @@ def schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def model_named(name: str) -> type[BaseModel]:
+    """Find a model by its name."""
     return next(m for m in (getattr(x, name, None) for x in (settings, texts, entries)) if m)
 
 

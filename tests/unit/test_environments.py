@@ -19,8 +19,6 @@ from workflow_rules import Rule, workflow_rules
 
 REPOSITORY = PACKAGE.parents[1]
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
-# Within functions that only jobs with a model call: tensors of a GPU, and digests of weights.
-OF_MODELS = {"torch", "safetensors"}
 LOCKS = ["requirements.txt", "requirements-test.txt"]
 
 
@@ -69,7 +67,6 @@ def test_an_environment_provides_all_that_its_rules_import(rules):
         rule.name: lacking
         for rule in rules
         if (lacking := imported(rule) - {NAMES[n].module for n in environment(rule).packages})
-        and not (lacking <= OF_MODELS and Path(rule.environment).stem == "metrics")
     }
     assert not missing
 
@@ -101,12 +98,6 @@ def test_all_environments_have_the_oldest_python_that_the_project_takes():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     pythons = {read_environment_file(file).python for file in FILES}
     assert {f">={version}" for version in pythons} == {project["requires-python"]}
-
-
-def test_what_reads_hidden_states_or_draws_needs_no_deep_learning_library():
-    heavy = {"pytorch", "transformers"}
-    holding = {file.stem for file in FILES if heavy & set(read_environment_file(file).packages)}
-    assert holding == {"models"}
 
 
 def normal(name: str) -> str:

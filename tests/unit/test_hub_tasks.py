@@ -145,8 +145,5 @@ def test_what_a_data_set_has_not_is_named(hub, tmp_path):
     assert "'sst3' not found. Available: ['sst2', 'stsb']; correct `hub.config`" in found["config"]
     assert "has no split `dev`, which its entry gives as `hub.split.held_out`" in found["split"]
     assert "the labels of the split `held_out` are constant, all -1" in found["hidden"]
-    assert (
-        "no repository `nyu-mll/gleu`, or shows it only to others; correct the key `hub.dataset`"
-        in (found["dataset"])
-    )
+    assert "the Hub has no `nyu-mll/gleu`" in found["dataset"]
     assert "has a loading script, which is never run" in found["script"]

@@ -17,7 +17,8 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
-from shape_of_learning.plan.models import Model, origins_of, read_entries, read_models
+from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import figures_of
 from shape_of_learning.plan.settings import FOLDERS, Settings

@@ -13,7 +13,8 @@ from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, We
 from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.models import Model, read_entries, read_models
+from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
 
 ROOT = Path(__file__).parents[2]

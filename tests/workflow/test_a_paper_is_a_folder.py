@@ -74,14 +74,9 @@ def test_a_figure_in_a_folder_is_planned_with_what_it_draws(checkout):
 
 def test_estimates_have_what_only_a_figure_draws(checkout):
     chosen = write_paper(checkout)
-    said = {
-        table: checkout.snakemake(f"results/tables/{table}.csv", *chosen, "--dry-run")
-        for table in ("estimates", "changes", "measurements")
-    }
-    for table, planned in said.items():
-        assert f"results/tables/every_checkpoint/demo-decoder/anisotropy/{table}.csv" in planned
-        assert ("last_checkpoint/demo-decoder/mle" in planned) == (table == "estimates")
-        assert "every_checkpoint/demo-decoder/mle" not in planned
+    for table in ("estimates", "changes", "measurements"):
+        planned = checkout.snakemake(f"results/tables/{table}.csv", *chosen, "--dry-run")
+        assert f"results/tables/{table}/demo-decoder.csv" in planned
 
 
 def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
@@ -128,8 +123,7 @@ def write_claim(checkout, **changes):
 def test_a_claim_asks_for_no_measurement_that_the_run_does_not_make(checkout):
     said = checkout.snakemake("claims", *write_claim(checkout), "--dry-run")
     assert "results/claims/throwaway.csv" in said
-    assert "results/tables/every_checkpoint/demo-decoder/anisotropy/left_out.csv" in said
-    assert "results/tables/last_checkpoint/demo-decoder/mle/left_out.csv" in said
+    assert "results/tables/left_out/demo-decoder.csv" in said
     assert "demo-decoder/mom" not in said
 
 

@@ -109,4 +109,7 @@ def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
     shutil.copytree(last, last.with_name("checkpoint-8"))
     entry["training"]["steps"] = "all"
     checkout.write("config/models/own.yaml", {"mine": entry})
-    assert checkout.planned("figure_2", *OWN)["dump_embeddings"] == 1
+    planned = checkout.planned("figure_2", *OWN)
+    assert (
+        planned["measure_checkpoint" if "measure_checkpoint" in planned else "dump_embeddings"] == 1
+    )

@@ -9,7 +9,6 @@ STEPS: measure_choices, one job per checkpoint and one forward pass per text; ju
     `choices.judged` is true, and a target, `choices`, in any case.
 """
 
-
 from dataclasses import asdict
 
 from shape_of_learning.plan.choice_settings import RunChoices

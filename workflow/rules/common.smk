@@ -200,7 +200,8 @@ MEASURING = {
     "seed": SEED,
     **{key: SETTINGS["measurement"][key] for key in ("batch_vectors", "neighbours")},
     "selection": {
-        key: SETTINGS["measurement"][key] for key in ("special_tokens", "first_token", "token_types")
+        key: SETTINGS["measurement"][key]
+        for key in ("special_tokens", "first_token", "token_types")
     },
 }
 # Measures of weights decide what a checkpoint's own matrices are measured by.

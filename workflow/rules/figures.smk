@@ -8,7 +8,6 @@ STEPS: draw_figure, write_table. What they draw is said in workflow/papers/*/pap
 are targets: `snakemake --cores 1 figure_3` makes one figure.
 """
 
-
 from shape_of_learning.plan import figures as shown
 
 DRAWN, WRITTEN = RUN.configuration.figures, RUN.configuration.tables  # target -> models

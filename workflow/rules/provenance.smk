@@ -31,9 +31,7 @@ def described_model(name):
     return {
         "label": MODELS[name].label,
         "repository": next((pinned[each].repository for each in revisions if each in pinned), ""),
-        "revisions": {
-            each: pinned[each].commit if each in pinned else "" for each in revisions
-        },
+        "revisions": {each: pinned[each].commit if each in pinned else "" for each in revisions},
     }
 
 

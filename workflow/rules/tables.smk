@@ -12,7 +12,6 @@ OUTPUTS:
 STEPS: gather_model, gather_weights, gather_tables and write_protocol.
 """
 
-
 import json
 
 from shape_of_learning.errors import without_secrets
@@ -107,7 +106,13 @@ rule gather_weights:
         code=code("gather_weights"),
         kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
         checkpoints=lambda wildcards: [
-            (wildcards.model, MODELS[wildcards.model].shape.role, each.name, each.step, each.tokens)
+            (
+                wildcards.model,
+                MODELS[wildcards.model].shape.role,
+                each.name,
+                each.step,
+                each.tokens,
+            )
             for each in RUN.weight_checkpoints(wildcards.kind, wildcards.model)
         ],
     script:

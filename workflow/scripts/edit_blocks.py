@@ -46,5 +46,8 @@ if __name__ == "__main__":
             output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
             threads=snakemake.threads,
             window_batch_size=snakemake.resources.windows_at_once or None,
-            **{key: snakemake.params[key] for key in ("is_download", "sampling", "editing", "shape")},
+            **{
+                key: snakemake.params[key]
+                for key in ("is_download", "sampling", "editing", "shape")
+            },
         )

@@ -39,13 +39,16 @@ def main(
 ) -> None:
     """Write the tables of :data:`~shape_of_learning.tasks.task_tables.TABLES`, by their folders' names.
 
-    Of each checkpoint are given its revision, the name of its folder in `folder`, and its step; `loaded` are ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
+    Of each checkpoint its revision, which names its folder in `folder`, and its step are given. `loaded` are
+    ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
     """
     examples, sample = read_task(task), f"{task.stem}/held_out"
     found: dict[str, list[Row]] = {name: [] for name in TABLES}
     for revision, step in checkpoints:
         named = (model, revision, step, sample)
-        measured = _measured(folder / revision, examples, SamplingProtocol(**protocol), shape, **loaded)
+        measured = _measured(
+            folder / revision, examples, SamplingProtocol(**protocol), shape, **loaded
+        )
         for name, rows in measured.items():
             found[name] += [(*named, *row) for row in rows]
         logger.info("%s at %s is measured on %s", model, revision, sample)

@@ -28,6 +28,7 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     except InputError as error:
         _fail(str(error))
     except OSError as error:
+        logger.debug("where it happened", exc_info=True)
         _fail(_explained(error))
     except MemoryError:
         _fail("memory is exhausted; give the job more, or lower what it is asked to do at a time")
@@ -37,7 +38,6 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
 
 def _fail(sentence: str) -> None:
     logger.error("%s", sentence)
-    logger.debug("where it happened", exc_info=True)
     sys.exit(1)
 
 

@@ -19,7 +19,9 @@ def task_of(model):
             f"model `{model}` has no `finetuning` in its entry, so there is no task to measure it on; name other "
             "models in the keys `figures.finetuning_...`"
         )
-    return expand("<results>/tasks/{task}.{suffix}", suffix=("csv", "json"), task=MODELS[model].recipe["task"])
+    return expand(
+        "<results>/tasks/{task}.{suffix}", suffix=("csv", "json"), task=MODELS[model].recipe["task"]
+    )
 
 
 def of_texts(model):

@@ -12,7 +12,8 @@ from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import measure_names
 from shape_of_learning.plan.claim_list import CLAIMS, check_claims
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.models import Entries, Model, origins_of, read_entries, read_models
+from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Entries, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
     check_estimators,
     check_targets,

@@ -10,7 +10,7 @@ from typing import Any
 from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightFile, read_lock
 from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.model import Model
 from shape_of_learning.plan.steps import Checkpoint, StepRule
 
 

@@ -7,7 +7,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.plan.functions import Function, named_function
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.model import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
@@ -43,8 +43,8 @@ def options_of(
     figure: FigureSpecification, models: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Arguments of the function: of its paper, of the configuration, and what is published of `models`."""
-    own = {key: settings["figures"][key] for key in figure.settings}
-    options: dict[str, Any] = {**figure.options, **own}
+    options: dict[str, Any] = dict(figure.options)
+    options |= {key: settings["figures"][key] for key in figure.settings}
     if figure.published:
         options["published"] = [row for row in figure.published_rows if row["model"] in models]
     return options

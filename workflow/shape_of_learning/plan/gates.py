@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.model import Model
 
 
 def has_hub_token() -> bool:

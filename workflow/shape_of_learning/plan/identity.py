@@ -1,7 +1,7 @@
 """What a result is computed by: the syntax of a script and of every module of ours that it imports.
 
-An edit of such a module makes the results anew that depend on it. Comments, docstrings and the layout of the code
-are no part of its syntax. Snakemake's own trigger `code` would compare the time of the script alone.
+An edit of such a module makes the results anew that depend on it. Comments, docstrings and the layout of
+the code are no part of its syntax. Snakemake's own trigger `code` would compare the time of the script alone.
 """
 
 import ast
@@ -27,9 +27,9 @@ def code(script: str, *modules: str) -> str:
     script : str
         Name of a file in ``workflow/scripts``, without its suffix.
     *modules : str
-        What is chosen at run time: modules by name, such as ``"shape_of_learning.estimators.dimension"``, or paths
-        of files below ``workflow``, such as a paper's ``figures.py``. Of a module of another package, all that lies
-        beside and below it counts.
+        What is chosen at run time: modules by name, such as ``"shape_of_learning.estimators.dimension"``,
+        or paths of files below ``workflow``, such as a paper's ``figures.py``. Of a module of another
+        package, all that lies beside and below it counts.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def code(script: str, *modules: str) -> str:
 
 
 def files_of(*named: str) -> list[Path]:
-    """List these files, named as for :func:`code`, and all modules of ours that they import, also in functions."""
+    """List these files and all modules of ours that they import, also in functions."""
     found: set[Path] = set()
     waiting = [_file(each) for each in named]
     while waiting:

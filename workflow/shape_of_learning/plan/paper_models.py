@@ -5,7 +5,8 @@ from typing import Any
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import find_measure, measure_names
-from shape_of_learning.plan.models import Entries, Model
+from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Entries
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.refusals import unknown_name
 

@@ -37,8 +37,8 @@ class FigureSpecification(Section):
     folder
         of its paper; not written
     draw
-        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its folder or of
-        :mod:`shape_of_learning.figures`
+        ``function``, of the paper's ``figures.py``, or ``module.function``, of another module of its
+        folder or of :mod:`shape_of_learning.figures`
     estimators
         what is drawn; none: just the loss; `all`: what is of layers in ``measurement.estimators``
     any_measures

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shape_of_learning.metrics.measure_entry import searched_neighbours
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.model import Model
 
 MB = 1e6
 VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

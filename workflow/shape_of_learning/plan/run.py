@@ -13,7 +13,7 @@ from shape_of_learning.files import fingerprint
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.configuration import Configuration
 from shape_of_learning.plan.curve import Curve, curve_of
-from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.model import Model
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
 from shape_of_learning.plan.steps import Checkpoint

@@ -25,7 +25,8 @@ class Source(Section):
     member
         which file of a zip
     sha256
-        of the unpacked file; what does not match is refused. Without `sha256` or `git_blob` what a server has is accepted as it comes
+        of the unpacked file; what does not match is refused. Without `sha256` or `git_blob` what a server
+        has is accepted as it comes
     git_blob
         its git blob id, where that is what is published
     """
