@@ -46,9 +46,9 @@ def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_a
 
 
 def test_tables_of_a_figure_are_those_of_its_models(demo):
-    assert shown.tables_of(demo, "figure_2") == dict.fromkeys(
-        ("estimates", "verdicts", "changes"), ["demo-decoder"]
-    )
+    assert shown.tables_of(demo, "figure_2") == {
+        key: ["demo-decoder"] for key in ("estimates", "verdicts", "changes")
+    }
     assert set(shown.tables_of(demo, "inherent_figure_2")) == {"weights", "verdicts"}
     drawn = shown.figure_as_drawn(demo, "figure_1")
     assert {each["name"]: each["revision"] for each in drawn["models"]} == {
