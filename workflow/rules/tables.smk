@@ -62,8 +62,10 @@ def curves_in_table(table):
     """Models and estimators of the configuration; of estimates, also what only figures draw."""
     if table == "weights":
         return None
+    if table == "estimates":
+        return list(RUN.curves)
     asked = RUN.configuration.estimators
-    return [curve for curve in RUN.curves if table == "estimates" or curve[1] in asked]
+    return [each for each in RUN.curves if each[1] in asked and RUN.is_measured_whole(each[0])]
 
 
 rule gather_model:
