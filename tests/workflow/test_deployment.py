@@ -45,15 +45,6 @@ def test_the_demo_is_planned_as_in_a_clone(clone, deployed):
     assert deployed.planned(*DRY) == directly
 
 
-def test_jobs_of_a_module_find_the_library_and_write_below_the_prefix(clone, deployed):
-    use(deployed, clone, 'prefix: "mine"', configuration="tiny.yaml")
-    (deployed.folder / "mine").mkdir()
-    (deployed.folder / "export.xml").rename(deployed.folder / "mine/export.xml")
-    deployed.snakemake(*DRY, "--", "mine/results/pretrained/tiny")
-    assert (deployed.folder / "mine/results/pretrained/tiny/step1/config.json").exists()
-    assert not (deployed.folder / "results").exists()
-
-
 def test_an_entry_of_ones_own_goes_before_one_that_the_workflow_brings(clone, deployed):
     deployed.write("config/models/own.yaml", {"demo-decoder": tiny_runs.MODEL})
     deployed.write("demo.yaml", {"models": ["demo-decoder"], "corpus": {"source": "python_topics"}})
