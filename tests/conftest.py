@@ -7,7 +7,24 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from checkouts import REPOSITORY, Checkout, check_out
 from hub_server import OLAH, olah_environment
+
+REAL_TEXT = REPOSITORY.parent / "shared" / "data" / "enwik6.xz"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A fresh checkout, in a folder whose name is hard on careless scripts."""
+    return check_out(tmp_path / "it's a checkout")
+
+
+@pytest.fixture(scope="session")
+def real_text() -> Path:
+    """The first megabyte of enwik8."""
+    if not REAL_TEXT.exists():
+        pytest.skip(f"the real text {REAL_TEXT} is not on this machine")
+    return REAL_TEXT
 
 
 @pytest.fixture(scope="session")
