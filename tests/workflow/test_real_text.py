@@ -48,7 +48,7 @@ def set_up(folder: Path, text: Path, **embeddings: bool) -> Checkout:
         },
     }
     checkout.write("config/models/real.yaml", models)
-    source = {"urls": [str(text)], "format": "mediawiki", "bytes": 1_000_000}
+    source = {"urls": [str(text)], "format": "mediawiki"}
     figures = dict.fromkeys(
         [
             *("figure_1", "figure_4", "figure_5", "anisotropy_measures", "dimension_by_scale"),
@@ -92,18 +92,12 @@ def test_one_core_without_a_dump_gives_the_same_bytes_as_two_and_writes_nothing_
     two_cores, in_memory
 ):
     dumped, within = tables_of(two_cores), tables_of(in_memory)
-    # In memory every checkpoint is measured by all that any figure draws.
-    assert {table.name.partition("_")[0] for table in within.keys() - dumped.keys()} == {"gride"}
-    by_jobs = {
-        table for table in dumped if table.parts[0] in ("left_out", "losses", "measurements")
-    }
-    common = within.keys() & dumped.keys()
-    assert by_jobs < common
-    for table in common:
+    measured = {table for table in dumped if table.parts[0] == "measurements"}
+    assert measured <= within.keys() <= dumped.keys()
+    for table in within:
         assert dumped[table].read_bytes() == within[table].read_bytes(), table
     assert not (in_memory.folder / "results/embeddings").exists()
-    assert not (in_memory.folder / "results/neighbours").exists()
-    written = (in_memory.folder / "results/measurements").rglob("*")
+    written = (in_memory.folder / "results/measurements_in_memory").rglob("*")
     size = sum(path.stat().st_size for path in written)
     # The hidden states of five checkpoints take more than 50 MB.
     assert size < 2e6
@@ -114,7 +108,11 @@ def tables_of(checkout: Checkout) -> dict[Path, Path]:
     """All tables by their names, but those on the jobs."""
     results = checkout.folder / "results"
     found = {path.relative_to(results): path for path in results.rglob("*.csv")}
-    return {name: path for name, path in found.items() if name.parts[0] != "provenance"}
+    return {
+        Path(str(name).replace("measurements_in_memory", "measurements")): path
+        for name, path in found.items()
+        if name.parts[0] != "provenance"
+    }
 
 
 def test_with_and_without_a_dump_nothing_is_taken_from_the_other(two_cores, in_memory):
@@ -163,10 +161,9 @@ def test_every_figure_is_there_with_the_numbers_it_draws(two_cores):
     assert (two_cores.folder / "results/tables/table_1.md").exists()
 
 
-def test_hidden_states_are_removed_once_they_are_measured_and_distances_kept(two_cores):
+def test_hidden_states_are_removed_once_they_are_measured(two_cores):
     results = two_cores.folder / "results"
     assert not list((results / "embeddings").rglob("*.h5"))
-    assert len(list((results / "neighbours").rglob("*.h5"))) == 2 * len(STEPS) * 3 + 7
     assert not two_cores.partial_files()
 
 

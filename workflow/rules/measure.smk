@@ -5,7 +5,7 @@ OUTPUTS:
     <results>/embeddings/{model}/{revision}/layer_{layer}.h5   all tokens; layer 0 is the embedding output
     <results>/measurements/{model}/{revision}/{family}/layer_{layer}.csv
         The tidy table: for each estimator of the family a row per batch, and one of the layer with values without
-        each group of windows.
+        each group of windows. In memory the same tables are in <results>/measurements_in_memory/.
     <results>/losses/{model}/{revision}.csv              loss (nats per predicted token), predicted_tokens, vocabulary
     <results>/checkpoints/{model}/{revision}.tensors.csv type, shape and digest of each tensor of the weights
     <results>/weights/{model}/{revision}.csv             one value per matrix of the model and estimator of weights
@@ -107,7 +107,7 @@ else:
             checkpoint=told(weights_input, "model", "revision"),
         output:
             **WEIGHT_FILES,
-            measurements=directory("<results>/measurements/{model}/{revision}"),
+            measurements=directory("<results>/measurements_in_memory/{model}/{revision}"),
             loss="<results>/losses/{model}/{revision}.csv",
             tensors="<results>/checkpoints/{model}/{revision}.tensors.csv",
         log:

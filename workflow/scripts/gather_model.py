@@ -39,7 +39,7 @@ if __name__ == "__main__":
     with job(snakemake.log[0]):
         results = Path(snakemake.output.measurements).parents[2]
         main(
-            results / "measurements" / snakemake.wildcards.model,
+            results / snakemake.params.folder / snakemake.wildcards.model,
             snakemake.params.model,
             snakemake.params.curves,
             dict(snakemake.output.items()),

@@ -16,8 +16,8 @@ from shape_of_learning.plan.texts import Corpus, Task
 FOLDERS = frozenset(
     (
         *("benchmarks", "checkpoints", "choices", "claims", "corpus", "embeddings", "figures"),
-        *("finetuned", "left_out", "logs", "losses", "measurements", "neighbours", "pretrained"),
-        *("provenance", "spectra", "tables", "tasks", "weight_points", "weights"),
+        *("finetuned", "logs", "losses", "measurements", "measurements_in_memory", "pretrained"),
+        *("provenance", "tables", "tasks", "weight_points", "weights"),
     )
 )
 
