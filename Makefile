@@ -50,7 +50,7 @@ test-slurm: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test slurm
 	pytest tests/slurm
 
 # The whole demo again with each rule in its own environment, by a stand-in for conda; no number may change.
-# `pytest` does as much with less; `make test-conda` is for the eve of a release.
+# It takes as long as the demo twice.
 CONDA_DEMO := .snakemake/conda-demo
 
 test-conda: demo $(ENVIRONMENT)/test
@@ -70,7 +70,7 @@ docs/showcase.md: $(ENVIRONMENT)/workflow
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
-	snakefmt --check workflow
+	snakefmt --check Snakefile workflow
 	hadolint envs/Dockerfile
 	mypy
 	uv tool run cffconvert==2.0.0 --validate
