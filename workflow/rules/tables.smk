@@ -17,7 +17,6 @@ import json
 from shape_of_learning.errors import without_secrets
 from shape_of_learning.metrics.measure_entry import FAMILIES
 
-
 # Of their own where they are measured in memory: Snakemake would take what is there for the output of either rule,
 # even of another protocol.
 MEASUREMENTS = "measurements" if SETTINGS["embeddings"]["dump"] else "measurements_in_memory"
@@ -25,7 +24,9 @@ MEASUREMENTS = "measurements" if SETTINGS["embeddings"]["dump"] else "measuremen
 
 def measurements_of_model(model):
     """What is measured of each checkpoint: with a dump a file per family and layer, without one a folder."""
-    folders = {each: f"<results>/{MEASUREMENTS}/{model}/{each}" for each in RUN.estimators_at(model)}
+    folders = {
+        each: f"<results>/{MEASUREMENTS}/{model}/{each}" for each in RUN.estimators_at(model)
+    }
     if not SETTINGS["embeddings"]["dump"]:
         return [folder for each, folder in folders.items() if RUN.estimators_at(model)[each]]
     return [
