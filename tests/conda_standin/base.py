@@ -9,6 +9,7 @@ from pathlib import Path
 from conda_standin.environment import Source, pips_source
 
 REPOSITORY = Path(__file__).parents[2]
+LOCKS = ("requirements-torch.txt", "requirements.txt")
 # Snakemake sources it before it sets `-e`, so a missing environment must end the shell here.
 ACTIVATE = """\
 if [ ! -d "$1/conda-meta" ]; then
@@ -20,11 +21,14 @@ hash -r
 """
 
 
-def lay_out(base: Path, lock: Path = REPOSITORY / "requirements.txt") -> Path:
+def lay_out(base: Path) -> Path:
     """Make `base` and return the folder to put on the PATH."""
     binaries = base / "bin"
     binaries.mkdir(parents=True, exist_ok=True)
-    (base / "source.json").write_text(json.dumps(asdict(pips_source(lock))))
+    # Without the hashes: pip and uv then want one of each package.
+    pins = [line.split()[0] for name in LOCKS for line in (REPOSITORY / name).open() if "==" in line]
+    (base / "pins.txt").write_text("\n".join(pins))
+    (base / "source.json").write_text(json.dumps(asdict(pips_source(base / "pins.txt"))))
     (binaries / "activate").write_text(ACTIVATE)
     command = shlex.join([sys.executable, "-m", "conda_standin", str(base)])
     tests = shlex.quote(str(Path(__file__).parents[1]))
