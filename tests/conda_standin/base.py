@@ -26,7 +26,9 @@ def lay_out(base: Path) -> Path:
     binaries = base / "bin"
     binaries.mkdir(parents=True, exist_ok=True)
     # Without the hashes: pip and uv then want one of each package.
-    pins = [line.split()[0] for name in LOCKS for line in (REPOSITORY / name).open() if "==" in line]
+    pins = [
+        line.split()[0] for name in LOCKS for line in (REPOSITORY / name).open() if "==" in line
+    ]
     (base / "pins.txt").write_text("\n".join(pins))
     (base / "source.json").write_text(json.dumps(asdict(pips_source(base / "pins.txt"))))
     (binaries / "activate").write_text(ACTIVATE)
