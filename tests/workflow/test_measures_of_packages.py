@@ -187,5 +187,6 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
     files = sorted((results / "measurements/tiny").rglob("*.csv"))
     assert len(files) == 2 * (4 * 2 + 1)  # checkpoints; families of two layers, and of one block
     for file in files:
-        beside = results / "memory" / file.relative_to(results)
+        name = file.relative_to(results / "measurements")
+        beside = results / "memory/measurements_in_memory" / name
         assert beside.read_bytes() == file.read_bytes(), file
