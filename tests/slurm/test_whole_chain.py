@@ -24,19 +24,15 @@ def test_forward_passes_have_a_gpu_and_nothing_else_does(whole_run):
         assert job.partition == ("gpu" if is_forward_pass else "cpu"), job
 
 
-def test_all_measurements_of_a_checkpoint_are_one_job(whole_run):
-    groups = Counter(job.comment.split("_")[0] for job in whole_run.jobs() if "@" in job.comment)
-    checkpoints = [
-        f"small-{role}@step{step}" for role in ("decoder", "encoder") for step in range(2)
-    ]
-    assert groups == dict.fromkeys(checkpoints, 1)
-
-
-def test_nothing_is_submitted_but_what_computes(whole_run):
-    rules = Counter(
-        job.comment.split("_wildcards_")[0] for job in whole_run.jobs() if "@" not in job.comment
-    )
-    assert rules == {"clean_corpus": 1, "pretrain_model": 2, "dump_embeddings": 4}
+def test_measurements_are_grouped_and_nothing_else_is_submitted_but_what_computes(whole_run):
+    jobs = [job.comment.split("_wildcards_")[0] for job in whole_run.jobs()]
+    measured = [comment for comment in jobs if comment.startswith("layers")]
+    # Two layers of two families of four checkpoints: sixteen jobs, in groups of what is ready.
+    assert 1 <= len(measured) <= 4, jobs
+    others = Counter(comment for comment in jobs if comment not in measured)
+    assert others.keys() >= {"clean_corpus", "pretrain_model", "dump_embeddings"}
+    assert not others.keys() & {"fetch_corpus", "write_python_topics", "measure"}
+    assert others["dump_embeddings"] == 4
 
 
 def test_nothing_unfinished_and_no_embeddings_are_left(whole_run):
