@@ -12,9 +12,9 @@ from figure_tables import draw, inputs_of, models_named, rows_of_model
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.figures.scales import (
+    begin_at_zero,
     on_progress,
     progress_column,
-    set_measure_axes,
     set_progress_axis,
     set_rank_ticks,
 )
@@ -190,7 +190,7 @@ def test_shares_begin_at_zero_and_a_line_of_nearly_one_value_is_not_on_the_edge(
     for from_zero in (True, False):
         axes = Figure().subplots()
         axes.plot([0, 1], [0.98, 0.99])
-        set_measure_axes([axes], [DrawnMeasure("linearity", "Linearity", "Share", from_zero)])
+        begin_at_zero(axes, [DrawnMeasure("linearity", "Linearity", "Share", from_zero)])
         low, high = axes.get_ylim()
         assert (low == 0) == from_zero
         assert high > 0.99

@@ -123,13 +123,13 @@ def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
 def test_a_model_of_which_nothing_is_shown_is_named_and_not_drawn():
     verdicts = verdicts_on("a", STEPS) + verdicts_on("b", [2, 100], {2: BROKEN, 100: BROKEN})
     drawing = drawn(MEANS, models=("a", "b"), verdicts=verdicts)
-    assert set(named_lines(drawing)) == {"a"}
+    assert set(named_lines(drawing)) == {"M-a"}
     assert "Left out: M-b steps 2 and 100 (broken" in footnote(drawing)
 
 
 @pytest.mark.parametrize("function", [PROFILES, MEANS, LOSS])
 def test_a_figure_of_nothing_is_refused(function):
-    with pytest.raises(InputError, match="leave out every checkpoint of a: there is nothing"):
+    with pytest.raises(InputError, match="nothing to draw of M-a: the verdicts leave out every"):
         drawn(function, flagged=dict.fromkeys(STEPS, ("missing", "no")))
 
 
@@ -139,7 +139,7 @@ def test_a_figure_of_nothing_is_refused(function):
 @pytest.mark.parametrize(("function", "places"), [(PROFILES, [0, 1, 2, 3]), (MEANS, [8])])
 def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge(function, places):
     drawing = drawn(function, changed(undefined))
-    line = named_lines(drawing)["8" if function == PROFILES else "a"]
+    line = named_lines(drawing)["8" if function == PROFILES else "M-a"]
     assert list(line.get_xdata()[np.isnan(line.get_ydata())]) == places
     (crosses,) = lines_labelled(drawing, "_undefined")
     assert list(crosses.get_xdata()) == places
@@ -164,7 +164,7 @@ def test_infinite_values_are_marked_like_undefined_ones(function):
 
 def test_a_point_between_two_gaps_is_marked():
     rows = [undefined(row) if row["layer"] in (0, 2) else row for row in rows_of_model("a")]
-    line = named_lines(drawn(BY_ROLE, rows, estimators=["anisotropy"]))["a"]
+    line = named_lines(drawn(BY_ROLE, rows, estimators=["anisotropy"]))["M-a"]
     assert list(line.get_markevery()) == [False, True, False, True]
     assert line.get_marker() == "o"
 
@@ -200,7 +200,7 @@ def test_a_measure_whose_layers_have_no_interval_has_bands_of_averages_alone():
 def test_a_lost_interval_is_a_gap_in_the_band_and_one_between_two_gaps_a_bar():
     drawing = drawn(MEANS, changed(lambda row: row | NO_INTERVAL))
     assert 8 not in bands(drawing)[:, 0]
-    assert 8 in named_lines(drawing)["a"].get_xdata()
+    assert 8 in named_lines(drawing)["M-a"].get_xdata()
     assert "No band where a value is undefined without some group." in drawing.caption
     drawing = drawn(MEANS, [r | NO_INTERVAL if r["step"] in (1, 64) else r for r in TRAINED])
     middle = drawing.table.set_index("step").loc[8]
@@ -232,7 +232,7 @@ def test_a_hollow_point_is_white_and_on_the_line_in_every_panel():
         MEANS, models=("a", "b"), estimators=measures, flagged={64: ("mixed shards", "hollow")}
     )
     for panel in range(3):
-        line = named_lines(drawing, panel)["a"]
+        line = named_lines(drawing, panel)["M-a"]
         (hollow,) = lines_labelled(drawing, "_hollow", panel)
         assert hollow.get_markerfacecolor() == "white"
         assert hollow.get_markeredgecolor() == line.get_color()
@@ -248,8 +248,8 @@ def test_a_hollow_step_of_a_profile_is_dotted_with_hollow_markers(step):
     drawing = drawn(PROFILES, flagged={step: ("odd", "hollow")})
     lines = named_lines(drawing)
     (hollow,) = lines_labelled(drawing, "_hollow")
-    dashes = {name: line._unscaled_dash_pattern for name, line in lines.items()}
-    assert [name for name, pattern in dashes.items() if tuple(pattern[1] or ()) == (1, 1.2)] == [
+    dashes = {name: line._unscaled_dash_pattern[1] for name, line in lines.items()}
+    assert [name for name, pattern in dashes.items() if tuple(pattern or ()) == (1, 1.2)] == [
         str(step)
     ]
     np.testing.assert_array_equal(hollow.get_xydata(), lines[str(step)].get_xydata())
@@ -259,7 +259,7 @@ def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
     shares = {("a", 0, 0): 0.9, ("a", 1, 1): 0.2, ("a", 1, 2): 0.4, ("a", 8, 3): 0.1001}
     rows = near_duplicates(shares | {("a", 64, 1): 0.1})  # a tenth is allowed; layer 0 is no block
     drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
-    line = named_lines(drawing)["a"]
+    line = named_lines(drawing)["M-a"]
     (marked,), (dots,) = (lines_labelled(drawing, label) for label in ("_suspect", "_dots"))
     assert list(marked.get_xdata()) == list(dots.get_xdata()) == [1, 8]
     assert list(marked.get_ydata()) == [line.get_ydata()[place] for place in (1, 2)]
@@ -376,7 +376,7 @@ def crosses(drawing):
 
 def test_a_broken_checkpoint_is_a_cross_beside_the_line():
     drawing = drawn_losses(losses(flagged={64: BROKEN, 8: ("missing", "no")}, changes={64: 5.75}))
-    assert list(named_lines(drawing)["a"].get_xdata()) == [0, 1, 512]
+    assert list(named_lines(drawing)["M-a"].get_xdata()) == [0, 1, 512]
     assert crosses(drawing) == [[64, 5.75]]
     assert drawing.figure.axes[0].get_ylim()[1] > 5.75
     assert list(drawing.table["step"]) == [0, 1, 64, 512]
