@@ -115,7 +115,7 @@ def test_artists_hold_the_numbers_of_the_csv(target):
                 assert not columns or set(values[np.isfinite(values)]) <= numbers(own, columns)
 
 
-@pytest.mark.parametrize("target", ["figure_1", "figure_2", "figure_4"])
+@pytest.mark.parametrize("target", ["figure_1", "figure_4"])
 def test_bands_end_where_the_intervals_of_the_csv_do(target):
     function, inputs, options = given(target)
     with theme():

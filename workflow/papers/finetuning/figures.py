@@ -17,7 +17,6 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 
 ELONGATED = 10  # times the median eigenvalue
-WHEN = {"before": "before fine-tuning", "after": "after fine-tuning"}
 STYLES = {
     "before": style.LineStyle("0.4", (0, (4, 1.2)), "s"),
     "after": style.LineStyle(style.COLOURS[0], "-", "o"),
@@ -83,23 +82,17 @@ def spectra(inputs: FigureInputs) -> Drawing:
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
     figure, grid = _panels(len(families), 3, note)
-    for (by_place, by_layer, of_variance), (family, own) in zip(
-        grid, families.items(), strict=True
-    ):
+    for row, (family, own) in zip(grid, families.items(), strict=True):
         of = dict(list(own.groupby("estimator")))
-        _lines(by_place, of["eigenvalue"], "place")
-        _logarithmic(by_place, "Place of the direction", "Eigenvalue")
-        by_place.set_title(marks.panel_title(family, figure, 3))
-        lines = _lines(by_layer, of["elongated_directions"], "layer")
-        by_layer.set(xlabel="Layer", ylabel="Elongated directions")
-        by_layer.set_ylim(bottom=0)
-        by_layer.locator_params(integer=True)
-        _lines(of_variance, of["top_1_share"], "layer")
-        ten = _lines(of_variance, of["top_10_share"], "layer", ONLY)
-        of_variance.set(xlabel="Layer", ylabel="Share of variance", ylim=(0, 1))
-        of_variance.locator_params(axis="x", integer=True)
-    ten_largest = {f"in ten directions, {when}": line for when, line in ten.items()}
-    _name_lines(figure, _in_words(lines) | ten_largest)
+        _lines(row[0], of["eigenvalue"], "place")
+        _logarithmic(row[0], "Place of the direction", "Eigenvalue")
+        row[0].set_title(marks.panel_title(family, figure, len(row)))
+        _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
+        row[1].locator_params(axis="y", integer=True)
+        lines = _lines_by_layer(row[2], of["top_1_share"], "Share of variance")
+        ten = _lines(row[2], of["top_10_share"], "layer", "in ten directions, {}", ONLY)
+        row[2].set_ylim(top=1)
+    _name_lines(figure, [*lines, *ten])
     return _drawing(inputs, figure, layers, table, note)
 
 
@@ -124,15 +117,15 @@ def probe_scores(inputs: FigureInputs, fitted_on: str = "training") -> Drawing:
     for axes, (family, own) in zip(grid.flat, families.items(), strict=False):
         of = dict(list(own.groupby("adjustment")))
         lines = _lines(axes, of["without_directions"], "directions")
-        only = _lines(axes, of["only_directions"], "directions", ONLY)
+        words = "only these directions, {}"
+        only = _lines(axes, of["only_directions"], "directions", words, ONLY)
         _draw_beside(axes, of["none"], AS_IT_IS)
         for is_without, rows_beside in of["cluster_based"].groupby(own["directions"] > 0):
             _draw_beside(axes, rows_beside, CLUSTERED[int(is_without)])
         axes.set_xticks([*TICKS], [*TICKS.values()])
         axes.set_title(marks.panel_title(family, figure, across))
         axes.set(xlabel="Principal directions", ylabel=SCORES[own["metric"].iloc[0]])
-    only_these = {f"only these directions, {when}": line for when, line in only.items()}
-    _name_lines(figure, _in_words(lines) | only_these, rows=2)
+    _name_lines(figure, [*lines, *only], rows=2)
     words = "Adjustments are fitted on the tokens of each split, as in the paper."
     return _drawing(inputs, figure, rows, table, words if fitted_on == "each split" else "")
 
@@ -149,11 +142,8 @@ def local_structure(inputs: FigureInputs) -> Drawing:
         row[0].set_title(marks.panel_title(family, figure, len(row)))
         row[0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(row[1:], STRUCTURE.items(), strict=True):
-            lines = _lines(axes, of[quantity], "layer")
-            axes.set(xlabel="Layer", ylabel=label)
-            axes.set_ylim(bottom=0)
-            axes.locator_params(axis="x", integer=True)
-    _name_lines(figure, _in_words(lines))
+            lines = _lines_by_layer(axes, of[quantity], label)
+    _name_lines(figure, lines)
     return _drawing(inputs, figure, rows, table)
 
 
@@ -170,7 +160,7 @@ def adjustments(
     keys = ["family", "sample", "metric", "adjustment", "clusters", "directions", "fitted_on"]
     values = ["score", "log_partition_isotropy", "average_cosine"]
     means = rows.groupby([*keys, "when"], sort=False, dropna=False)[values].mean().unstack("when")
-    means = means.reindex(columns=[(value, when) for value in values for when in WHEN])
+    means = means.reindex(columns=[(value, when) for value in values for when in STYLES])
     means.columns = [f"{value}_{when}" for value, when in means.columns]
     seeds = rows.groupby(keys, sort=False, dropna=False)["model"].nunique().rename("seeds")
     table = means.join(seeds).reset_index()
@@ -178,7 +168,7 @@ def adjustments(
     heading = ["Model", "Adjustment", "Score before", "after", "ln I before", "after"]
     lines = [heading, [":--", ":--", "--:", "--:", "--:", "--:"]]
     for row in shown.to_dict("records"):
-        numbers = [row[f"{value}_{when}"] for value in values[:2] for when in WHEN]
+        numbers = [row[f"{value}_{when}"] for value in values[:2] for when in STYLES]
         cells = ["" if np.isnan(number) else f"{number:.3f}" for number in numbers]
         lines.append([str(row["family"]), _named(row), *cells])
     return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -254,25 +244,32 @@ def _panels(
 
 
 def _lines(
-    axes: Axes, table: pd.DataFrame, x: str, styles: Mapping[str, style.LineStyle] = STYLES
-) -> dict[str, Line2D]:
+    axes: Axes,
+    table: pd.DataFrame,
+    x: str,
+    words: str = "{} fine-tuning",
+    styles: Mapping[str, style.LineStyle] = STYLES,
+) -> list[Line2D]:
     """Draw a line before and one after the fine-tuning."""
-    return {
-        when: marks.draw_line(
-            axes, rows.sort_values(x), x, styles[when], label=when, markers=len(rows) < 20
-        )
-        for when, rows in table.groupby("when", sort=False)
-    }
+    lines = []
+    for when, rows in table.groupby("when", sort=False):
+        of_line = {"label": words.format(when), "markers": len(rows) < 20}
+        lines.append(marks.draw_line(axes, rows.sort_values(x), x, styles[when], **of_line))
+    return lines
 
 
-def _in_words(lines: Mapping[str, Line2D]) -> dict[str, Line2D]:
-    return {WHEN[when]: line for when, line in lines.items()}
+def _lines_by_layer(axes: Axes, table: pd.DataFrame, quantity: str) -> list[Line2D]:
+    lines = _lines(axes, table, "layer")
+    axes.set(xlabel="Layer", ylabel=quantity)
+    axes.set_ylim(bottom=0)
+    axes.locator_params(axis="x", integer=True)
+    return lines
 
 
-def _name_lines(figure: Figure, lines: Mapping[str, Line2D], rows: int = 1) -> None:
+def _name_lines(figure: Figure, lines: Sequence[Line2D], rows: int = 1) -> None:
     """Say above the panels which lines are which: they are the same in all."""
     columns = -(-len(lines) // rows)
-    legend = figure.legend(lines.values(), lines.keys(), loc="outside upper right", ncols=columns)
+    legend = figure.legend(handles=lines, loc="outside upper right", ncols=columns)
     for sample in legend.get_lines():
         sample.set_marker("")  # which would look like a point
 
@@ -302,12 +299,10 @@ def _drawing(
         [each.replace("/held_out", "") for each in rows["sample"].unique()]
     )
     of_seeds = f"Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         f"Texts of {samples}, {captions.range_of(rows['n'])} tokens.",
         of_seeds if table["seeds"].max() > 1 else "One seed.",
         captions.undefined(table),
         *more,
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)

@@ -175,14 +175,12 @@ def planes(inputs: FigureInputs) -> Drawing:
         axes.set_title(f"{MATRIX_LABELS[matrix].capitalize()},\n{CENTERED[centered]}")
     most = table.groupby(["revision", "matrix", "centered"])["entry"].size().max()
     names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
-    return drawing(
-        inputs,
-        figure,
-        table[names],
+    sentences = [
         f"Dots: {most:,} entries of the vocabulary; cross: the origin; ring: the mean of dots. Each panel "
         "has axes of its own, with one scale for both.",
         *captions.omissions(inputs),
-    )
+    ]
+    return drawing(inputs, figure, table[names], *sentences)
 
 
 def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
@@ -218,18 +216,12 @@ def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, words: s
 def _draw_models(axes: Axes, table: pd.DataFrame, inputs: FigureInputs, x: str) -> list[Line2D]:
     """A line for each model, without points for one that has no such matrix, with a marker at each checkpoint."""
     styles = style.line_styles(inputs.models)
-    return [
-        marks.draw_curve(
-            axes,
-            table[table["model"] == model.name],
-            x,
-            "value",
-            styles[model.name],
-            label=model.label,
-            markers=True,
-        )
-        for model in inputs.models
-    ]
+    lines = []
+    for model in inputs.models:
+        own, look = table[table["model"] == model.name], styles[model.name]
+        line = marks.draw_curve(axes, own, x, "value", look, label=model.label, markers=True)
+        lines.append(line)
+    return lines
 
 
 def _draw_points(axes: Axes, own: pd.DataFrame) -> None:

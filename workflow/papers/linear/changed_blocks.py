@@ -70,13 +70,11 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     for axes, of_last in zip(grid[:, -1], lines, strict=True):
         marks.label_line_ends(axes, of_last)
     predicted = edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"]
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         f"Tokens that are predicted: {captions.range_of(predicted)}; that maps are fitted on: "
-        f"{captions.range_of(errors['tokens'])}.",
-    )
+        f"{captions.range_of(errors['tokens'])}."
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:

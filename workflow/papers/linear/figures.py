@@ -63,10 +63,7 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     marks.label_line_ends(panels[-1], lines)
     sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
         "number of directions that they span; thin lines: the score of vectors that the map was not fitted "
         "to, in two folds of whole windows.",
@@ -76,14 +73,15 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
         "The numbers also have the score as the paper defines it, which noise raises by the number of "
         "directions over that of vectors, and 95 % intervals of all three.",
         captions.undefined(table),
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
     """The smallest score that a panel shows.
 
-    Where a model is wide and the sample is small, held-out scores are far below the adjusted ones: no lower
-    than these are below 1, twice.
+    Where a model is wide and the sample is small, held-out scores are far below the adjusted ones. They are shown
+    as far below these as these are below 1.
     """
     lowest = adjusted.min() if adjusted.notna().any() else 0.0
     return float(max(min(lowest, held_out.min()), 2 * lowest - 1))
@@ -187,13 +185,11 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
         "Published, of other models and tasks: 0.004 to 0.382.",
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _twins(inputs: FigureInputs) -> pd.DataFrame:
@@ -258,11 +254,9 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     scales.set_log_axis(grid[0, 0])
     grid[0, 0].set_ylabel("Error of a token")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         "Line: median; bands: from the first to the third quartile, from 10 to 90 and from 1 to 99 % of the "
         "tokens. Below: what the 1 % of tokens with the largest errors have of the sum of squares (dotted: "
-        f"if all had the same error); {captions.range_of(table['tokens'])} tokens.",
-    )
+        f"if all had the same error); {captions.range_of(table['tokens'])} tokens."
+    ]
+    return drawing(inputs, figure, table, *sentences)

@@ -102,8 +102,6 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
-    table = table.sort_values(["block", "model", parameter], key=_in_order, kind="stable")
-    table = table.reset_index(drop=True)
 
     height = marks.height_for_labels(len(inputs.models)) + 0.4
     notes = captions.footnote(inputs, table)
@@ -133,16 +131,10 @@ def has_plateau(values: np.ndarray) -> bool:
 def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
     """Keep the layers that are drawn; in a model of one block that is drawn in every panel."""
     last = table.groupby("model")["layer"].transform("max")
-    parts = [
-        table[table["layer"] == last.map(choose)].assign(block=block)
-        for block, choose in PLACES.items()
-    ]
-    return pd.concat(parts)
-
-
-def _in_order(column: pd.Series) -> pd.Series:
-    """Keep blocks and models in the order in which they come; numbers ascend."""
-    return column if pd.api.types.is_numeric_dtype(column) else pd.Series(pd.factorize(column)[0])
+    own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
+    return pd.concat(
+        [table[rows].assign(block=block) for block, rows in own.items()], ignore_index=True
+    )
 
 
 def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
@@ -154,10 +146,6 @@ def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
     )
 
 
-def _whole(number: float) -> str:
-    return f"{number:,}"
-
-
 def _scientific(number: float) -> str:
     mantissa, exponent = f"{number:.3e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
@@ -166,11 +154,11 @@ def _scientific(number: float) -> str:
 # Of Table 1: the heading of each column for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
     "model": ("Model", captions.as_markup),
-    "layers": ("Layers", _whole),
-    "hidden_size": ("Hidden size", _whole),
-    "attention_heads": ("Attention heads", _whole),
-    "vocabulary": ("Vocabulary", _whole),
-    "batch_size": ("Global batch size (sequences)", _whole),
+    "layers": ("Layers", "{:,}".format),
+    "hidden_size": ("Hidden size", "{:,}".format),
+    "attention_heads": ("Attention heads", "{:,}".format),
+    "vocabulary": ("Vocabulary", "{:,}".format),
+    "batch_size": ("Global batch size (sequences)", "{:,}".format),
     "learning_rate": ("Learning rate", _scientific),
     "training_tokens": ("Training tokens", captions.short_number),
 }

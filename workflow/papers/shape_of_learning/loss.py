@@ -48,16 +48,14 @@ def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     marks.add_footnote(figure, *captions.omissions(inputs, sources=False), on_crosses)
     for axes, lines in zip(panels, drawn, strict=True):
         marks.label_line_ends(axes, lines)
-    return drawing(
-        inputs,
-        figure,
-        points[LOSS_COLUMNS],
+    sentences = [
         *_on_counts(points),
         scales.on_progress(points, counted),
         "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
         *captions.omissions(inputs),
         on_crosses,
-    )
+    ]
+    return drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
 
 
 def _losses(inputs: FigureInputs) -> pd.DataFrame:

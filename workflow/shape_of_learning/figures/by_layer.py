@@ -37,8 +37,9 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per training step."""
     table, measures = by_layer(inputs), inputs.measures
     models = dict(list(table.groupby("label", sort=False)))
-    size, notes = (len(measures), len(models)), captions.footnote(inputs, table)
-    figure, grid = marks.panels(*size, _height(len(measures)), *notes, sharex="col", sharey="row")
+    height, notes = _height(len(measures)), captions.footnote(inputs, table)
+    shared = {"sharex": "col", "sharey": "row"}
+    figure, grid = marks.panels(len(measures), len(models), height, *notes, **shared)
     named: dict[str, Line2D] = {}
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, measures, strict=True):
@@ -97,16 +98,14 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
         _mark_cells(*panel)
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         captions.lines_and_bands(inputs, table, lines="Colours", bands=False),
         captions.smallest_visible_changes(inputs, table),
         *captions.omissions(inputs),
         *captions.marked(inputs, table, "Dot"),
         "Cells of all steps are equally wide.",
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _height(rows: int) -> float:
@@ -117,16 +116,14 @@ def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame)
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
     numbers = f"Too many steps for bands: {many}; the numbers have the intervals."
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         captions.lines_and_bands(inputs, table, bands=steps.min() <= MOST_BANDS),
         captions.smallest_visible_changes(inputs, table),
         numbers if many else "",
         *captions.omissions(inputs),
         *captions.marked(inputs, table),
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _draw_measure(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
@@ -183,19 +180,12 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
         (~is_undefined & rows["hollow"], "o"),
         (~is_undefined & rows["suspect"], "."),
     ):
+        look = {"linestyle": "none", "marker": marker, "rasterized": True, "label": "_marks"}
+        look["markersize"] = min(LARGEST_MARK, CELL_SHARE * side)
+        look["markeredgewidth"] = 0 if marker == "." else min(0.7, 0.1 * side)
         for shade, own in rows[marked].groupby(ink[marked]):
-            axes.plot(
-                places[own.index],
-                own["layer"],
-                color=shade,
-                linestyle="none",
-                marker=marker,
-                markersize=min(LARGEST_MARK, CELL_SHARE * side),
-                markerfacecolor="none" if marker == "o" else shade,
-                markeredgewidth=0 if marker == "." else min(0.7, 0.1 * side),
-                rasterized=True,
-                label="_marks",
-            )
+            face = "none" if marker == "o" else shade
+            axes.plot(places[own.index], own["layer"], color=shade, markerfacecolor=face, **look)
 
 
 def _trained_steps(table: pd.DataFrame) -> list[int]:

@@ -42,14 +42,12 @@ def means_by_step(
         axes.set_ylabel(f"{quantity or measures[0].axis},\nmean over {over}")
         scales.begin_at_zero(axes, measures)
     marks.label_line_ends(panels[-1], lines)
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         "Averaged are all blocks." if of_blocks else AVERAGED_LAYERS_IN_WORDS[average_over],
         captions.lines_and_bands(inputs, table),
         captions.smallest_visible_changes(inputs, table),
         *captions.omissions(inputs),
         *captions.marked(inputs, table),
         scales.on_progress(table, counted),
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)

@@ -16,6 +16,7 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from shape_of_learning.figures import style
 from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.style import LineStyle
 
 BAND_OPACITY = 0.2
 HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
@@ -52,13 +53,7 @@ def draw_models(
 
 
 def draw_line(
-    axes: Axes,
-    rows: pd.DataFrame,
-    x: str,
-    look: style.LineStyle,
-    *,
-    label: str,
-    markers: bool = False,
+    axes: Axes, rows: pd.DataFrame, x: str, look: LineStyle, *, label: str, markers: bool = False
 ) -> Line2D:
     """Draw the values and the band of their intervals.
 
@@ -84,7 +79,7 @@ def draw_curve(
     rows: pd.DataFrame,
     x: str,
     y: str,
-    look: style.LineStyle,
+    look: LineStyle,
     *,
     label: str,
     markers: bool = False,
@@ -142,18 +137,11 @@ def draw_crosses(
     axes: Axes, x: np.ndarray, y: np.ndarray | float, colour: str, *, label: str = "_crosses"
 ) -> None:
     """Mark points that belong to no line; `y` is data, or for all the same share of the panel's height."""
-    at_edge = isinstance(y, float)
-    axes.plot(
-        x,
-        np.full(len(x), y) if at_edge else y,
-        transform=axes.get_xaxis_transform() if at_edge else axes.transData,
-        color=colour,
-        linestyle="none",
-        marker="x",
-        markersize=CROSS,
-        markeredgewidth=CROSS_STROKE,
-        label=label,
-    )
+    transform = axes.transData
+    if isinstance(y, float):
+        y, transform = np.full(len(x), y), axes.get_xaxis_transform()
+    cross = {"marker": "x", "markersize": CROSS, "markeredgewidth": CROSS_STROKE}
+    axes.plot(x, y, transform=transform, color=colour, linestyle="none", label=label, **cross)
 
 
 def _between_gaps(present: np.ndarray) -> np.ndarray:
@@ -162,12 +150,7 @@ def _between_gaps(present: np.ndarray) -> np.ndarray:
 
 
 def panels(
-    rows: int,
-    columns: int,
-    height: float,
-    *notes: str,
-    width: float | None = None,
-    **shared: Any,
+    rows: int, columns: int, height: float, *notes: str, width: float | None = None, **shared: Any
 ) -> tuple[Figure, np.ndarray]:
     """Make a figure with a footnote and an array of panels; one alone is as wide as a column of text.
 
@@ -234,13 +217,9 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     for line, end, place, said in zip(lines, ends, places, words, strict=True):
         if are_joined and np.isfinite(end[1]):
             rule = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
+            rule["color"] = line.get_color()
             axes.annotate(
-                "",
-                xy=end,
-                xytext=(0.13, place),
-                textcoords=margin,
-                annotation_clip=False,
-                arrowprops=rule | {"color": line.get_color()},
+                "", end, (0.13, place), textcoords=margin, arrowprops=rule, annotation_clip=False
             )
         sample = Line2D([0.14, 0.39], [place] * 2)
         sample.update_from(line)

@@ -66,14 +66,12 @@ def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]
         measured[[*KEY, "revision", "selection", "value", "low", "high", "n"]], "left", on=KEY
     )
     table["difference"] = table["value"] - table["published"]
-    return drawing(
-        inputs,
-        figure,
-        table,
+    sentences = [
         *_on_differences(inputs, table),
         captions.lines_and_bands(inputs, measured),
         *captions.marked(inputs, measured),
-    )
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _draw_points(axes: Axes, values: pd.DataFrame, sources: Mapping[str, str]) -> None:

@@ -44,7 +44,6 @@ DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     (0, (7, 1, 3, 1)),
 ]
 MARKERS = "osD^vP"
-REPEATED = 24  # the least common multiple of how many colours and dashes there are
 INK = "0.15"  # a grey level
 SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 
@@ -114,11 +113,9 @@ def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     for number, members in enumerate(families.values()):
         shades = _shades(COLOURS[number % len(COLOURS)], len(members))
         for name, shade in zip(members, shades, strict=True):
-            # Colours, dashes and markers would all begin anew with the 25th family.
-            place = order.index(name) if in_order else number + number // REPEATED
-            styles[name] = LineStyle(
-                shade, DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
-            )
+            place = order.index(name) if in_order else number
+            dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
+            styles[name] = LineStyle(shade, dashes, marker)
     return styles
 
 
