@@ -202,9 +202,10 @@ def _twins(inputs: FigureInputs) -> pd.DataFrame:
     rows = []
     for model in inputs.models:
         own = last.loc[model.name]
-        plain, setting = own["twin_of"], f"{own['regulariser']} {own['strength']:g}"
+        plain = own["twin_of"]
         if plain not in last.index:
             continue
+        setting = f"{own['regulariser']} {own['strength']:g}"
         for quantity in QUANTITIES:
             both = [values.get((quantity, name), np.nan) for name in (plain, model.name)]
             rows.append((model.name, plain, setting, quantity, *both, both[1] - both[0]))

@@ -60,8 +60,8 @@ def specification_curve(
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     height = above + CURVE_HEIGHT + matrix_height + 0.2
-    # Labels of options stand in a column of their own.
-    figure = Figure(figsize=(TEXT_WIDTH, height), layout="none")
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    figure.set_layout_engine("none")  # labels of options stand in a column of their own
     left, across = LABEL_WIDTH / TEXT_WIDTH, 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
     matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
     bottom = 0.16 / height + matrix_height / height
