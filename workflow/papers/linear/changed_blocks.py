@@ -4,19 +4,11 @@ from itertools import product
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from shape_of_learning.figures import captions, marks, scales
+from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.style import (
-    COLOURS,
-    DASHES,
-    MARKERS,
-    SIZE_OF_TYPE,
-    TEXT_WIDTH,
-    LineStyle,
-)
+from shape_of_learning.figures.output import Drawing, drawing
 
 ORDERS = {
     "most_linear_first": "Most linear first",
@@ -31,7 +23,7 @@ KINDS = {
     "all_distilled": "distilled: all",
 }
 STYLES = {
-    kind: LineStyle(COLOURS[place], DASHES[place], MARKERS[place])
+    kind: style.LineStyle(style.COLOURS[place], style.DASHES[place], style.MARKERS[place])
     for place, kind in enumerate(KINDS)
 }
 # What dropped blocks cost would hide what the others do: those are above, these below.
@@ -52,56 +44,46 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     has a gap where a perplexity is infinite or not known.
     """
     labels = {model.name: model.label for model in inputs.models}
-    table = inputs.tables["edits"]
-    table = table.assign(label=table["model"].map(labels))[COLUMNS]
+    edits, errors = inputs.tables["edits"], inputs.tables["fit_errors"]
+    table = edits.assign(label=edits["model"].map(labels))[COLUMNS]
     orders = [order for order in ORDERS if order in set(table["order"])]
-    drawn_kinds = [
-        kinds for kinds in (ABOVE, BELOW) if set(kinds) & set(table["kind"]) - {"replaced"}
-    ] or [BELOW]
-    figure = Figure(figsize=(TEXT_WIDTH, PANEL * len(labels) * len(drawn_kinds) + FRAME))
-    grid = figure.subplots(
-        len(labels) * len(drawn_kinds), len(orders), sharex="col", sharey="row", squeeze=False
-    )
-    drawn, places = [], product(labels.items(), drawn_kinds)
-    for panels, ((name, label), kinds) in zip(grid, places, strict=True):
-        rows = table[(table["model"] == name) & table["kind"].isin(kinds)]
-        unchanged = rows.loc[rows["k"] == 0, "perplexity"]
+    drawn = set(table["kind"]) - {"replaced"}
+    drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if drawn.intersection(kinds)] or [BELOW]
+    rows = list(product(labels.items(), drawn_kinds))
+    shared = {"sharex": "col", "sharey": "row"}
+    figure, grid = marks.panels(len(rows), len(orders), PANEL * len(rows) + FRAME, **shared)
+    lines = []
+    for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
+        own = table[(table["model"] == name) & table["kind"].isin(kinds)]
+        unchanged = own.loc[own["k"] == 0, "perplexity"]
         for axes, order in zip(panels, orders, strict=True):
-            lines = _draw_order(axes, rows[rows["order"] == order], order)
+            of_order = _draw_order(axes, own[own["order"] == order], order)
             for level in unchanged[:1]:
                 axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
+        lines.append(of_order)
         if kinds is ABOVE:
             scales.set_log_axis(panels[0])
-        panels[0].set_ylabel(f"{marks.wrapped([label], NAME, SIZE_OF_TYPE)}\nperplexity")
-        drawn.append(lines)
+        panels[0].set_ylabel(f"{marks.wrapped([label], NAME, style.SIZE_OF_TYPE)}\nperplexity")
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):
         upper.set_title(ORDERS[order])
         lower.set_xlabel("Changed block" if order == "alone" else "Changed blocks")
-    for panels, lines in zip(grid, drawn, strict=True):
-        marks.label_line_ends(panels[-1], lines)
-    return Drawing(figure, table, captions.caption(inputs.caption, _on_tokens(inputs)))
+    for axes, of_last in zip(grid[:, -1], lines, strict=True):
+        marks.label_line_ends(axes, of_last)
+    predicted = edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"]
+    sentences = [
+        f"Tokens that are predicted: {captions.range_of(predicted)}; that maps are fitted on: "
+        f"{captions.range_of(errors['tokens'])}."
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
-def _draw_order(axes: Axes, rows: pd.DataFrame, order: str) -> list[marks.LabelledLine]:
+def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:
     """Draw a line per kind; of blocks changed alone, against their numbers."""
-    scales.set_whole_ticks(axes.xaxis)
-    scales.open_frame(axes)
-    lines = []
-    for kind, label in KINDS.items():
-        own = rows[rows["kind"] == kind]
-        if own.empty:
-            continue
-        x = own["blocks"].astype("int64") if order == "alone" else own["k"]
-        own = own.assign(x=x).sort_values("x")
-        line = marks.draw_curve(axes, own, "x", "perplexity", STYLES[kind], name=kind, markers=True)
-        lines.append(marks.LabelledLine(line, label))
-    return lines
-
-
-def _on_tokens(inputs: FigureInputs) -> str:
-    predicted = inputs.tables["edits"]["predicted_tokens"]
-    fitted = captions.range_of(inputs.tables["fit_errors"]["tokens"])
-    return (
-        f"Tokens that are predicted: {captions.range_of(predicted[predicted > 0])}; that maps are fitted on: "
-        f"{fitted}."
-    )
+    axes.locator_params(axis="x", integer=True)
+    x = table["blocks"].astype("int64") if order == "alone" else table["k"]
+    table = table.assign(x=x).sort_values("x", kind="stable")
+    return [
+        marks.draw_curve(axes, rows, "x", "perplexity", STYLES[kind], label=label, markers=True)
+        for kind, label in KINDS.items()
+        if not (rows := table[table["kind"] == kind]).empty
+    ]

@@ -2,31 +2,18 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.errors import InputError
-from shape_of_learning.figures import captions, marks, scales
+from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.profiles import draw_profiles, profiles_drawing
-from shape_of_learning.figures.style import (
-    COLOURS,
-    COLUMN_WIDTH,
-    INK,
-    LOW_PANEL_HEIGHT,
-    MARKERS,
-    PANEL_HEIGHT,
-    TEXT_WIDTH,
-    line_styles,
-)
+from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.profiles import profiles_drawing
 from shape_of_learning.figures.tables import by_layer, over_layers
 
 THIN = 0.5  # points, of a line beside another one of the same model
 FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
-ROWS = {"": "All tokens", "_without_first_token": "Without first tokens"}
+ROWS = {"": "all tokens", "_without_first_token": "without first tokens"}
 DEPTH = "Relative depth"
 QUANTITIES = {
     "linearity_increment_adjusted": "Linearity of the\nincrement, adjusted",
@@ -36,6 +23,7 @@ QUANTITIES = {
     "held_out_loss": "Held-out loss\n(nats per token)",
 }
 SMALLEST_TOLD = 0.001  # change of a score
+MARGIN = 0.05  # of the scores that are drawn
 # Of the errors: from one quantile to another, with the opacity of the band between them.
 BANDS = {
     ("quantile_0.01", "quantile_0.99"): 0.15,
@@ -43,7 +31,6 @@ BANDS = {
     ("quantile_0.25", "quantile_0.75"): 0.45,
 }
 MEDIAN = "quantile_0.5"
-WIDE = 100  # times the smallest error, from which on powers of ten are labels enough
 HEIGHTS = (1.6, 0.9)  # inches of the panels above each other
 FRAME_OF_ERRORS = 0.7  # inches above and below
 
@@ -51,55 +38,63 @@ FRAME_OF_ERRORS = 0.7  # inches above and below
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
     table = by_layer(inputs)
-    figure = Figure(figsize=(TEXT_WIDTH, marks.height_for_labels(len(inputs.models)) + FRAME))
-    panels = figure.subplots(1, len(SCORES), sharey=True)
-    styles = line_styles(inputs.models)
+    height = marks.height_for_labels(len(inputs.models)) + FRAME
+    figure, (panels,) = marks.panels(1, len(SCORES), height, sharey=True)
+    styles = style.line_styles(inputs.models)
     adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
     adjusted = adjusted.assign(low=np.nan, high=np.nan)  # a band would look like an interval
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
     for axes, (score, title) in zip(panels, SCORES.items(), strict=True):
         own = adjusted[adjusted["estimator"] == f"{score}_adjusted"]
-        lines = draw_profiles(axes, own, inputs.models)
+        lines = marks.draw_models(axes, own, "depth", inputs.models)
         others = held_out[held_out["estimator"] == f"{score}_held_out"]
         for name, rows in others.groupby("model", sort=False):
             thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
             axes.plot(rows["depth"], rows["value"], **thin)
         axes.set(title=title, xlabel=DEPTH)
-        scales.open_frame(axes)
     panels[0].set_ylabel("Linearity")
-    # Where a model is wide and the sample is small, held-out scores are far below the lines.
-    lowest = min(0.0, float(adjusted["value"].min())) if adjusted["value"].notna().any() else 0.0
-    panels[0].set_ylim(lowest - 0.02, 1.02)
+    lowest = _lowest_drawn(adjusted["value"], held_out["value"])
+    margin = MARGIN * (1 - lowest)
+    panels[0].set_ylim(lowest - margin, 1 + margin)
     widths = {"adjusted": None, "held out": THIN}
-    handles = [Line2D([], [], color=INK, linewidth=w, label=name) for name, w in widths.items()]
+    handles = [
+        Line2D([], [], color=style.INK, linewidth=w, label=name) for name, w in widths.items()
+    ]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     marks.label_line_ends(panels[-1], lines)
     sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
-    words = captions.caption(
-        inputs.caption,
+    sentences = [
         f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
         "number of directions that they span; thin lines: the score of vectors that the map was not fitted "
         "to, in two folds of whole windows.",
         "Thin lines end at the edge of the panel where that score is below it."
-        if (held_out["value"] < lowest - 0.02).any()
+        if (held_out["value"] < lowest).any()
         else "",
         "The numbers also have the score as the paper defines it, which noise raises by the number of "
         "directions over that of vectors, and 95 % intervals of all three.",
         captions.undefined(table),
-    )
-    return Drawing(figure, table.drop(columns="suspect"), words)
+    ]
+    return drawing(inputs, figure, table, *sentences)
+
+
+def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
+    """The smallest score that a panel shows.
+
+    Where a model is wide and the sample is small, held-out scores are far below the adjusted ones. They are shown
+    as far below these as these are below 1.
+    """
+    lowest = adjusted.min() if adjusted.notna().any() else 0.0
+    return float(max(min(lowest, held_out.min()), 2 * lowest - 1))
 
 
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
     table = by_layer(inputs)
     height = marks.height_for_labels(len(inputs.models)) + FRAME
-    figure = Figure(figsize=(COLUMN_WIDTH, height))
-    axes = figure.subplots()
-    lines = draw_profiles(axes, table, inputs.models)
+    figure, ((axes,),) = marks.panels(1, 1, height)
+    lines = marks.draw_models(axes, table, "depth", inputs.models)
     axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis)
     scales.set_log_axis(axes)
-    scales.open_frame(axes)
     marks.label_line_ends(axes, lines)
     return profiles_drawing(figure, table, inputs)
 
@@ -107,22 +102,19 @@ def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
 def first_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 1 as the paper has it, with each window's first token above and without it below."""
     table = by_layer(inputs)
-    height = marks.height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
-    figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
-    grid = figure.subplots(len(ROWS), len(SCORES), sharex=True, sharey=True)
+    height = marks.height_for_labels(len(inputs.models), style.LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    shared = {"sharex": True, "sharey": True}
+    figure, grid = marks.panels(len(ROWS), len(SCORES), 2 * height, **shared)
+    drawn = []
     for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):
         for axes, (score, title) in zip(row, SCORES.items(), strict=True):
             rows = table[table["estimator"] == f"{score}{suffix}"]
-            lines = draw_profiles(axes, rows, inputs.models)
-            axes.set_title(f"{title}: {tokens[:1].lower()}{tokens[1:]}")
-            scales.open_frame(axes)
-        if not suffix:
-            labelled = lines
+            drawn.append(marks.draw_models(axes, rows, "depth", inputs.models))
+            axes.set_title(f"{title}: {tokens}")
         row[0].set_ylabel("Linearity")
     for axes in grid[-1]:
         axes.set_xlabel(DEPTH)
-    grid[0, 0].set_ylim(-0.02, 1.02)
-    marks.label_line_ends(grid[0, -1], labelled)
+    marks.label_line_ends(grid[0, -1], drawn[len(SCORES) - 1])
     changes = [_change(table, score, title) for score, title in SCORES.items()]
     return profiles_drawing(figure, table, inputs, *changes)
 
@@ -149,64 +141,55 @@ def twins(inputs: FigureInputs) -> Drawing:
     """Figure 4: each quantity of a model and of its twins, and the difference over seeds."""
     table = _twins(inputs)
     quantities = list(dict.fromkeys(table["quantity"]))
-    figure = Figure(figsize=(TEXT_WIDTH, PANEL_HEIGHT))
     settings = list(dict.fromkeys(table["setting"]))
-    for axes, quantity in zip(figure.subplots(1, len(quantities)), quantities, strict=True):
+    looks = list(zip(style.COLOURS, style.MARKERS, strict=False))
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT)
+    for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
         for place, setting in enumerate(settings):
-            own = rows[rows["setting"] == setting]
-            style = {
-                "color": COLOURS[place % len(COLOURS)],
-                "marker": MARKERS[place % len(MARKERS)],
-            }
-            ends = own[["plain", "value"]].to_numpy().T
-            axes.plot([0, place + 1], ends, **style)
-        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+            ends = rows.loc[rows["setting"] == setting, ["plain", "value"]].to_numpy().T
+            colour, marker = looks[place % len(looks)]
+            axes.plot([0, place + 1], ends, color=colour, marker=marker)
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
-        scales.open_frame(axes)
-    differences = [
-        f"{setting}: "
-        + "; ".join(
-            f"{QUANTITIES[quantity].replace(chr(10), ' ')} {_mean_and_deviation(rows['difference'])}"
-            for quantity, rows in own.groupby("quantity", sort=False)
-        )
-        for setting, own in table.groupby("setting", sort=False)
-    ]
-    words = captions.caption(
-        inputs.caption,
-        "A line joins twins. Paired differences, mean and standard deviation over pairs.",
-        f"{'. '.join(each[:1].upper() + each[1:] for each in differences)}.",
-    )
-    return Drawing(figure, table, words)
+    differences = []
+    for setting, own in table.groupby("setting", sort=False):
+        parts = [
+            f"{' '.join(QUANTITIES[quantity].split())} {_mean_and_deviation(values)}"
+            for quantity, values in own.groupby("quantity", sort=False)["difference"]
+        ]
+        differences.append(f"{setting[:1].upper()}{setting[1:]}: {'; '.join(parts)}.")
+    joins = "A line joins twins. Paired differences, mean and standard deviation over pairs."
+    return drawing(inputs, figure, table, joins, *differences)
 
 
 def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
     table = _changes(inputs)
     groups = list(dict.fromkeys(table["setting"]))
-    measures = [each.name for each in inputs.measures]
-    figure = Figure(figsize=(TEXT_WIDTH, FRAME + 0.35 * (1 + len(groups))))
-    panels = figure.subplots(1, len(measures), sharey=True)
+    height = FRAME + 0.35 * (1 + len(groups))
+    figure, (panels,) = marks.panels(1, len(inputs.measures), height, sharey=True)
     said = []
     for axes, measure in zip(panels, inputs.measures, strict=True):
+        rows = table[table["estimator"] == measure.name]
         for place, group in enumerate(groups):
-            own = table[(table["setting"] == group) & (table["estimator"] == measure.name)]
-            axes.plot(own["change"], [place] * len(own), linestyle="", marker="o", color=COLOURS[0])
-            said.append(f"{measure.label}, {group} {_mean_and_deviation(own['change'])}")
-        axes.axvline(0, color=INK, linewidth=0.6)
+            changes = rows.loc[rows["setting"] == group, "change"]
+            axes.plot(
+                changes, [place] * len(changes), linestyle="", marker="o", color=style.COLOURS[0]
+            )
+            said.append(f"{measure.label}, {group} {_mean_and_deviation(changes)}")
+        axes.axvline(0, color=style.INK, linewidth=0.6)
         axes.set(title=measure.label, xlabel="Change")
-        scales.open_frame(axes)
     marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    words = captions.caption(
-        inputs.caption,
+    sentences = [
         f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
         "Published, of other models and tasks: 0.004 to 0.382.",
-    )
-    return Drawing(figure, table, words)
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
 def _twins(inputs: FigureInputs) -> pd.DataFrame:
@@ -215,22 +198,17 @@ def _twins(inputs: FigureInputs) -> pd.DataFrame:
     # Not `last()`, which would pass by the last loss of a training that diverged: it is missing.
     last = training.sort_values("step").groupby("model").tail(1).set_index("model")
     means = over_layers(inputs).set_index(["estimator", "model"])["value"]
-    losses = pd.concat({"held_out_loss": last["held_out_loss"]})
-    values = pd.concat([means, losses])
+    values = pd.concat([means, pd.concat({"held_out_loss": last["held_out_loss"]})])
     rows = []
     for model in inputs.models:
-        plain = last["twin_of"].get(model.name)
-        if not isinstance(plain, str) or plain not in last.index:
+        own = last.loc[model.name]
+        plain = own["twin_of"]
+        if plain not in last.index:
             continue
-        setting = f"{last['regulariser'][model.name]} {last['strength'][model.name]:g}"
+        setting = f"{own['regulariser']} {own['strength']:g}"
         for quantity in QUANTITIES:
             both = [values.get((quantity, name), np.nan) for name in (plain, model.name)]
             rows.append((model.name, plain, setting, quantity, *both, both[1] - both[0]))
-    if not rows:
-        raise InputError(
-            "the figure draws no twin together with the model that it is the twin of; name both in its key "
-            "of `figures`"
-        )
     columns = ["model", "twin_of", "setting", "quantity", "plain", "value", "difference"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -238,23 +216,13 @@ def _twins(inputs: FigureInputs) -> pd.DataFrame:
 def _changes(inputs: FigureInputs) -> pd.DataFrame:
     """One row for each fine-tuning and estimator: its first and last value and what lies between."""
     training = inputs.tables["training"].drop_duplicates("model").set_index("model")
-    means = over_layers(inputs)
-    rows = []
-    for model in inputs.models:
-        tuned = training.loc[model.name]
-        if not isinstance(tuned["origin"], str):
-            continue
-        for measure in inputs.measures:
-            kept = (means["model"] == model.name) & (means["estimator"] == measure.name)
-            first, last = means[kept]["value"].iloc[[0, -1]]
-            setting = f"{tuned['origin']}, {tuned['task']}"
-            rows.append(
-                (model.name, setting, tuned["seed"], measure.name, first, last, last - first)
-            )
-    if not rows:
-        raise InputError("the figure draws no fine-tuned model; name some in its key of `figures`")
-    columns = ["model", "setting", "seed", "estimator", "first", "last", "change"]
-    return pd.DataFrame(rows, columns=columns)
+    training = training.assign(setting=training["origin"] + ", " + training["task"])
+    values = over_layers(inputs).groupby(["model", "estimator"], sort=False)["value"]
+    # Not `first` and `last` of pandas, which pass by what is undefined.
+    table = values.agg(first=lambda own: own.iloc[0], last=lambda own: own.iloc[-1]).reset_index()
+    table = table.assign(change=table["last"] - table["first"])
+    table = table.join(training[["setting", "seed"]], on="model")
+    return table[["model", "setting", "seed", "estimator", "first", "last", "change"]]
 
 
 def _mean_and_deviation(values: pd.Series) -> str:
@@ -271,36 +239,25 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     labels = {model.name: model.label for model in inputs.models}
     table = inputs.tables["fit_errors"].copy()
     table.insert(1, "label", table["model"].map(labels))
-    width = COLUMN_WIDTH if len(labels) == 1 else TEXT_WIDTH
-    figure = Figure(figsize=(width, sum(HEIGHTS) + FRAME_OF_ERRORS))
-    grid = figure.subplots(
-        2, len(labels), sharex="col", sharey="row", squeeze=False, height_ratios=HEIGHTS
-    )
+    shape = {"sharex": "col", "sharey": "row", "height_ratios": HEIGHTS}
+    figure, grid = marks.panels(2, len(labels), sum(HEIGHTS) + FRAME_OF_ERRORS, **shape)
     for (above, below), (name, label) in zip(grid.T, labels.items(), strict=True):
         rows = table[table["model"] == name]
-        _draw_quantiles(above, rows)
-        below.plot(rows["layer"], rows["share_of_worst_tokens"], color=COLOURS[1], marker="o")
+        for (low, high), opacity in BANDS.items():
+            band = {"color": style.COLOURS[0], "alpha": opacity, "linewidth": 0}
+            above.fill_between(rows["layer"], rows[low], rows[high], **band)
+        above.plot(rows["layer"], rows[MEDIAN], color=style.COLOURS[0], marker="o")
+        above.set_title(marks.panel_title(label, figure, len(labels)))
+        below.plot(rows["layer"], rows["share_of_worst_tokens"], color=style.COLOURS[1], marker="o")
         below.axhline(0.01, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         below.set(ylim=(0, None), xlabel="Block")
-        scales.set_whole_ticks(below.xaxis)
-        above.set_title(marks.panel_title(label, figure, len(labels)))
-        scales.open_frame(above)
-        scales.open_frame(below)
+        below.locator_params(axis="x", integer=True)
+    scales.set_log_axis(grid[0, 0])
     grid[0, 0].set_ylabel("Error of a token")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
-    words = (
+    sentences = [
         "Line: median; bands: from the first to the third quartile, from 10 to 90 and from 1 to 99 % of the "
         "tokens. Below: what the 1 % of tokens with the largest errors have of the sum of squares (dotted: "
         f"if all had the same error); {captions.range_of(table['tokens'])} tokens."
-    )
-    return Drawing(figure, table, captions.caption(inputs.caption, words))
-
-
-def _draw_quantiles(axes: Axes, rows: pd.DataFrame) -> None:
-    drawn = rows[[quantile for band in BANDS for quantile in band]].stack()
-    scales.set_log_axis(axes, (1, 2, 5) if drawn.max() < WIDE * drawn.min() else (1,))
-    for (low, high), opacity in BANDS.items():
-        axes.fill_between(
-            rows["layer"], rows[low], rows[high], color=COLOURS[0], alpha=opacity, linewidth=0
-        )
-    axes.plot(rows["layer"], rows[MEDIAN], color=COLOURS[0], marker="o")
+    ]
+    return drawing(inputs, figure, table, *sentences)

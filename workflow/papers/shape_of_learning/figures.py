@@ -5,14 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.profiles import draw_profiles, profiles_drawing
-from shape_of_learning.figures.style import INK, LOW_PANEL_HEIGHT, TEXT_WIDTH, line_styles
+from shape_of_learning.figures.profiles import profiles_drawing
+from shape_of_learning.figures.style import INK, LOW_PANEL_HEIGHT, TEXT_WIDTH
 from shape_of_learning.figures.tables import by_layer
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
@@ -40,21 +39,16 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     table = by_layer(inputs)
     by_role = {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
     most = max(rows["model"].nunique() for rows in by_role.values())
-    height = marks.height_for_labels(most) + FRAME
-    figure = Figure(figsize=(TEXT_WIDTH, height))
-    marks.add_footnote(
-        figure, *captions.suspects(table, inputs.measures), captions.undefined(table)
-    )
-    panels = figure.subplots(1, len(by_role), sharey=True, squeeze=False)[0]
-    drawn = [
-        draw_profiles(axes, rows, inputs.models)
-        for axes, rows in zip(panels, by_role.values(), strict=True)
-    ]
-    for axes, role in zip(panels, by_role, strict=True):
+    height, notes = marks.height_for_labels(most) + FRAME, captions.footnote(inputs, table)
+    whole = {"width": TEXT_WIDTH, "sharey": True}
+    figure, (panels,) = marks.panels(1, len(by_role), height, *notes, **whole)
+    drawn = []
+    for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
+        drawn.append(marks.draw_models(axes, rows, "depth", inputs.models))
         axes.set(title=ROLES[role], xlabel="Relative depth")
     panels[0].set_ylabel(inputs.measures[0].label)
-    scales.set_measure_axes(panels, inputs.measures)
     for axes, lines in zip(panels, drawn, strict=True):
+        scales.begin_at_zero(axes, inputs.measures)
         marks.label_line_ends(axes, lines)
     return profiles_drawing(figure, table, inputs)
 
@@ -63,23 +57,20 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
     table = by_layer(inputs)
     height = marks.height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
-    figure = Figure(figsize=(TEXT_WIDTH, 2 * height))
-    marks.add_footnote(
-        figure, *captions.suspects(table, inputs.measures), captions.undefined(table)
-    )
-    grid = figure.subplots(2, 2, sharex=True, sharey=True)
+    notes = captions.footnote(inputs, table)
+    figure, grid = marks.panels(2, 2, 2 * height, *notes, sharex=True, sharey=True)
     quantities = {measure.name: measure.axis for measure in inputs.measures}
+    drawn = []
     for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
         rows = table[table["estimator"] == estimator]
-        lines = draw_profiles(axes, rows, inputs.models)
+        drawn.append(marks.draw_models(axes, rows, "depth", inputs.models))
         axes.set(title=title, ylabel=quantities[estimator])
         _name_small_values(axes, rows, table)
-        if axes is grid[0, 1]:
-            labelled = lines
     for axes in grid[-1]:
         axes.set_xlabel("Relative depth")
-    scales.set_measure_axes(grid.flat, inputs.measures)
-    marks.label_line_ends(grid[0, 1], labelled)
+    for axes in grid.flat:
+        scales.begin_at_zero(axes, inputs.measures)
+    marks.label_line_ends(grid[0, 1], drawn[1])
     return profiles_drawing(figure, table, inputs)
 
 
@@ -111,32 +102,23 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
-    table = table.sort_values(["block", "model", parameter], key=_in_order, kind="stable")
-    table = table.reset_index(drop=True)
 
-    height = marks.height_for_labels(len(inputs.models))
-    figure = Figure(figsize=(TEXT_WIDTH, height + 0.4))
-    marked = captions.suspects(table, inputs.measures)
-    marks.add_footnote(figure, *marked)
-    panels = figure.subplots(1, len(PLACES), sharey=True)
-    styles = line_styles(inputs.models)
+    height = marks.height_for_labels(len(inputs.models)) + 0.4
+    notes = captions.footnote(inputs, table)
+    figure, (panels,) = marks.panels(1, len(PLACES), height, *notes, sharey=True)
     for axes, block in zip(panels, PLACES, strict=True):
-        lines = []
-        for name, rows in table[table["block"] == block].groupby("model", sort=False):
-            line = marks.draw_line(axes, rows, parameter, styles[name], name=name, markers=True)
-            lines.append(marks.LabelledLine(line, rows["label"].iloc[0]))
-        _set_scale_axis(axes, sorted(values.values()))
+        own = table[table["block"] == block]
+        lines = marks.draw_models(axes, own, parameter, inputs.models, markers=True)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sorted(values.values()))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.set(title=block, xlabel=parameter)
     panels[0].set_ylabel(inputs.measures[0].axis)
-    scales.set_measure_axes(panels, inputs.measures)
+    for axes in panels:
+        scales.begin_at_zero(axes, inputs.measures)
     marks.label_line_ends(panels[-1], lines)
-    words = captions.caption(
-        inputs.caption,
-        _on_plateaus(table, parameter),
-        captions.lines_and_bands(table, inputs.measures),
-        *marked,
-    )
-    return Drawing(figure, table.drop(columns="suspect"), words)
+    return profiles_drawing(figure, table, inputs, _on_plateaus(table, parameter))
 
 
 def has_plateau(values: np.ndarray) -> bool:
@@ -149,23 +131,10 @@ def has_plateau(values: np.ndarray) -> bool:
 def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
     """Keep the layers that are drawn; in a model of one block that is drawn in every panel."""
     last = table.groupby("model")["layer"].transform("max")
-    parts = [
-        table[table["layer"] == last.map(choose)].assign(block=block)
-        for block, choose in PLACES.items()
-    ]
-    return pd.concat(parts)
-
-
-def _in_order(column: pd.Series) -> pd.Series:
-    """Keep blocks and models in the order in which they come; numbers ascend."""
-    return column if pd.api.types.is_numeric_dtype(column) else pd.Series(pd.factorize(column)[0])
-
-
-def _set_scale_axis(axes: Axes, values: list[int]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator(values))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
+    return pd.concat(
+        [table[rows].assign(block=block) for block, rows in own.items()], ignore_index=True
+    )
 
 
 def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
@@ -173,12 +142,8 @@ def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
     count = sum(has_plateau(values.to_numpy()) for _, values in lines)
     return (
         f"A plateau, {PLATEAU_SCALES} successive {parameter} whose dimensions differ by at most "
-        f"{PLATEAU_RISE:.0%}, is on {count or 'none'} of {lines.ngroups} lines."
-    ).replace("%", " %", 1)
-
-
-def _whole(number: float) -> str:
-    return f"{number:,}"
+        f"{100 * PLATEAU_RISE:g} %, is on {count or 'none'} of {lines.ngroups} lines."
+    )
 
 
 def _scientific(number: float) -> str:
@@ -189,11 +154,11 @@ def _scientific(number: float) -> str:
 # Of Table 1: the heading of each column for people, and how a value is printed there.
 RECIPE: dict[str, tuple[str, Callable]] = {
     "model": ("Model", captions.as_markup),
-    "layers": ("Layers", _whole),
-    "hidden_size": ("Hidden size", _whole),
-    "attention_heads": ("Attention heads", _whole),
-    "vocabulary": ("Vocabulary", _whole),
-    "batch_size": ("Global batch size (sequences)", _whole),
+    "layers": ("Layers", "{:,}".format),
+    "hidden_size": ("Hidden size", "{:,}".format),
+    "attention_heads": ("Attention heads", "{:,}".format),
+    "vocabulary": ("Vocabulary", "{:,}".format),
+    "batch_size": ("Global batch size (sequences)", "{:,}".format),
     "learning_rate": ("Learning rate", _scientific),
     "training_tokens": ("Training tokens", captions.short_number),
 }

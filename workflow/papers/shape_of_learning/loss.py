@@ -5,14 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.figures import captions, marks, scales
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, LineStyle, line_styles
-from shape_of_learning.figures.tables import with_labels
+from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.style import LineStyle, line_styles
+from shape_of_learning.figures.tables import require, with_labels
 
 PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
 LOSS_COLUMNS = [
@@ -37,30 +36,26 @@ def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     by_role = {role: rows for role, rows in by_role.items() if not rows.empty}
     most = max(rows["model"].nunique() for rows in by_role.values())
     height = marks.height_for_labels(most) + 0.4
-    figure = Figure(figsize=(COLUMN_WIDTH if len(by_role) == 1 else TEXT_WIDTH, height))
-    panels = figure.subplots(1, len(by_role), squeeze=False)[0]
+    figure, (panels,) = marks.panels(1, len(by_role), height)
     drawn, on_edge = [], False
     for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
-        of_models = rows.groupby("model", sort=False)
-        drawn.append([_draw_losses(axes, own, counted, styles) for _, own in of_models])
+        drawn.append(_draw_losses(axes, rows, counted, styles))
         on_edge |= _draw_broken(axes, rows, counted, styles)
         scales.set_progress_axis(axes, rows[counted])
         axes.set(title=PREDICTED[role], xlabel=scales.PROGRESS[counted])
         axes.set_ylabel("Cross-entropy (nats per token)")
-        scales.open_frame(axes)
     on_crosses = _on_crosses(points, on_edge)
     marks.add_footnote(figure, *captions.omissions(inputs, sources=False), on_crosses)
     for axes, lines in zip(panels, drawn, strict=True):
         marks.label_line_ends(axes, lines)
-    words = captions.caption(
-        inputs.caption,
-        _on_counts(points),
+    sentences = [
+        *_on_counts(points),
         scales.on_progress(points, counted),
         "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
         *captions.omissions(inputs),
         on_crosses,
-    )
-    return Drawing(figure, points[LOSS_COLUMNS], words)
+    ]
+    return drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
 
 
 def _losses(inputs: FigureInputs) -> pd.DataFrame:
@@ -79,22 +74,21 @@ def _losses(inputs: FigureInputs) -> pd.DataFrame:
         cross=broken | np.isinf(rows["loss"]),
     )
     rows = rows[rows["model"].isin(roles) & (~hidden | broken)]
-    if rows.empty:
-        raise InputError(
-            f"the verdicts leave out every checkpoint of {', '.join(roles)}: there is nothing to draw"
-        )
-    return with_labels(rows, inputs)
+    return with_labels(require(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
 
 
 def _draw_losses(
-    axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]
-) -> marks.LabelledLine:
-    """One model's line, without what is left out and with a gap where the loss is infinite."""
-    name, label = rows["model"].iloc[0], rows["label"].iloc[0]
-    rows = rows[~rows["broken"]]
-    finite = rows.assign(loss=rows["loss"].where(np.isfinite(rows["loss"])))
-    line = marks.draw_curve(axes, finite, x, "loss", styles[name], name=name, markers=True)
-    return marks.LabelledLine(line, label, "all left out" if rows.empty else "undefined")
+    axes: Axes, table: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]
+) -> list[Line2D]:
+    """Draw each model's line, without what is left out and with a gap where the loss is infinite."""
+    lines = []
+    for (name, label), rows in table.groupby(["model", "label"], sort=False):
+        own = rows[~rows["broken"]]
+        own = own.assign(loss=own["loss"].where(np.isfinite(own["loss"])))
+        lines.append(
+            marks.draw_curve(axes, own, x, "loss", styles[name], label=label, markers=True)
+        )
+    return lines
 
 
 def _draw_broken(axes: Axes, rows: pd.DataFrame, x: str, styles: Mapping[str, LineStyle]) -> bool:
@@ -119,14 +113,13 @@ def _on_crosses(points: pd.DataFrame, on_edge: bool) -> str:
     return f"Crosses: {captions.enumerated(parts)}{edge}." if parts else ""
 
 
-def _on_counts(points: pd.DataFrame) -> str:
+def _on_counts(points: pd.DataFrame) -> list[str]:
     """Over how many tokens the loss is a mean, and whether vocabularies differ."""
     measured = points[points["loss"].notna()]
+    said = [f"Mean over {captions.range_of(measured['predicted_tokens'])} tokens."]
     sizes = sorted(measured["vocabulary"].dropna().unique())
-    mean = f"Mean over {captions.range_of(measured['predicted_tokens'])} tokens."
-    if len(sizes) < 2:
-        return mean
-    entries = captions.enumerated([f"{size:,}" for size in sizes])
-    return captions.caption(
-        mean, f"Losses of models with different vocabularies do not compare ({entries} entries)."
-    )
+    if len(sizes) > 1:
+        entries = captions.enumerated([f"{size:,}" for size in sizes])
+        different = "Losses of models with different vocabularies do not compare"
+        said.append(f"{different} ({entries} entries).")
+    return said

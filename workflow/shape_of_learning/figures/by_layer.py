@@ -12,18 +12,10 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.figures import captions, marks, scales
+from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
-from shape_of_learning.figures.marks import draw_line
-from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.style import (
-    COLUMN_WIDTH,
-    PANEL_HEIGHT,
-    TEXT_WIDTH,
-    LineStyle,
-    step_colours,
-)
-from shape_of_learning.figures.tables import NOT_IN_CSV, by_layer
+from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.tables import by_layer
 
 LAYER = "Layer (0 is the embedding output)"
 ROW_HEIGHT = 1.7  # inches, where there are several
@@ -36,48 +28,47 @@ LIGHT = 0.6  # share of these colours from which on marks are dark
 NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
 LARGEST_MARK = 4  # points
-UNTRAINED = LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
+UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
 DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
 MOST_BANDS = 20  # steps; the bands of more would cover the lines
 
 
 def profiles_by_step(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per training step."""
-    table = by_layer(inputs)
+    table, measures = by_layer(inputs), inputs.measures
     models = dict(list(table.groupby("label", sort=False)))
-    figure, said = _figure(inputs, table, len(inputs.measures), len(models))
-    grid = figure.subplots(
-        len(inputs.measures), len(models), sharex="col", sharey="row", squeeze=False
-    )
+    height, notes = _height(len(measures)), captions.footnote(inputs, table)
+    shared = {"sharex": "col", "sharey": "row"}
+    figure, grid = marks.panels(len(measures), len(models), height, *notes, **shared)
     named: dict[str, Line2D] = {}
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
-        for axes, measure in zip(column, inputs.measures, strict=True):
-            named |= _draw_lines(axes, own, measure)
+        for axes, measure in zip(column, measures, strict=True):
+            named |= _draw_measure(axes, own, measure)
         column[0].set_title(marks.panel_title(label, figure, len(models)))
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
-    for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
-        axes.set_ylabel(_quantity(measure, inputs.measures))
+    for axes, measure in zip(grid[:, 0], measures, strict=True):
+        is_named = len(measures) > 1 and measure.label != measure.axis
+        axes.set_ylabel(f"{measure.axis},\n{measure.label}" if is_named else measure.axis)
         _set_scale(axes, table, measure)
     name_steps(grid, [*models.values()], named)
-    return _drawing(figure, inputs, table, [_on_bands(table), *said])
+    return _drawing_of_lines(inputs, figure, table)
 
 
 def overview(inputs: FigureInputs) -> Drawing:
     """Draw all measures of one model on one page, a panel each, with one line per training step."""
-    table = by_layer(inputs)
-    rows = -(-len(inputs.measures) // ACROSS)
-    figure, said = _figure(inputs, table, rows, ACROSS)
+    table, number = by_layer(inputs), len(inputs.measures)
+    rows = -(-number // ACROSS)
+    figure, grid = marks.panels(rows, ACROSS, _height(rows), *captions.footnote(inputs, table))
     figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
-    grid = figure.subplots(rows, ACROSS, squeeze=False)
     named: dict[str, Line2D] = {}
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
-        named |= _draw_lines(axes, table, measure)
+        named |= _draw_measure(axes, table, measure)
         axes.set(title=measure.label, ylabel=measure.axis, xlabel="Layer")
         _set_scale(axes, table, measure)
-    for axes in grid.flat[len(inputs.measures) :]:
+    for axes in grid.flat[number:]:
         axes.set_axis_off()
     name_steps(grid, [table], named)
-    return _drawing(figure, inputs, table, [_on_bands(table), *said])
+    return _drawing_of_lines(inputs, figure, table)
 
 
 def heat_maps(inputs: FigureInputs) -> Drawing:
@@ -87,8 +78,8 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     """
     table = by_layer(inputs)
     models = dict(list(table.groupby("label", sort=False)))
-    figure, said = _figure(inputs, table, len(inputs.measures), len(models), mark="Dot")
-    grid = figure.subplots(len(inputs.measures), len(models), squeeze=False)
+    rows, notes = len(inputs.measures), captions.footnote(inputs, table, "Dot")
+    figure, grid = marks.panels(rows, len(models), _height(rows), *notes)
     panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
         norm = _colour_scale(_finite_values(table, measure))
@@ -107,58 +98,44 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
         _mark_cells(*panel)
-    said.append("Cells of all steps are equally wide.")
-    return _drawing(figure, inputs, table, said, lines="Colours")
-
-
-def _figure(
-    inputs: FigureInputs, table: pd.DataFrame, rows: int, columns: int, mark: str = captions.POINT
-) -> tuple[Figure, list[str]]:
-    """A figure with its footnote, and those sentences of its caption that the footnote has, too."""
-    width = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
-    height = PANEL_HEIGHT if rows == 1 else rows * ROW_HEIGHT
-    figure = Figure(figsize=(width, height + FRAME))
-    marked = captions.suspects(table, inputs.measures, mark)
-    note = captions.undefined(table, captions.CELL if mark != captions.POINT else captions.GAP)
-    marks.add_footnote(figure, *captions.omissions(inputs, sources=False), *marked, note)
-    return figure, [*captions.omissions(inputs), *marked]
-
-
-def _drawing(
-    figure: Figure,
-    inputs: FigureInputs,
-    table: pd.DataFrame,
-    said: Sequence[str],
-    lines: str = "Lines",
-) -> Drawing:
-    fewest = table.groupby("label")["step"].nunique().min()
-    bands = lines == "Lines" and fewest <= MOST_BANDS
-    words = captions.caption(
-        inputs.caption,
-        captions.lines_and_bands(table, inputs.measures, lines=lines, bands=bands),
+    sentences = [
+        captions.lines_and_bands(inputs, table, lines="Colours", bands=False),
         captions.smallest_visible_changes(inputs, table),
-        *said,
-    )
-    return Drawing(figure, table.drop(columns=NOT_IN_CSV), words)
+        *captions.omissions(inputs),
+        *captions.marked(inputs, table, "Dot"),
+        "Cells of all steps are equally wide.",
+    ]
+    return drawing(inputs, figure, table, *sentences)
 
 
-def _quantity(measure: DrawnMeasure, measures: Sequence[DrawnMeasure]) -> str:
-    """What an axis says of a measure: one of several is named, too."""
-    is_named = len(measures) == 1 or measure.label == measure.axis
-    return measure.axis if is_named else f"{measure.axis},\n{measure.label}"
+def _height(rows: int) -> float:
+    return FRAME + (style.PANEL_HEIGHT if rows == 1 else rows * ROW_HEIGHT)
 
 
-def _draw_lines(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
+def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
+    steps = table.groupby("label", sort=False)["step"].nunique()
+    many = ", ".join(steps[steps > MOST_BANDS].index)
+    numbers = f"Too many steps for bands: {many}; the numbers have the intervals."
+    sentences = [
+        captions.lines_and_bands(inputs, table, bands=steps.min() <= MOST_BANDS),
+        captions.smallest_visible_changes(inputs, table),
+        numbers if many else "",
+        *captions.omissions(inputs),
+        *captions.marked(inputs, table),
+    ]
+    return drawing(inputs, figure, table, *sentences)
+
+
+def _draw_measure(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
     named = draw_steps(axes, table[table["estimator"] == measure.name])
-    scales.set_whole_ticks(axes.xaxis)
-    scales.set_measure_axes([axes], [measure])
+    axes.locator_params(axis="x", integer=True)
+    scales.begin_at_zero(axes, [measure])
     return named
 
 
 def _set_scale(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> None:
     """Make the y axis of a measure, and of all panels that share it, logarithmic where that shows more."""
-    values = _finite_values(table, measure)
-    if not measure.from_zero and _is_wide(values):
+    if not measure.from_zero and _is_wide(_finite_values(table, measure)):
         scales.set_log_axis(axes)
 
 
@@ -185,8 +162,7 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     axes.pcolormesh(
         *edges, cells.where(np.isfinite(cells)), norm=norm, cmap=CELL_COLOURS, rasterized=True
     )
-    scales.set_whole_ticks(axes.yaxis)
-    scales.open_frame(axes)
+    axes.locator_params(axis="y", integer=True)
 
 
 def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
@@ -204,19 +180,12 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
         (~is_undefined & rows["hollow"], "o"),
         (~is_undefined & rows["suspect"], "."),
     ):
+        look = {"linestyle": "none", "marker": marker, "rasterized": True, "label": "_marks"}
+        look["markersize"] = min(LARGEST_MARK, CELL_SHARE * side)
+        look["markeredgewidth"] = 0 if marker == "." else min(0.7, 0.1 * side)
         for shade, own in rows[marked].groupby(ink[marked]):
-            axes.plot(
-                places[own.index],
-                own["layer"],
-                color=shade,
-                linestyle="none",
-                marker=marker,
-                markersize=min(LARGEST_MARK, CELL_SHARE * side),
-                markerfacecolor="none" if marker == "o" else shade,
-                markeredgewidth=0 if marker == "." else min(0.7, 0.1 * side),
-                rasterized=True,
-                label="_marks",
-            )
+            face = "none" if marker == "o" else shade
+            axes.plot(places[own.index], own["layer"], color=shade, markerfacecolor=face, **look)
 
 
 def _trained_steps(table: pd.DataFrame) -> list[int]:
@@ -235,15 +204,15 @@ def draw_steps(axes: Axes, table: pd.DataFrame, start: str = "untrained") -> dic
         What a bar of colours does not name, for :func:`name_steps`: step 0, and a single trained one.
     """
     steps = _trained_steps(table)
-    colours = step_colours(steps)
+    colours = style.step_colours(steps)
     if table["step"].nunique() > MOST_BANDS:
         table = table.assign(low=np.nan, high=np.nan)
     named = {}
     for step, rows in table.groupby("step"):
-        style = LineStyle(colours[int(step)], "-", "o") if step else UNTRAINED
+        look = style.LineStyle(colours[int(step)], "-", "o") if step else UNTRAINED
         if rows["hollow"].all():
-            style = replace(style, dashes=DOTTED)
-        line = draw_line(axes, rows, "layer", style, name=str(step))
+            look = replace(look, dashes=DOTTED)
+        line = marks.draw_line(axes, rows, "layer", look, label=str(step))
         if not step:
             line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
             named[f"step 0, {start}"] = line
@@ -281,16 +250,7 @@ def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
     if len(steps) < 2:
         return
     edges = np.arange(len(steps) + 1) - 0.5
-    colours = ListedColormap([*step_colours(steps).values()])
+    colours = ListedColormap([*style.step_colours(steps).values()])
     mapped = ScalarMappable(BoundaryNorm(edges, len(steps)), colours)
     bar = scales.add_bar(mapped, panels, "Training step")
     scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
-
-
-def _on_bands(table: pd.DataFrame) -> str:
-    """Say which models have too many steps for bands, if some have."""
-    steps = table.groupby("label", sort=False)["step"].nunique()
-    many = [*steps[steps > MOST_BANDS].index]
-    if not many:
-        return ""
-    return f"Too many steps for bands: {', '.join(many)}; the numbers have the intervals."

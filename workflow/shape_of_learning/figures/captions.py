@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.metrics.table_columns import GROUPS
 
 # How a figure shows that there is no value, and that one is beyond the conditions of its measure.
@@ -29,20 +29,14 @@ def short_number(number: float) -> str:
 
 
 def lines_and_bands(
-    table: pd.DataFrame,
-    measures: Sequence[DrawnMeasure],
-    *,
-    lines: str = "Lines",
-    bands: bool = True,
+    inputs: FigureInputs, table: pd.DataFrame, *, lines: str = "Lines", bands: bool = True
 ) -> str:
     """Say what lines and bands show, on how many vectors, windows and groups of windows.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        From :mod:`shape_of_learning.figures.tables`.
-    measures : sequence of DrawnMeasure
-        Those of the table.
+        From :mod:`shape_of_learning.figures.tables`, of measures of `inputs`.
     lines : str
         What shows the values.
     bands : bool
@@ -52,35 +46,38 @@ def lines_and_bands(
     if defined.empty:
         return "No value is defined."
     of_layers = "layer" in table
+    vectors = f"{range_of(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
-    bare = {each.name: each.label for each in measures if of_layers and not each.interval}
-    covered = ~defined["estimator"].isin(bare)
-    few = defined["windows"] < GROUPS
-    values = f"All {range_of(defined['n'])} vectors together"
-    if in_batches:
-        over = "batches" if of_layers else "layers and batches"
-        values = f"{lines}: mean over {over} of {range_of(defined['n'])} vectors"
+    over = "batches" if of_layers else "layers and batches"
+    said = f"{lines}: mean over {over} of {vectors}" if in_batches else f"All {vectors} together"
     if defined["low"].notna().any():
         where = "bands:" if bands else "the numbers have"
         groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
-        values += f"; {where} 95 % intervals from leaving out each of {groups}"
+        said += f"; {where} 95 % intervals from leaving out each of {groups}"
         if in_batches:
-            values += (
+            said += (
                 "; the standard deviation over batches, which the paper draws, is the column batch_sd of the "
                 "numbers"
             )
-    return caption(
-        f"{values}.",
-        f"Fewer than {GROUPS} windows give no intervals." if (covered & few).any() else "",
-        "No band where a value is undefined without some group."
-        if bands and (covered & ~few & defined["low"].isna()).any()
-        else "",
-        f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}: intervals of single "
-        "layers do not cover."
-        if bare
-        else "",
-        undefined(table, GAP if lines == "Lines" else CELL),
-    )
+    bare = {each.name: each.label for each in inputs.measures if of_layers and not each.interval}
+    covered = ~defined["estimator"].isin(bare)
+    few = defined["windows"] < GROUPS
+    sentences = [f"{said}."]
+    if (covered & few).any():
+        sentences.append(f"Fewer than {GROUPS} windows give no intervals.")
+    if bands and (covered & ~few & defined["low"].isna()).any():
+        sentences.append("No band where a value is undefined without some group.")
+    if bare:
+        named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"
+        sentences.append(f"{named}: intervals of single layers do not cover.")
+    return joined(*sentences, undefined(table, GAP if lines == "Lines" else CELL))
+
+
+def footnote(inputs: FigureInputs, table: pd.DataFrame, mark: str = POINT) -> list[str]:
+    """What stands below the panels: what is left out, marked like `mark`, and undefined."""
+    gap = GAP if mark == POINT else CELL
+    left_out = omissions(inputs, sources=False)
+    return [*left_out, *marked(inputs, table, mark), undefined(table, gap)]
 
 
 def undefined(table: pd.DataFrame, mark: str = GAP) -> str:
@@ -91,44 +88,39 @@ def undefined(table: pd.DataFrame, mark: str = GAP) -> str:
     return f"{mark}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
-def suspects(table: pd.DataFrame, measures: Sequence[DrawnMeasure], mark: str = POINT) -> list[str]:
-    """Say for each measure which points, that look like `mark`, near-duplicates put beyond its conditions."""
-    sentences = []
-    for measure in measures:
-        parts = _by_model(table, measure, "suspect", "suspect_layers", ["layers"])
+def marked(inputs: FigureInputs, table: pd.DataFrame, mark: str = POINT) -> list[str]:
+    """Say of each measure which averages lack layers and do not compare with those of all.
+
+    Then which points, that look like `mark`, near-duplicates put beyond its conditions.
+    """
+    uneven, beyond = [], []
+    is_averaged = "layers" in table
+    for measure in inputs.measures:
+        rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
+        if is_averaged:
+            of_layers = rows["layers"] + rows["layers_left_out"]
+            parts = _by_model(rows, "layers_left_out", of_layers)
+            left_out = "is undefined in some layers, which are left out of the average"
+            uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
+        column, of_layers = ("suspect_layers", rows["layers"]) if is_averaged else ("suspect", None)
+        parts = _by_model(rows, column, of_layers)
         if parts and measure.suspect_above is not None:
-            sentences.append(
+            beyond.append(
                 f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
                 f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: {parts}."
             )
-    return sentences
+    return [*uneven, *beyond]
 
 
-def uneven_averages(table: pd.DataFrame, measures: Sequence[DrawnMeasure]) -> list[str]:
-    """Say for each measure which averages lack layers, since they do not compare with those of all."""
-    lacking = "layers_left_out"
-    said = {m.label: _by_model(table, m, lacking, lacking, ["layers", lacking]) for m in measures}
-    return [
-        f"{label} is undefined in some layers, which are left out of the average: {parts}."
-        for label, parts in said.items()
-        if parts
-    ]
-
-
-def _by_model(
-    table: pd.DataFrame, measure: DrawnMeasure, marked: str, layers: str, of_layers: list[str]
-) -> str:
-    """Count the marked points of each model that has some and, of averages, in how many layers at most."""
+def _by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:
+    """Count the points of each model that are marked and, of averages, in how many layers at most."""
     parts = []
-    rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
-    for label, own in rows.groupby("label", sort=False):
-        chosen = own[own[marked] > 0]
-        if chosen.empty:
+    for label, marks in rows.groupby("label", sort=False)[column]:
+        if not marks.any():
             continue
-        part = f"{label} {len(chosen):,} of {len(own):,} points"
-        if layers in own:
-            most = chosen.loc[chosen[layers].idxmax()]
-            part += f", in up to {most[layers]} of {most[of_layers].sum()} layers"
+        part = f"{label} {(marks > 0).sum():,} of {len(marks):,} points"
+        if of_layers is not None:
+            part += f", in up to {marks.max()} of {of_layers[marks.idxmax()]} layers"
         parts.append(part)
     return "; ".join(parts)
 
@@ -192,14 +184,14 @@ def smallest_visible_changes(inputs: FigureInputs, table: pd.DataFrame) -> str:
     parts = []
     for measure in inputs.measures:
         own = [
-            (model.label, medians[measure.name, model.name])
+            f"{medians[measure.name, model.name]:.2g}"
+            + (f" ({model.label})" if len(inputs.models) > 1 else "")
             for model in inputs.models
             if (measure.name, model.name) in medians.index
         ]
         if own:
-            words = enumerated([f"{median:.2g} ({label})" for label, median in own])
-            words = words if len(inputs.models) > 1 else f"{own[0][1]:.2g}"
-            parts.append(f"{measure.label}: {words}" if len(inputs.measures) > 1 else words)
+            named = f"{measure.label}: " if len(inputs.measures) > 1 else ""
+            parts.append(named + enumerated(own))
     over = "layers and steps" if is_by_layer else "steps"
     said = "Smallest change from one step to the next that can be told from none, median over "
     return f"{said}{over}: {'; '.join(parts)}." if parts else ""
@@ -213,7 +205,7 @@ def _consecutive_pairs(table: pd.DataFrame) -> pd.DataFrame:
     return pairs[["model", "from_revision", "to_revision"]]
 
 
-def caption(*sentences: str) -> str:
+def joined(*sentences: str) -> str:
     """Join the sentences that there are."""
     return " ".join(sentence for sentence in sentences if sentence)
 

@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from shape_of_learning.figures.style import (
-    INK,
-    PANEL_HEIGHT,
-    SIZE_OF_TITLES,
-    SIZE_OF_TYPE,
-    LineStyle,
-)
+from shape_of_learning.figures import style
+from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.style import LineStyle
 
 BAND_OPACITY = 0.2
 HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
@@ -34,8 +30,8 @@ LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
 LABEL_ROOM = 1.3  # inches of its width that any figure has for words beside a panel
 TITLE_ROOM = 0.6  # inches of a column's width that are no room for its title
 MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
-SIZE_OF_NOTES = 6  # points
-GREY = "0.35"  # a grey level: 7 to 1 against white
+# Of a footnote; its grey level is 7 to 1 against white.
+NOTE: dict[str, Any] = {"fontsize": 6, "color": "0.35", "va": "bottom", "linespacing": 1.25}
 SIDE = 0.04  # inches at both sides and below
 ABOVE = 0.07  # inches between the panels and the note
 HELD_TOGETHER = re.compile(r"(?<=step) (?=\d)|(?<=steps) (?=\d)|(?<=\d) (?=checkpoints)")
@@ -45,14 +41,19 @@ NARROWEST = 8  # characters; less than any figure's or panel's width holds
 NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
 
 
+def draw_models(
+    axes: Axes, table: pd.DataFrame, x: str, models: Sequence[DrawnModel], *, markers: bool = False
+) -> list[Line2D]:
+    """Draw the line and band of each model of a table, in the styles that they have among all `models`."""
+    styles = style.line_styles(models)
+    return [
+        draw_line(axes, rows, x, styles[name], label=label, markers=markers)
+        for (name, label), rows in table.groupby(["model", "label"], sort=False)
+    ]
+
+
 def draw_line(
-    axes: Axes,
-    rows: pd.DataFrame,
-    x: str,
-    style: LineStyle,
-    *,
-    name: str,
-    markers: bool = False,
+    axes: Axes, rows: pd.DataFrame, x: str, look: LineStyle, *, label: str, markers: bool = False
 ) -> Line2D:
     """Draw the values and the band of their intervals.
 
@@ -60,17 +61,16 @@ def draw_line(
     A point between two gaps of the band has a bar instead. An undefined or infinite value has a cross at the
     lower edge.
     """
-    line = draw_curve(axes, rows, x, "value", style, name=name, markers=markers)
-    undefined = rows.loc[~np.isfinite(rows["value"].to_numpy("float64")), x].to_numpy("float64")
+    line = draw_curve(axes, rows, x, "value", look, label=label, markers=markers)
+    places, values, low, high = rows[[x, "value", "low", "high"]].to_numpy("float64").T
+    undefined = places[~np.isfinite(values)]
     if undefined.size:
-        draw_crosses(axes, undefined, LOWER_EDGE, style.colour, label="_undefined")
-    places, low, high = (rows[name].to_numpy("float64") for name in (x, "low", "high"))
-    axes.fill_between(places, low, high, color=style.colour, alpha=BAND_OPACITY, linewidth=0)
+        draw_crosses(axes, undefined, LOWER_EDGE, look.colour, label="_undefined")
+    axes.fill_between(places, low, high, color=look.colour, alpha=BAND_OPACITY, linewidth=0)
     alone = _between_gaps(np.isfinite(low))
     if alone.any():
-        axes.vlines(
-            places[alone], low[alone], high[alone], style.colour, linewidth=BAR, alpha=BAR_OPACITY
-        )
+        bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
+        axes.vlines(places[alone], low[alone], high[alone], look.colour, **bar)
     return line
 
 
@@ -79,9 +79,9 @@ def draw_curve(
     rows: pd.DataFrame,
     x: str,
     y: str,
-    style: LineStyle,
+    look: LineStyle,
     *,
-    name: str,
+    label: str,
     markers: bool = False,
 ) -> Line2D:
     """Draw a line through points, hollow ones marked in white.
@@ -91,8 +91,8 @@ def draw_curve(
     rows : pandas.DataFrame
         Points in order, columns `x` and `y`, and ``hollow`` and ``suspect`` where some points are; suspect
         ones are hollow with a dot. The line has a gap where `y` is NaN.
-    name : str
-        Kept on the line as its label.
+    label : str
+        Kept on the line; :func:`label_line_ends` writes it.
     markers : bool
         Mark every point, of a line that has no more than :data:`MOST_MARKERS`, instead of only the hollow
         ones and those that a gap on both sides would hide.
@@ -101,12 +101,8 @@ def draw_curve(
     -------
     Line2D
         Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_suspect``.
-
-    Notes
-    -----
-    Not seaborn's lineplot: it drops undefined values and joins their neighbours.
     """
-    places, values = (rows[name].to_numpy("float64") for name in (x, y))
+    places, values = rows[[x, y]].to_numpy("float64").T
     present = np.isfinite(values)
     hollow, suspect = (
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
@@ -117,28 +113,21 @@ def draw_curve(
     (line,) = axes.plot(
         places,
         values,
-        color=style.colour,
-        linestyle=style.dashes,
-        marker=style.marker if markers or filled.any() else "",
+        color=look.colour,
+        linestyle=look.dashes,
+        marker=look.marker if markers or filled.any() else "",
         markevery=filled,
-        label=name,
+        label=label,
     )
-    common = {"color": style.colour, "linestyle": "none", "marker": style.marker}
-    for marked, label in ((hollow & ~suspect, "_hollow"), (suspect, "_suspect")):
+    white = {"markersize": HOLLOW, "markerfacecolor": "white", "markeredgewidth": HOLLOW_EDGE}
+    for marked, marker, size, kind in (
+        (hollow & ~suspect, look.marker, white, "_hollow"),
+        (suspect, look.marker, white, "_suspect"),
+        (suspect, "o", {"markersize": DOT}, "_dots"),
+    ):
         if marked.any():
-            axes.plot(
-                places[marked],
-                values[marked],
-                **common,
-                markersize=HOLLOW,
-                markerfacecolor="white",
-                markeredgewidth=HOLLOW_EDGE,
-                zorder=ABOVE_LINES,
-                label=label,
-            )
-    if suspect.any():
-        dots = {"marker": "o", "markersize": DOT, "zorder": ABOVE_LINES, "label": "_dots"}
-        axes.plot(places[suspect], values[suspect], **common | dots)
+            above = {"linestyle": "none", "zorder": ABOVE_LINES, "label": kind, **size}
+            axes.plot(places[marked], values[marked], marker=marker, color=look.colour, **above)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
     return line
@@ -148,18 +137,11 @@ def draw_crosses(
     axes: Axes, x: np.ndarray, y: np.ndarray | float, colour: str, *, label: str = "_crosses"
 ) -> None:
     """Mark points that belong to no line; `y` is data, or for all the same share of the panel's height."""
-    at_edge = isinstance(y, float)
-    axes.plot(
-        x,
-        np.full(len(x), y) if at_edge else y,
-        transform=axes.get_xaxis_transform() if at_edge else axes.transData,
-        color=colour,
-        linestyle="none",
-        marker="x",
-        markersize=CROSS,
-        markeredgewidth=CROSS_STROKE,
-        label=label,
-    )
+    transform = axes.transData
+    if isinstance(y, float):
+        y, transform = np.full(len(x), y), axes.get_xaxis_transform()
+    cross = {"marker": "x", "markersize": CROSS, "markeredgewidth": CROSS_STROKE}
+    axes.plot(x, y, transform=transform, color=colour, linestyle="none", label=label, **cross)
 
 
 def _between_gaps(present: np.ndarray) -> np.ndarray:
@@ -167,23 +149,28 @@ def _between_gaps(present: np.ndarray) -> np.ndarray:
     return present & ~np.append(False, present[:-1]) & ~np.append(present[1:], False)
 
 
-@dataclass(frozen=True)
-class LabelledLine:
-    """A drawn line, the words for its end, and what to add to them if it has no point."""
+def panels(
+    rows: int, columns: int, height: float, *notes: str, width: float | None = None, **shared: Any
+) -> tuple[Figure, np.ndarray]:
+    """Make a figure with a footnote and an array of panels; one alone is as wide as a column of text.
 
-    line: Line2D
-    label: str
-    without_points: str = "undefined"
+    The figure grows taller by what the note takes, so that panels keep their size.
+    """
+    if width is None:
+        width = style.COLUMN_WIDTH if columns == 1 else style.TEXT_WIDTH
+    figure = Figure(figsize=(width, height))
+    add_footnote(figure, *notes)
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def height_for_labels(labels: int, least: float = PANEL_HEIGHT) -> float:
+def height_for_labels(labels: int, least: float = style.PANEL_HEIGHT) -> float:
     """Inches of panel height: at least so many, and what so many labels need."""
     return max(least, labels * LABEL_PITCH)
 
 
 def make_room_for(figure: Figure, labels: Sequence[str]) -> None:
     """Make a figure wider by what labels beside a panel need beyond the room that there is."""
-    longest = max(width_of(label, SIZE_OF_TYPE) for label in labels)
+    longest = max(width_of(label, style.SIZE_OF_TYPE) for label in labels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + max(0, longest - LABEL_ROOM), height)
 
@@ -191,61 +178,58 @@ def make_room_for(figure: Figure, labels: Sequence[str]) -> None:
 def panel_title(label: str, figure: Figure, columns: int) -> str:
     """Break a label into lines that do not reach into the next of so many columns."""
     room = figure.get_size_inches()[0] / columns - TITLE_ROOM
-    return wrapped([label], room, SIZE_OF_TITLES)
+    return wrapped([label], room, style.SIZE_OF_TITLES)
 
 
-def label_line_ends(axes: Axes, lines: Sequence[LabelledLine]) -> None:
+def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "") -> None:
     """Write each line's label to the right of the panel, beside a sample of the line without its markers.
 
     Labels of few lines stand as near to their ends as they can without covering each other, and a thin rule
     joins each to its end. Those of many are a list from the top in the order of `lines`, by family and size.
-    A line without a single defined point says so. Call it when all else is drawn.
+    Call it when all else is drawn.
 
     Parameters
     ----------
     axes : Axes
         At least :func:`height_for_labels` tall.
-    lines : sequence of LabelledLine
+    lines : sequence of Line2D
+    without_points : str
+        Said of a line without a single defined point, if not that all are undefined or left out.
     """
-    ends = [_last_point(each.line) for each in lines]
+    ends = [_last_point(line) for line in lines]
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
     words = [
-        each.label if np.isfinite(end[1]) else f"{each.label}: {each.without_points}"
-        for each, end in zip(lines, ends, strict=True)
+        str(line.get_label())
+        if np.isfinite(end[1])
+        else f"{line.get_label()}: {without_points or _why_empty(line)}"
+        for line, end in zip(lines, ends, strict=True)
     ]
     make_room_for(axes.figure, words)
     axes.figure.draw_without_rendering()  # fixes the panel's height
-    height = axes.get_window_extent().height / axes.figure.dpi
+    pitch = LABEL_PITCH * axes.figure.dpi / axes.get_window_extent().height
     inches_right = axes.figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)
     margin = blended_transform_factory(inches_right, axes.transAxes)
-    to_fraction = axes.transData + axes.transAxes.inverted()
-    pitch = LABEL_PITCH / height
     are_joined = len(lines) <= MOST_JOINED
+    places = 1 - pitch * (np.arange(len(lines)) + 0.5)
     if are_joined:
-        places = spread(np.nan_to_num(to_fraction.transform(ends)[:, 1]), pitch)
-    else:
-        places = 1 - pitch * (np.arange(len(lines)) + 0.5)
-    for each, end, place, said in zip(lines, ends, places, words, strict=True):
+        heights = (axes.transData + axes.transAxes.inverted()).transform(ends)[:, 1]
+        places = spread(np.nan_to_num(heights), pitch)
+    for line, end, place, said in zip(lines, ends, places, words, strict=True):
         if are_joined and np.isfinite(end[1]):
+            rule = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
+            rule["color"] = line.get_color()
             axes.annotate(
-                "",
-                xy=end,
-                xytext=(0.13, place),
-                textcoords=margin,
-                annotation_clip=False,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "linewidth": 0.4,
-                    "color": each.line.get_color(),
-                    "shrinkA": 0,
-                    "shrinkB": 0,
-                },
+                "", end, (0.13, place), textcoords=margin, arrowprops=rule, annotation_clip=False
             )
-        sample = Line2D([0.14, 0.39], [place] * 2, transform=margin, clip_on=False)
-        sample.update_from(each.line)
+        sample = Line2D([0.14, 0.39], [place] * 2)
+        sample.update_from(line)
         sample.set(transform=margin, clip_on=False, label="_sample", marker="")
         axes.add_artist(sample)
-        axes.text(0.43, place, said, transform=margin, va="center_baseline", color=INK)
+        axes.text(0.43, place, said, transform=margin, va="center_baseline", color=style.INK)
+
+
+def _why_empty(line: Line2D) -> str:
+    return "undefined" if len(line.get_xdata()) else "all left out"
 
 
 def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
@@ -287,18 +271,8 @@ def add_footnote(figure: Figure, *sentences: str) -> None:
     if not said:
         return
     width, height = figure.get_size_inches()
-    note = figure.text(
-        SIDE,
-        SIDE,
-        wrapped(said, width - 2 * SIDE, SIZE_OF_NOTES),
-        transform=figure.dpi_scale_trans,
-        fontsize=SIZE_OF_NOTES,
-        color=GREY,
-        va="bottom",
-        ha="left",
-        linespacing=1.25,
-        gid="footnote",
-    )
+    words = wrapped(said, width - 2 * SIDE, NOTE["fontsize"])
+    note = figure.text(SIDE, SIDE, words, transform=figure.dpi_scale_trans, gid="footnote", **NOTE)
     added = note.get_window_extent().height / figure.dpi + SIDE + ABOVE
     figure.set_size_inches(width, height + added)
     share = added / (height + added)

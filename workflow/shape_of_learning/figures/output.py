@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shape_of_learning.figures.captions import as_markup
+from shape_of_learning.figures.captions import as_markup, joined
+from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.files import atomic_write
 
 
@@ -28,6 +29,12 @@ class Drawing:
     caption: str
 
 
+def drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str) -> Drawing:
+    """Put together a figure, its numbers and its caption, which begins with what `inputs` says."""
+    numbers = table.drop(columns=["hollow", "suspect"], errors="ignore")
+    return Drawing(figure, numbers, joined(inputs.caption, *sentences))
+
+
 def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> None:
     """Write a drawing as PDF and PNG, its numbers and its caption; equal drawings give equal bytes.
 
@@ -37,12 +44,12 @@ def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> N
     with atomic_write(markdown) as partial:
         name, words = as_markup(markdown.stem), as_markup(drawing.caption)
         partial.write_text(f"**{name}.** {words}\n", encoding="utf-8")
-    metadata = {"Subject": drawing.caption, "CreationDate": None}
-    with atomic_write(pdf) as partial:
-        drawing.figure.savefig(partial, format="pdf", metadata=metadata)
-    metadata = {"Description": drawing.caption, "Software": None}
-    with atomic_write(png) as partial:
-        drawing.figure.savefig(partial, format="png", metadata=metadata)
+    for path, metadata in (
+        (pdf, {"Subject": drawing.caption, "CreationDate": None}),
+        (png, {"Description": drawing.caption, "Software": None}),
+    ):
+        with atomic_write(path) as partial:
+            drawing.figure.savefig(partial, format=path.suffix[1:], metadata=metadata)
 
 
 def save_table(table: pd.DataFrame, csv: Path) -> None:

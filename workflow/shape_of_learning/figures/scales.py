@@ -8,13 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import short_number
@@ -108,39 +102,25 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def set_measure_axes(panels: Iterable[Axes], measures: Sequence[DrawnMeasure]) -> None:
-    """Let y start at 0 or below where the measures are shares or cosines; open the frames."""
-    for axes in panels:
-        if all(measure.from_zero for measure in measures):
-            low, high = axes.get_ylim()
-            axes.set_ylim(min(0, low), max(high, 1.03 * axes.dataLim.y1))
-        open_frame(axes)
+def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
+    """Let y start at 0 or below where the measures are shares or cosines."""
+    if all(measure.from_zero for measure in measures):
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(0, low), max(high, 1.03 * axes.dataLim.y1))
 
 
-def set_log_axis(axes: Axes, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
-    """Make the y axis logarithmic, with plain numbers at powers of ten and some of their multiples."""
+def set_log_axis(axes: Axes) -> None:
+    """Make the y axis logarithmic, see :func:`set_log_ticks`; call it when all is drawn."""
     axes.set_yscale("log")
-    set_log_ticks(axes.yaxis, subdivisions)
+    set_log_ticks(axes.yaxis)
 
 
-def set_log_ticks(axis: Axis, subdivisions: Sequence[float] = (1, 2, 5)) -> None:
+def set_log_ticks(axis: Axis) -> None:
     """Label powers of ten with plain numbers and, of few of them, some of their multiples, too."""
     low, high = axis.get_view_interval()
-    if high > FEW_POWERS * low:
-        subdivisions = (1,)  # there would be no label at all
-    axis.set_major_locator(LogLocator(subs=subdivisions))
+    axis.set_major_locator(LogLocator(subs=(1,) if high > FEW_POWERS * low else (1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     axis.set_minor_formatter(NullFormatter())
-
-
-def set_whole_ticks(axis: Axis) -> None:
-    """Tick an axis, such as of layers, at whole numbers only."""
-    axis.get_major_locator().set_params(integer=True)
-
-
-def open_frame(axes: Axes) -> None:
-    """Leave out the upper and the right edge of a panel."""
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:

@@ -4,7 +4,7 @@ Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behavi
 """
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,18 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.choices import Choice, ClaimChoices, Rows
+from shape_of_learning.claims.choices import ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.judging import (
-    CONTRADICTED,
-    NOT_MEASURED,
-    SUPPORTED,
-    UNDECIDED,
-    VERDICTS,
-)
+from shape_of_learning.claims.judging import CONTRADICTED, NOT_MEASURED, SUPPORTED, UNDECIDED
 from shape_of_learning.claims.rules import UPWARDS, comparison_of, in_words, leaves
 from shape_of_learning.claims.specifications import Specified, specification_rows
-from shape_of_learning.figures import captions
+from shape_of_learning.figures.captions import enumerated, joined, range_of
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
 
@@ -36,11 +30,13 @@ LOOKS = {
     UNDECIDED: {"color": "0.62", "marker": "s"},
     NOT_MEASURED: {"color": "0.85", "marker": "s"},
 }
+DECIDED = (SUPPORTED, CONTRADICTED)
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
 BY_NUMBERS = "By the numbers alone"  # begins why a verdict is undecided that these would decide
 OF_WINDOWS = "from leaving out each of 16 groups of windows"
 OVER_PAIRS = "of means over pairs of one seed each"
+SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
@@ -58,24 +54,27 @@ def specification_curve(
         What the caption says of the sample: `windows`, `window_characters`, `source`, `batch_vectors`, and
         `checkpoints`, at how many a long training is measured.
     """
-    rows, choices = specification_rows(of, judged), of.choices
-    bound, axis = _axis(of.claim)
-    estimators = set(of.decided_by.values())
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(specification_rows(of, judged))
     title = textwrap.wrap(of.claim.sentence, 120)
-    number = sum(len(choice.options) for choice in choices)
-    matrix_height = ROW_HEIGHT * (number + 0.6 * (len(choices) - 1)) + 0.1
+    options = sum(len(choice.options) for choice in of.choices)
+    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
-    figure = Figure(figsize=(TEXT_WIDTH, above + CURVE_HEIGHT + matrix_height + 0.2))
+    height = above + CURVE_HEIGHT + matrix_height + 0.2
+    figure = Figure(figsize=(TEXT_WIDTH, height))
     figure.set_layout_engine("none")  # labels of options stand in a column of their own
-    width, height = figure.get_size_inches()
-    left, across = LABEL_WIDTH / width, 1 - (LABEL_WIDTH + 0.1) / width
+    left, across = LABEL_WIDTH / TEXT_WIDTH, 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
     matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
-    curve = figure.add_axes(
-        (left, 0.16 / height + matrix_height / height, across, CURVE_HEIGHT / height)
-    )
-    handles = _draw_curve(curve, table, axis, bound)
-    _draw_matrix(matrix, table, choices, estimators)
+    bottom = 0.16 / height + matrix_height / height
+    curve = figure.add_axes((left, bottom, across, CURVE_HEIGHT / height))
+    reference = table[table["is_reference"] == "yes"]
+    for axes in (matrix, curve):
+        axes.axvline(reference["rank"].item(), color="0.85", linewidth=0.8, zorder=0)
+        axes.set(xlim=(0.3, len(table) + 0.7), xticks=[])
+    points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
+    size = float(np.clip(0.75 * points, *SIZES))
+    handles = _draw_curve(curve, table, of.claim, size)
+    handles.append(_ring(curve, reference, size))
+    _draw_matrix(matrix, table, of, size)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
     figure.legend(
         handles=handles,
@@ -101,55 +100,52 @@ def _axis(claim: Claim) -> tuple[float, str]:
     return next(iter(bounds))[1], words
 
 
+def _spoken(of: ClaimChoices, choice: str, option: str) -> str:
+    """An option in words; names of estimators stay as they are."""
+    return option if choice in of.decided_by.values() else option.replace("_", " ")
+
+
 def _caption(
-    of: ClaimChoices,
-    judged: Sequence[Specified],
-    table: pd.DataFrame,
-    protocol: Mapping[str, Any],
+    of: ClaimChoices, judged: Sequence[Specified], table: pd.DataFrame, protocol: Mapping[str, Any]
 ) -> str:
-    counts = [(verdict, int((table["verdict"] == verdict).sum())) for verdict in VERDICTS]
-    measured = table[table["estimate"].notna()]
-    effects = measured[["estimate", "low", "high"]].map("{:.6g}".format)
-    different = len(effects.drop_duplicates())
+    claim, own = of.claim, asdict(Rows())
+    counts = {verdict: int((table["verdict"] == verdict).sum()) for verdict in LOOKS}
+    verdicts = enumerated([f"{number:,} {verdict}" for verdict, number in counts.items() if number])
+    measured = table.loc[table["estimate"].notna(), ["estimate", "low", "high"]]
+    different = len(measured.map("{:.6g}".format).drop_duplicates())
+    bars = OVER_PAIRS if claim.statistic == "twins_less_originals" else OF_WINDOWS
+    sizes = [float(n) for each in judged for n in each.judgement.n]
     models = sorted({name for each in judged for name in each.judgement.models})
-    at = {
-        "last": "at the last checkpoint",
-        "training": f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank",
-    }[of.claim.checkpoints]
-    own, chosen = Rows(), {choice.name for choice in of.choices}
+    at = "at the last checkpoint"
+    if claim.checkpoints == "training":
+        at = f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank"
+    chosen = {choice.name for choice in of.choices}
     fixed = [
         f"{name.replace('_', ' ')} {value}"
         for name, value in asdict(of.rows).items()
-        if name not in chosen and value != getattr(own, name)
+        if name not in chosen and value != own[name]
     ]
-    sizes = [float(n) for each in judged for n in each.judgement.n]
-    n = captions.range_of(sizes) if sizes else "no"
-    of_twins = of.claim.statistic == "twins_less_originals"
-    estimators = set(of.decided_by.values())
     reference = [
-        f"{name.replace('_', ' ')} {option if name in estimators else option.replace('_', ' ')}"
+        f"{name.replace('_', ' ')} {_spoken(of, name, option)}"
         for name, option in judged[0].specification.items()
     ]
-    return captions.caption(
-        f"{of.claim.sentence} ({of.claim.where}.)",
+    rules = [f"{each.capitalize()}: {in_words(claim.rule[each])}." for each in DECIDED]
+    return joined(
+        f"{claim.sentence} ({claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
-        f"effect: {captions.enumerated([f'{number:,} {verdict}' for verdict, number in counts if number])}.",
+        f"effect: {verdicts}.",
         f"Some choices change nothing: there are {different:,} different effects."
         if different < len(measured)
         else "",
-        f"Effect: {of.claim.statistic} of {captions.enumerated(list(of.claim.estimators))}, or of what "
-        f"stands for it; bars: 95 % intervals {OVER_PAIRS if of_twins else OF_WINDOWS}; line: bound of the "
-        "rule.",
-        *(
-            f"{each.capitalize()}: {in_words(of.claim.rule[each]).replace('`', '')}."
-            for each in (SUPPORTED, CONTRADICTED)
-        ),
-        f"Models: {captions.enumerated(models)}, {at}." if models else "",
+        f"Effect: {claim.statistic} of {enumerated(list(claim.estimators))}, or of what stands for it; "
+        f"bars: 95 % intervals {bars}; line: bound of the rule.",
+        *(rule.replace("`", "") for rule in rules),
+        f"Models: {enumerated(models)}, {at}." if models else "",
         f"{protocol['windows']} windows of {protocol['window_characters']} characters of "
-        f"{protocol['source']}, or a share of them; batches of {n} vectors."
+        f"{protocol['source']}, or a share of them; batches of {range_of(sizes)} vectors."
         if sizes
         else "",
-        f"All with {captions.enumerated(fixed)}." if fixed else "",
+        f"All with {enumerated(fixed)}." if fixed else "",
         "Hollow: decided by the numbers alone, but some are beyond the conditions of their estimator."
         if table["because"].str.startswith(BY_NUMBERS).any()
         else "",
@@ -158,99 +154,78 @@ def _caption(
     )
 
 
-def _draw_curve(axes: Axes, table: pd.DataFrame, axis: str, bound: float) -> list[Line2D]:
-    number = len(table)
+def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> list[Line2D]:
+    """Draw effects by rank with their intervals; what a legend shows."""
+    bound, words = _axis(claim)
     axes.axhline(bound, color="0.4", linewidth=0.6, zorder=1)
-    size = _dot_size(axes, number)
+    axes.set_ylabel(words)
+    axes.spines["bottom"].set_visible(False)
     handles = []
-    for verdict in VERDICTS:
+    for verdict, look in LOOKS.items():
         own = table[table["verdict"] == verdict]
         if own.empty:
             continue
-        look = LOOKS[verdict]
         known = own[own["estimate"].notna()]
-        axes.vlines(
-            known["rank"],
-            known["low"],
-            known["high"],
-            color=look["color"],
-            linewidth=min(1, size / 3),
-        )
-        axes.plot(known["rank"], known["estimate"], linestyle="", markersize=size, zorder=3, **look)
-        label = f"{verdict}: {len(own):,}"
-        handles.append(Line2D([], [], linestyle="", markersize=4, label=label, **look))
+        bars = {"color": look["color"], "linewidth": min(1, size / 3)}
+        axes.vlines(known["rank"], known["low"], known["high"], **bars)
+        handles.append(_dots(axes, known, size, f"{verdict}: {len(own):,}", look))
         beyond = known[known["because"].str.startswith(BY_NUMBERS)]
         if not beyond.empty:
-            hollow = {"linestyle": "", "markerfacecolor": "white", "markeredgewidth": 0.6, **look}
-            hollow["markeredgecolor"] = look["color"]
-            axes.plot(beyond["rank"], beyond["estimate"], markersize=size, zorder=4, **hollow)
-            handles.append(Line2D([], [], markersize=4, label="(conditions not met)", **hollow))
-    reference = _reference(table)
-    handles.append(_mark_reference(axes, reference["rank"], reference["estimate"], size))
-    axes.set(xlim=(0.3, number + 0.7), xticks=[], ylabel=axis)
+            white = {"markerfacecolor": "white", "markeredgecolor": look["color"]}
+            hollow = look | white | {"markeredgewidth": 0.6, "zorder": 4}
+            handles.append(_dots(axes, beyond, size, "(conditions not met)", hollow))
     if table["estimate"].isna().all():
         reason = textwrap.fill(table["because"].iloc[0], 90)
         axes.text(0.5, 0.6, reason, transform=axes.transAxes, ha="center")
         axes.set_yticks([])
-    axes.spines[["top", "right", "bottom"]].set_visible(False)
     return handles
 
 
-def _reference(table: pd.DataFrame) -> pd.Series:
-    return table[table["is_reference"] == "yes"].iloc[0]
+def _dots(
+    axes: Axes, rows: pd.DataFrame, size: float, label: str, look: Mapping[str, Any]
+) -> Line2D:
+    """Draw estimates by rank, and return a larger dot of the same look for the legend."""
+    common = {"linestyle": "", "zorder": 3, "label": label, **look}
+    axes.plot(rows["rank"], rows["estimate"], markersize=size, **common)
+    return Line2D([], [], markersize=4, **common)
 
 
-def _mark_reference(axes: Axes, rank: int, estimate: float, size: float) -> Line2D:
-    axes.axvline(rank, color="0.85", linewidth=0.8, zorder=0)
+def _ring(axes: Axes, reference: pd.DataFrame, size: float) -> Line2D:
+    """Draw a ring around the reference, if it is defined, and return one for the legend."""
     ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.7}
-    if not np.isnan(estimate):
-        axes.plot([rank], [estimate], marker="o", markersize=size + 3, zorder=4, **ring)
-    return Line2D([], [], linestyle="", marker="o", markersize=6, label="reference", **ring)
+    common = {"linestyle": "", "marker": "o", "zorder": 4, "label": "reference", **ring}
+    axes.plot(reference["rank"], reference["estimate"], markersize=size + 3, **common)
+    return Line2D([], [], markersize=6, **common)
 
 
-def _draw_matrix(
-    axes: Axes, table: pd.DataFrame, choices: Sequence[Choice], estimators: Collection[str]
-) -> None:
-    number, height = len(table), 0.0
-    size = _dot_size(axes, number)
-    marker = "o" if number <= MOST_DOTS else "|"
-    places, labels = [], []
-    axes.axvline(_reference(table)["rank"], color="0.85", linewidth=0.8, zorder=0)
-    for choice in choices:
-        first = height
-        for option in choice.options:
-            axes.axhline(height, color="0.93", linewidth=0.4, zorder=0)
-            for verdict in VERDICTS:
-                own = table[(table[choice.name] == option) & (table["verdict"] == verdict)]
-                colour = LOOKS[verdict]["color"]
-                axes.plot(
-                    *(own["rank"], np.full(len(own), height)),
-                    **{"linestyle": "", "marker": marker, "color": colour},
-                    markersize=size if marker == "o" else 5.5,
-                    markeredgewidth=0 if marker == "o" else min(1, size / 2),
-                )
-            places.append(height)
-            labels.append(option if choice.name in estimators else option.replace("_", " "))
-            height += 1
+def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float) -> None:
+    """Mark which option of each choice a specification has, in the colour of its verdict."""
+    mark = {"marker": "o", "markersize": size, "markeredgewidth": 0}
+    if len(table) > MOST_DOTS:
+        mark = {"marker": "|", "markersize": 5.5, "markeredgewidth": min(1, size / 2)}
+    labels, height = {}, 0.0
+    for choice in of.choices:
         axes.annotate(
             choice.name if choice.name in choice.options else choice.name.replace("_", " "),
-            (-(LABEL_WIDTH - 0.08) * 72, first),
+            (-(LABEL_WIDTH - 0.08) * 72, height),
             xycoords=("axes points", "data"),
             va="center",
             fontweight="bold",
             fontsize=6,
             annotation_clip=False,
         )
+        for option in choice.options:
+            axes.axhline(height, color="0.93", linewidth=0.4, zorder=0)
+            rows = table[table[choice.name] == option]
+            for verdict, look in LOOKS.items():
+                ranks = rows.loc[rows["verdict"] == verdict, "rank"]
+                places = [height] * len(ranks)
+                axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
+            labels[height] = _spoken(of, choice.name, option)
+            height += 1
         height += 0.6
-    axes.set(xlim=(0.3, number + 0.7), ylim=(height - 1.1, -0.6), xticks=[])
-    axes.set_yticks(places, labels, fontsize=6)
+    axes.set(ylim=(height - 1.1, -0.6))
+    axes.set_yticks([*labels], [*labels.values()], fontsize=6)
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def _dot_size(axes: Axes, number: int) -> float:
-    """Points across, so that neighbours do not touch."""
-    width = axes.get_position().width * axes.figure.get_size_inches()[0] * 72
-    return float(np.clip(0.75 * width / max(number, 1), 1.2, 4))
+    axes.spines[:].set_visible(False)

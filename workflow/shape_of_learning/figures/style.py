@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
-import seaborn
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
 from shape_of_learning.figures.inputs import DrawnModel
 
@@ -16,11 +15,20 @@ TEXT_WIDTH = 6.9  # inches, both columns
 PANEL_HEIGHT = 2.1  # inches
 LOW_PANEL_HEIGHT = 1.5  # where panels stand above each other
 
-# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper;
-# neighbours in the list also differ in lightness, for greyscale.
-COLOURS = [
-    seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
-]
+# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper; neighbours in the
+# list also differ in lightness, for greyscale. Each with the ends of its family's shades, half-way to its
+# `light_palette` and `dark_palette`: to import seaborn takes as long as to draw a figure.
+SHADES = {
+    "#0173b2": ("#60a5cc", "#124d6e"),
+    "#de8f05": ("#e6b662", "#845a13"),
+    "#029e73": ("#5fc0a4", "#12634c"),
+    "#cc78bc": ("#dba8d1", "#7b4e72"),
+    "#d55e00": ("#e19860", "#814111"),
+    "#56b4e9": ("#93cced", "#3d6d89"),
+    "#ca9161": ("#dab79a", "#795b42"),
+    "#949494": ("#b9b9b9", "#5d5d5d"),
+}
+COLOURS = [*SHADES]
 DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     "-",
     (0, (4, 1.2)),
@@ -36,38 +44,37 @@ DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     (0, (7, 1, 3, 1)),
 ]
 MARKERS = "osD^vP"
-REPEATED = 24  # the least common multiple of how many colours and dashes there are
 INK = "0.15"  # a grey level
 SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 
 THEME = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib, hence the same on every machine
     "font.size": SIZE_OF_TYPE,
-    "axes.labelsize": SIZE_OF_TYPE,
-    "axes.titlesize": SIZE_OF_TITLES,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
+    "text.color": INK,
+    "text.parse_math": False,  # a label says what it says, also with dollar signs
     "legend.frameon": False,
     "lines.linewidth": 1.1,
+    "lines.solid_capstyle": "round",
     "lines.markersize": 3,
     "lines.markeredgewidth": 0,
+    "axes.titlesize": SIZE_OF_TITLES,
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
     "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": "0.9",
     "grid.linewidth": 0.4,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "xtick.major.size": 3,
-    "ytick.major.size": 3,
-    "xtick.minor.size": 1.8,
-    "ytick.minor.size": 1.8,
-    "axes.titlelocation": "left",
+    **{f"{axis}tick.color": INK for axis in "xy"},
+    **{f"{axis}tick.major.width": 0.6 for axis in "xy"},
+    **{f"{axis}tick.minor.width": 0.4 for axis in "xy"},
+    **{f"{axis}tick.major.size": 3 for axis in "xy"},
+    **{f"{axis}tick.minor.size": 1.8 for axis in "xy"},
     "pdf.fonttype": 42,  # TrueType: text in the PDF stays text
-    "text.parse_math": False,  # a label says what it says, also with dollar signs
     "figure.constrained_layout.use": True,
     "savefig.dpi": 300,
 }
@@ -78,7 +85,7 @@ def theme() -> Iterator[None]:
     """Draw and save within this look, whatever the user's own matplotlib settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(seaborn.axes_style("ticks") | THEME)
+        matplotlib.rcParams.update(THEME)
         yield
 
 
@@ -106,11 +113,9 @@ def line_styles(models: Sequence[DrawnModel]) -> dict[str, LineStyle]:
     for number, members in enumerate(families.values()):
         shades = _shades(COLOURS[number % len(COLOURS)], len(members))
         for name, shade in zip(members, shades, strict=True):
-            # Colours, dashes and markers would all begin anew with the 25th family.
-            place = order.index(name) if in_order else number + number // REPEATED
-            styles[name] = LineStyle(
-                shade, DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
-            )
+            place = order.index(name) if in_order else number
+            dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
+            styles[name] = LineStyle(shade, dashes, marker)
     return styles
 
 
@@ -137,11 +142,9 @@ def _shades(colour: str, members: int) -> list[str]:
     """One family's shades at even steps of lightness, the last member's darkest; a single one is plain."""
     if members == 1:
         return [colour]
-    ends = [
-        seaborn.light_palette(colour, 6).as_hex()[3],
-        seaborn.dark_palette(colour, 5).as_hex()[2],
-    ]
-    fine = seaborn.blend_palette([ends[0], colour, ends[1]], 256).as_hex()
+    light, dark = SHADES[colour]
+    blend = LinearSegmentedColormap.from_list("shades", [light, colour, dark])
+    fine = [to_hex(shade) for shade in blend(np.linspace(0, 1, 256))]
     levels = np.array([lightness(shade) for shade in fine])
     wanted = np.linspace(levels[0], levels[-1], members)
     return [fine[int(np.abs(levels - level).argmin())] for level in wanted]

@@ -1,17 +1,12 @@
 """The rows that a figure draws: values by layer, or their averages over layers."""
 
-import logging
-
 import pandas as pd
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
 
-logger = logging.getLogger(__name__)
-
 CHECKPOINT = ["model", "revision"]
-NOT_IN_CSV = ["hollow", "suspect"]  # for drawing
 AVERAGED_LAYERS_IN_WORDS = {
     "block_outputs": "Averaged are the outputs of all blocks, without the embedding output.",
     "all_layers": "Averaged are the embedding output and the outputs of all blocks.",
@@ -58,14 +53,15 @@ def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd
     estimates = drawn_estimates(inputs)
     layers = _layers(estimates, inputs, first=AVERAGED_LAYERS[average_over])
     defined = layers["value"].notna()
-    counts = layers.assign(
-        layers=defined, layers_left_out=~defined, suspect_layers=defined & layers["suspect"]
-    )
-    counted = ["layers", "layers_left_out", "suspect_layers"]
+    counted = {
+        "layers": defined,
+        "layers_left_out": ~defined,
+        "suspect_layers": defined & layers["suspect"],
+    }
     keys = [*CHECKPOINT, "estimator"]
-    counts = counts.groupby(keys, sort=False)[counted].sum().reset_index()
+    counts = layers.assign(**counted).groupby(keys, sort=False)[[*counted]].sum()
     averages = estimates[estimates["layer"].isna()].drop(columns=["layer", "depth"])
-    table = averages.merge(counts, how="left", on=keys)
+    table = averages.join(counts, on=keys)
     table = table.assign(suspect=table["suspect_layers"] > 0)
     return with_labels(with_verdicts(table, inputs), inputs)
 
@@ -86,11 +82,15 @@ def shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
         return pd.DataFrame({"model": names, "revision": revisions}, dtype="str")
     judged = inputs.verdicts[inputs.verdicts["model"].isin(names)]
     shown = judged[judged["shown"] != "no"]
-    if shown.empty:
-        raise InputError(
-            f"the verdicts leave out every checkpoint of {', '.join(names)}: there is nothing to draw"
-        )
-    return shown[CHECKPOINT]
+    return require(shown, inputs, "the verdicts leave out every checkpoint")[CHECKPOINT]
+
+
+def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFrame:
+    """Refuse to draw nothing, for what is lacking."""
+    if rows.empty:
+        names = ", ".join(model.label for model in inputs.models)
+        raise InputError(f"there is nothing to draw of {names}: {lacking}; leave them out")
+    return rows
 
 
 def with_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
@@ -116,10 +116,6 @@ def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
 
 def _layers(estimates: pd.DataFrame, inputs: FigureInputs, first: int) -> pd.DataFrame:
     rows = estimates[estimates["layer"].ge(first).fillna(value=False)]
-    for row in rows[rows["value"].isna()].itertuples():
-        logger.info(
-            "%s %s, layer %d: %s is undefined", row.model, row.revision, row.layer, row.estimator
-        )
     allowed = {measure.name: measure.suspect_above for measure in inputs.measures}
     above = rows["near_duplicates"] > rows["estimator"].map(allowed).astype("float64")
     return rows.assign(suspect=above)
