@@ -32,6 +32,7 @@ NAMES = {
     "scipy": Names("scipy", "scipy"),
     "scikit-learn": Names("scikit-learn", "sklearn"),
     "threadpoolctl": Names("threadpoolctl", "threadpoolctl"),
+    "seaborn": Names("seaborn", "seaborn"),
     "tokenizers": Names("tokenizers", "tokenizers"),
     "transformers": Names("transformers", "transformers"),
     "vl-convert-python": Names("vl-convert-python", "vl_convert"),

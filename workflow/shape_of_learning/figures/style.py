@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
+import seaborn
+from matplotlib.colors import to_hex, to_rgb
 
 from shape_of_learning.figures.inputs import DrawnModel
 
@@ -15,20 +16,11 @@ TEXT_WIDTH = 6.9  # inches, both columns
 PANEL_HEIGHT = 2.1  # inches
 LOW_PANEL_HEIGHT = 1.5  # where panels stand above each other
 
-# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper; neighbours in the
-# list also differ in lightness, for greyscale. Each with the ends of its family's shades, half-way to its
-# `light_palette` and `dark_palette`: to import seaborn takes as long as to draw a figure.
-SHADES = {
-    "#0173b2": ("#60a5cc", "#124d6e"),
-    "#de8f05": ("#e6b662", "#845a13"),
-    "#029e73": ("#5fc0a4", "#12634c"),
-    "#cc78bc": ("#dba8d1", "#7b4e72"),
-    "#d55e00": ("#e19860", "#814111"),
-    "#56b4e9": ("#93cced", "#3d6d89"),
-    "#ca9161": ("#dab79a", "#795b42"),
-    "#949494": ("#b9b9b9", "#5d5d5d"),
-}
-COLOURS = [*SHADES]
+# seaborn's colour-blind palette without its yellow and pale pink, too faint as lines on paper;
+# neighbours in the list also differ in lightness, for greyscale.
+COLOURS = [
+    seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
+]
 DASHES: list[str | tuple[int, tuple[float, ...]]] = [
     "-",
     (0, (4, 1.2)),
@@ -50,31 +42,31 @@ SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 THEME = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib, hence the same on every machine
     "font.size": SIZE_OF_TYPE,
-    "text.color": INK,
-    "text.parse_math": False,  # a label says what it says, also with dollar signs
+    "axes.labelsize": SIZE_OF_TYPE,
+    "axes.titlesize": SIZE_OF_TITLES,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
     "legend.frameon": False,
     "lines.linewidth": 1.1,
-    "lines.solid_capstyle": "round",
     "lines.markersize": 3,
     "lines.markeredgewidth": 0,
-    "axes.titlesize": SIZE_OF_TITLES,
-    "axes.titlelocation": "left",
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
     "axes.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": "0.9",
     "grid.linewidth": 0.4,
-    **{f"{axis}tick.color": INK for axis in "xy"},
-    **{f"{axis}tick.major.width": 0.6 for axis in "xy"},
-    **{f"{axis}tick.minor.width": 0.4 for axis in "xy"},
-    **{f"{axis}tick.major.size": 3 for axis in "xy"},
-    **{f"{axis}tick.minor.size": 1.8 for axis in "xy"},
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.8,
+    "ytick.minor.size": 1.8,
+    "axes.titlelocation": "left",
     "pdf.fonttype": 42,  # TrueType: text in the PDF stays text
+    "text.parse_math": False,  # a label says what it says, also with dollar signs
     "figure.constrained_layout.use": True,
     "savefig.dpi": 300,
 }
@@ -85,7 +77,7 @@ def theme() -> Iterator[None]:
     """Draw and save within this look, whatever the user's own matplotlib settings are."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(THEME)
+        matplotlib.rcParams.update(seaborn.axes_style("ticks") | THEME)
         yield
 
 
@@ -142,9 +134,11 @@ def _shades(colour: str, members: int) -> list[str]:
     """One family's shades at even steps of lightness, the last member's darkest; a single one is plain."""
     if members == 1:
         return [colour]
-    light, dark = SHADES[colour]
-    blend = LinearSegmentedColormap.from_list("shades", [light, colour, dark])
-    fine = [to_hex(shade) for shade in blend(np.linspace(0, 1, 256))]
+    ends = [
+        seaborn.light_palette(colour, 6).as_hex()[3],
+        seaborn.dark_palette(colour, 5).as_hex()[2],
+    ]
+    fine = seaborn.blend_palette([ends[0], colour, ends[1]], 256).as_hex()
     levels = np.array([lightness(shade) for shade in fine])
     wanted = np.linspace(levels[0], levels[-1], members)
     return [fine[int(np.abs(levels - level).argmin())] for level in wanted]
