@@ -52,6 +52,8 @@ THEME = {
     "lines.markersize": 3,
     "lines.markeredgewidth": 0,
     "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": "0.9",
