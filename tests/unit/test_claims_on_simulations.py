@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shape_of_learning.claims import bounds, rules, training_statistics
-from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
 from shape_of_learning.claims.reading import Reading
 from shape_of_learning.metrics.table_columns import GROUPS
@@ -33,24 +33,22 @@ def evidence(truth, noise, runs, warm_up=4, seed=0):
     """Simulated evidence: of (model, estimator) the true values (steps, layers), and errors around them."""
     numbers = np.random.default_rng(seed)
     shared = numbers.normal(size=(runs, 1, 1, GROUPS))
-    values, models = {}, {}
+    curves, models = {}, {}
     for (model, estimator), layers in truth.items():
         own = numbers.normal(size=(runs, *layers.shape, GROUPS))
         errors = np.sqrt(GROUPS) * noise * (SHARED**0.5 * shared + (1 - SHARED) ** 0.5 * own)
         mean = errors.mean(axis=-1, keepdims=True)
         around = np.concatenate([mean, (GROUPS * mean - errors) / (GROUPS - 1)], axis=-1)
         whole = layers[..., None] + around
-        numbered = tuple(range(1, layers.shape[1] + 1))
-        steps = STEPS if len(layers) == len(STEPS) else range(len(layers))
-        values[model, estimator] = [
-            LayerValues(f"step{s}", s, "all", numbered, whole[:, i]) for i, s in enumerate(steps)
-        ]
+        steps = STEPS if len(layers) == len(STEPS) else [*range(len(layers))]
+        numbered, near = np.arange(layers.shape[1]) + 1, np.zeros(layers.shape)
+        curves[model, estimator] = Curve(steps, steps, "all", numbered, whole, near, near[:, 0])
         role = "encoder" if model.startswith(("e", "bert", "roberta")) else "decoder"
         kind = {"kind": "twin", "origin": model[5:], "treatment": "cosine 0.5"}
         models[model] = EvidenceModel(
             model, role, LAYERS, warmup_steps=warm_up, **(kind if model.startswith("twin") else {})
         )
-    return Evidence(models, values)
+    return Evidence(models, curves)
 
 
 def shown(claim, of):

@@ -112,32 +112,35 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         units = parts_of(claim, reading)
         parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
-        return Judgement(NOT_MEASURED, f"{str(reason)[:1].upper()}{str(reason)[1:]}.")
+        return Judgement(NOT_MEASURED, f"{_capitalised(reason)}.")
     by_numbers = _verdict(claim, units)
     known = _without_suspects(units, reading)
     verdict = _verdict(claim, known)
     because = _because(claim, verdict, known)
     if reading.suspects:
         whose = ", ".join(f"{number:,} of `{model}`" for model, number in reading.suspects.items())
-        suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}"
+        suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}."
         if verdict != by_numbers:
-            because = f"By the numbers alone it would be {by_numbers}, but {suspect}."
+            because = f"By the numbers alone it would be {by_numbers}, but {suspect}"
         else:
-            because += f" {suspect[0].upper()}{suspect[1:]}."
-    if reading.undefined:
-        because += f" Left out as undefined: {reading.undefined:,} layers."
-    checkpoints = list(reading.checkpoints)
+            because += f" {_capitalised(suspect)}"
+    if undefined := sum(curve.undefined for curve in reading.curves_read):
+        because += f" Left out as undefined: {undefined:,} layers."
     return Judgement(
         verdict,
         because,
         *_headline(claim.rule[SUPPORTED], units),
-        models=tuple(dict.fromkeys(model for model, _ in checkpoints)),
-        revisions=tuple(f"{model}@{revision}" for model, revision in checkpoints),
-        n=tuple(f"{n:g}" for n in sorted({each.n for each in reading.values})),
-        selections=tuple(sorted({each.selection for each in reading.values})),
+        models=tuple(dict.fromkeys(model for model, _ in reading.checkpoints)),
+        revisions=tuple(f"{model}@{revision}" for model, revision in reading.checkpoints),
+        n=tuple(f"{n:g}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
+        selections=tuple(sorted({curve.selection for curve in reading.curves_read})),
         hashes=tuple(_hashes(reading)),
         parts=tuple(parts),
     )
+
+
+def _capitalised(words: object) -> str:
+    return f"{str(words)[:1].upper()}{str(words)[1:]}"
 
 
 def parts_of(claim: Claim, reading: Reading) -> Units:
@@ -225,9 +228,8 @@ def _because(claim: Claim, verdict: str, units: Units) -> str:
         return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
     condition = rule[verdict]
     count = _count(condition, units)
-    inner = in_words(condition["holds"] if count else condition)
-    said = f"{count}: {inner}" if count else inner
-    return f"{said[0].upper()}{said[1:]}."
+    said = f"{count}: {in_words(condition['holds'])}" if count else in_words(condition)
+    return f"{_capitalised(said)}."
 
 
 def _count(condition: Any, units: Units) -> str:
@@ -244,14 +246,11 @@ def _count(condition: Any, units: Units) -> str:
 def _hashes(reading: Reading) -> list[str]:
     """Short digests: of all weights of a model that were looked at, of the text, and of other tables."""
     digests = reading.evidence.digests
-    of_model: dict[str, list[str]] = {}
-    for model, revision in reading.checkpoints:
-        if digest := digests.get(f"{model}@{revision}"):
-            of_model.setdefault(model, []).append(digest)
-    found = {
-        model: hashlib.sha256(" ".join(sorted(of)).encode()).hexdigest()
-        for model, of in of_model.items()
-    }
-    others = [*(["text"] if reading.values else []), *reading.tables]
+    found = {}
+    for model in dict.fromkeys(model for model, _ in reading.checkpoints):
+        names = (f"{model}@{revision}" for whose, revision in reading.checkpoints if whose == model)
+        if of_model := sorted(digests[name] for name in names if name in digests):
+            found[model] = hashlib.sha256(" ".join(of_model).encode()).hexdigest()
+    others = [*(["text"] if reading.curves_read else []), *reading.tables]
     found |= {each: digests[each] for each in others if each in digests}
     return [f"{each}:{digest[:DIGITS]}" for each, digest in found.items()]

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.choices import Choice, ClaimChoices, Rows
+from shape_of_learning.claims.choices import Choices, ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
@@ -63,7 +63,7 @@ def specification_curve(
     estimators = set(of.decided_by.values())
     table = pd.DataFrame(rows)
     title = textwrap.wrap(of.claim.sentence, 120)
-    number = sum(len(choice.options) for choice in choices)
+    number = sum(map(len, choices.values()))
     matrix_height = ROW_HEIGHT * (number + 0.6 * (len(choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     figure = Figure(figsize=(TEXT_WIDTH, above + CURVE_HEIGHT + matrix_height + 0.2))
@@ -116,11 +116,10 @@ def _caption(
         "last": "at the last checkpoint",
         "training": f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank",
     }[of.claim.checkpoints]
-    own, chosen = Rows(), {choice.name for choice in of.choices}
     fixed = [
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in asdict(of.rows).items()
-        if name not in chosen and value != getattr(own, name)
+        f"{name.replace('_', ' ')} {of.reference[name]}"
+        for name, usual in asdict(Rows()).items()
+        if name not in of.choices and of.reference[name] != usual
     ]
     sizes = [float(n) for each in judged for n in each.judgement.n]
     n = captions.range_of(sizes) if sizes else "no"
@@ -209,19 +208,19 @@ def _mark_reference(axes: Axes, rank: int, estimate: float, size: float) -> Line
 
 
 def _draw_matrix(
-    axes: Axes, table: pd.DataFrame, choices: Sequence[Choice], estimators: Collection[str]
+    axes: Axes, table: pd.DataFrame, choices: Choices, estimators: Collection[str]
 ) -> None:
     number, height = len(table), 0.0
     size = _dot_size(axes, number)
     marker = "o" if number <= MOST_DOTS else "|"
     places, labels = [], []
     axes.axvline(_reference(table)["rank"], color="0.85", linewidth=0.8, zorder=0)
-    for choice in choices:
+    for choice, options in choices.items():
         first = height
-        for option in choice.options:
+        for option in options:
             axes.axhline(height, color="0.93", linewidth=0.4, zorder=0)
             for verdict in VERDICTS:
-                own = table[(table[choice.name] == option) & (table["verdict"] == verdict)]
+                own = table[(table[choice] == option) & (table["verdict"] == verdict)]
                 colour = LOOKS[verdict]["color"]
                 axes.plot(
                     *(own["rank"], np.full(len(own), height)),
@@ -230,10 +229,10 @@ def _draw_matrix(
                     markeredgewidth=0 if marker == "o" else min(1, size / 2),
                 )
             places.append(height)
-            labels.append(option if choice.name in estimators else option.replace("_", " "))
+            labels.append(option if choice in estimators else option.replace("_", " "))
             height += 1
         axes.annotate(
-            choice.name if choice.name in choice.options else choice.name.replace("_", " "),
+            choice if choice in options else choice.replace("_", " "),
             (-(LABEL_WIDTH - 0.08) * 72, first),
             xycoords=("axes points", "data"),
             va="center",

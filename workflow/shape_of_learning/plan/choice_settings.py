@@ -6,7 +6,6 @@ from typing import Any
 
 from shape_of_learning.claims.choices import (
     ROW_CHOICES,
-    Choice,
     ChoiceSettings,
     ClaimChoices,
     Variant,
@@ -62,7 +61,7 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
     own = {"text": "own", "windows_share": "1", "batch_share": "1", **measurement}
     return ChoiceSettings(
-        rows=[Choice(name, _options(choices[name], own[name])) for name in ROW_CHOICES],
+        rows={name: _options(choices[name], own[name]) for name in ROW_CHOICES},
         average_over=tuple(choices["average_over"]),
         last_layer=_options(choices["last_layer"], last_layer),
         families={
@@ -206,8 +205,9 @@ def claims_with_choices(
                     f"two papers have a claim `{name}`, whose figures would be one file; rename one in its "
                     "claims.yaml"
                 )
-            found[name] = choices.of_claim(claim, measures), named
-            variants[name] = choices.variants(measures)
+            of = choices.of_claim(claim, measures)
+            found[name] = of, named
+            variants[name] = choices.variants(of, measures)
     return found, variants
 
 
