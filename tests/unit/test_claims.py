@@ -1,6 +1,5 @@
 """Claims that are judged by hand-made numbers say what these say."""
 
-import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,11 @@ import judge_claims
 from made_claims import CLAIM, curve, judged, judged_models, parts
 from shape_of_learning.claims import (
     bounds,
-    judging,
     layer_statistics,
     table_statistics,
     training_statistics,
 )
-from shape_of_learning.claims.claim import STATISTICS, Claim
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import EvidenceModel
 from shape_of_learning.claims.rules import how_many, in_words
 from shape_of_learning.errors import InputError
@@ -44,15 +42,6 @@ def test_bounds_of_the_kth_largest_share_the_errors():
         (low, _), (_, high) = of.bounds(below, 0.5), of.bounds(0.5, above)
         ends = bounds.ranked(of, rank).bounds(0.01, 0.02)
         assert ends == (pytest.approx(sorted(low)[-rank]), pytest.approx(sorted(high)[-rank]))
-
-
-def test_each_public_function_of_the_modules_is_a_statistic_that_a_claim_may_name():
-    found = {}
-    for name, module in judging.MODULES.items():
-        tree = ast.parse(Path(module.__file__).read_text())
-        own = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
-        found |= {each: name for each in own if not each.startswith("_")}
-    assert found == STATISTICS
 
 
 @pytest.mark.parametrize(
@@ -139,7 +128,9 @@ def test_of_what_has_no_logarithm_no_part_is_passed_over():
         of.values[0] = curve({0: [first]}, spread).values[0]
         rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
         with np.errstate(invalid="ignore"):
-            return judged([of], {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule})
+            return judged(
+                [of], {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule}
+            )
 
     assert rising_from(0.01, 0.001).verdict == "supported"
     assert "`rise_and_fall` of `d` is undefined" in rising_from(-0.1, 0.001).because
@@ -197,7 +188,7 @@ def test_layer_0_counts_where_all_layers_do():
         ({"models": ["gpt2", "d"], "checkpoints": "training"}, "has it for 0, not for `gpt2`, `d`."),
         ({"models": "encoders"}, "at least 1 of the encoders, and the run has it for 0."),
         ({"checkpoints": "training", "models": ["d"]}, "It needs `linearity` at two or more sound steps"),
-        ({"statistic": "flatter", "models": "all"}, "It compares decoders with encoders"),
+        ({"statistic": "flatter", "models": "all"}, "`flatter` finds nothing in the run"),
         ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
           "models": ["d"]}, "It needs tables/edits for"),
     ],
@@ -299,7 +290,12 @@ def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
 
 def test_numbers_without_an_interval_are_compared_as_they_are():
     rule = yaml.safe_load(LINEAR.read_text())["most_linear_blocks_can_go"]["rule"]
-    claim = {"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": (), "rule": rule}
+    claim = {
+        "statistic": "cost_of_edits",
+        "arguments": {"share": 0.5},
+        "estimators": (),
+        "rule": rule,
+    }
 
     def of(perplexity, orders=2):
         curves = {"most_linear_first": (10, perplexity), "least_linear_first": (10, 30)}

@@ -66,11 +66,6 @@ class Variant:
     base: str
     measure: Measure
 
-    @property
-    def name(self) -> str:
-        """How tables call it."""
-        return self.measure.name
-
 
 @dataclass(frozen=True)
 class ChoiceSettings:
@@ -124,7 +119,7 @@ class ChoiceSettings:
             for name in named:
                 is_alone = len(named) == 1
                 decided_by[name] = family if is_alone else name
-                options = (each.name for each in variants if is_alone or each.base == name)
+                options = [v.measure.name for v in variants if is_alone or v.base == name]
                 choices[decided_by[name]] = _own_first(name, options)
         if any(each.first_layer == 0 for each in values):
             choices["average_over"] = _own_first(claim.average_over, self.average_over)
@@ -138,9 +133,11 @@ class ChoiceSettings:
 
     def variants(self, of: "ClaimChoices", measures: Mapping[str, Measure]) -> dict[str, Measure]:
         """Collect all that is measured for a claim on some measures, by name."""
-        named = {option for choice in of.decided_by.values() for option in of.choices.get(choice, ())}
-        every = (each for variants in self.families.values() for each in variants)
-        return {**measures, **{each.name: each.measure for each in every if each.name in named}}
+        named = {
+            option for choice in of.decided_by.values() for option in of.choices.get(choice, ())
+        }
+        every = [each.measure for variants in self.families.values() for each in variants]
+        return {**measures, **{each.name: each for each in every if each.name in named}}
 
 
 @dataclass(frozen=True)

@@ -7,35 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims import layer_statistics, table_statistics, training_statistics
+from shape_of_learning.claims import (
+    layer_statistics,
+    rules,
+    table_statistics,
+    training_statistics,
+)
 from shape_of_learning.claims.bounds import TAIL, Bounded, unknown
-from shape_of_learning.claims.claim import STATISTICS, Claim
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.reading import NotMeasured, Reading
-from shape_of_learning.claims.rules import (
-    PAIR,
-    UPWARDS,
-    Units,
-    comparison_of,
-    holds,
-    how_many,
-    in_words,
-    leaves,
-    margin,
-    units_of,
-    without_hurdles,
-)
 from shape_of_learning.errors import InputError
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_MEASURED = "not measured"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
 DIGITS = 8  # of a short digest
-MODULES = {
-    "layer_statistics": layer_statistics,
-    "training_statistics": training_statistics,
-    "table_statistics": table_statistics,
-}
+MODULES = (layer_statistics, training_statistics, table_statistics)
 
 
 @dataclass(frozen=True)
@@ -143,73 +131,67 @@ def _capitalised(words: object) -> str:
     return f"{str(words)[:1].upper()}{str(words)[1:]}"
 
 
-def parts_of(claim: Claim, reading: Reading) -> Units:
+def parts_of(claim: Claim, reading: Reading) -> rules.Units:
     """Evaluate the statistic of a claim."""
     given = {"estimators": claim.estimators} if claim.estimators else {}
-    statistic = getattr(MODULES[STATISTICS[claim.statistic]], claim.statistic)
-    units: Units = statistic(reading, **given, **claim.arguments)
+    functions = {name: of for module in MODULES for name, of in vars(module).items()}
+    units: rules.Units = functions[claim.statistic](reading, **given, **claim.arguments)
     if not units:
         raise NotMeasured(f"`{claim.statistic}` finds nothing in the run that it could judge")
     return units
 
 
-def _verdict(claim: Claim, units: Units) -> str:
+def _verdict(claim: Claim, units: rules.Units) -> str:
     shown = [each for each, is_shown in decide(claim, units).items() if is_shown]
     return shown[0] if len(shown) == 1 else UNDECIDED
 
 
-def _without_suspects(units: Units, reading: Reading) -> Units:
+def _without_suspects(units: rules.Units, reading: Reading) -> rules.Units:
     """Units become unknown unless they are of models without suspect values, such as two of them."""
     if not reading.suspects:
         return units
     clear = {model for model, _ in reading.checkpoints} - set(reading.suspects)
     return {
         unit: parts
-        if set(unit.split(PAIR)) <= clear
+        if set(unit.split(rules.PAIR)) <= clear
         else {name: unknown(part) for name, part in parts.items()}
         for unit, parts in units.items()
     }
 
 
-def decide(claim: Claim, units: Units) -> dict[str, np.ndarray]:
+def decide(claim: Claim, units: rules.Units) -> dict[str, np.ndarray]:
     """Whether the conditions of both verdicts are shown, of each draw; raises as :func:`judge`."""
     try:
-        return {each: holds(claim.rule[each], units) for each in (SUPPORTED, CONTRADICTED)}
+        return {each: rules.holds(claim.rule[each], units) for each in (SUPPORTED, CONTRADICTED)}
     except InputError as error:
         raise InputError(f"claim `{claim.name}`: {error}") from None
 
 
 def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
-    estimate, low, high = _numbers(part)
     what = f"`{name}`" + (f" of `{unit}`" if unit else "")
-    if np.isnan(estimate):
+    if np.isnan(part.estimate):
         raise NotMeasured(f"{what} is undefined")
-    if np.isnan([low, high]).any():
+    if np.isnan(part.bounds(TAIL, TAIL)).any():
         raise NotMeasured(
             f"{what} has no interval, which needs values without each of 16 groups of windows, or of two "
             "seeds at least"
         )
-    return PartOfUnit(unit, name, estimate, *_without_interval(low, high))
+    return PartOfUnit(unit, name, *_numbers(part))
 
 
 def _numbers(part: Bounded) -> tuple[float, float, float]:
-    low, high = part.bounds(TAIL, TAIL)
-    return float(part.estimate), float(low), float(high)
+    """Estimate and interval; what is compared as it is has none, and neither what decides nothing."""
+    low, high = map(float, part.bounds(TAIL, TAIL))
+    return float(part.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
 
 
-def _without_interval(low: float, high: float) -> tuple[float, float]:
-    """What is compared as it is has none, and neither what decides nothing."""
-    return (low, high) if -np.inf < low < high else (nan, nan)
-
-
-def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]:
+def _headline(condition: Any, units: rules.Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
-    condition = without_hurdles(condition)
-    estimate, low, high = _numbers(margin(condition, units))
-    visible = estimate - low if -np.inf < low < high else nan
-    low, high = _without_interval(low, high)
-    compared = map(comparison_of, leaves(condition))
-    bounds = {(comparison in UPWARDS, bound) for comparison, bound in compared}
+    condition = rules.without_hurdles(condition)
+    estimate, low, high = _numbers(rules.margin(condition, units))
+    visible = estimate - low
+    compared = map(rules.comparison_of, rules.leaves(condition))
+    bounds = {(comparison in rules.UPWARDS, bound) for comparison, bound in compared}
     if len(bounds) > 1:
         return estimate, low, high, visible
     ((is_upwards, bound),) = bounds
@@ -218,7 +200,7 @@ def _headline(condition: Any, units: Units) -> tuple[float, float, float, float]
     return bound - estimate, bound - high, bound - low, visible
 
 
-def _because(claim: Claim, verdict: str, units: Units) -> str:
+def _because(claim: Claim, verdict: str, units: rules.Units) -> str:
     rule = claim.rule
     if verdict == UNDECIDED:
         said = [_count(rule[each], units) for each in (SUPPORTED, CONTRADICTED)]
@@ -228,18 +210,18 @@ def _because(claim: Claim, verdict: str, units: Units) -> str:
         return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
     condition = rule[verdict]
     count = _count(condition, units)
-    said = f"{count}: {in_words(condition['holds'])}" if count else in_words(condition)
-    return f"{_capitalised(said)}."
+    words = rules.in_words(condition["holds"] if count else condition)
+    return f"{_capitalised(f'{count}: {words}' if count else words)}."
 
 
-def _count(condition: Any, units: Units) -> str:
+def _count(condition: Any, units: rules.Units) -> str:
     """In how many units a condition on a number of them is shown, each by its share of the errors."""
     if "holds" not in condition:
         return ""
-    names = units_of(units)
-    needed = how_many(condition["in"], len(names))
+    names = rules.units_of(units)
+    needed = rules.how_many(condition["in"], len(names))
     tail = TAIL / max(len(names) - needed + 1, 1)  # as of :func:`.ranked`
-    low = [margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
+    low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from shape_of_learning.claims.bounds import apart, greatest, jackknifed, known, least
 from shape_of_learning.claims.evidence import Curve
-from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
+from shape_of_learning.claims.reading import Reading, of_common_layers
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
@@ -189,15 +189,12 @@ def _weights(reading: Reading, estimator: str) -> dict[str, float]:
     return found
 
 
-def _by_role(reading: Reading, measured: Collection[str]) -> tuple[list[str], list[str]]:
-    """Decoders and encoders among the models that are measured; of both there must be some."""
-    roles = {name: reading.models[name].role for name in measured}
-    decoders = [name for name, role in roles.items() if role == "decoder"]
-    encoders = [name for name, role in roles.items() if role == "encoder"]
-    if not decoders or not encoders:
-        what = ", ".join(reading.claim.estimators)
-        raise NotMeasured(f"it compares decoders with encoders, and of one of them there is no `{what}`")
-    return decoders, encoders
+def _by_role(reading: Reading, measured: Collection[str]) -> list[list[str]]:
+    """Decoders and encoders among the models that are measured."""
+    return [
+        [name for name in measured if reading.models[name].role == role]
+        for role in ("decoder", "encoder")
+    ]
 
 
 def _has_last_layer(reading: Reading, model: str, curve: Curve) -> bool:

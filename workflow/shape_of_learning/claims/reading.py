@@ -116,7 +116,9 @@ class Reading:
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
-            raise NotMeasured(f"it needs {what} for {_listed(lacking)}, and the run does not have it")
+            raise NotMeasured(
+                f"it needs {what} for {_listed(lacking)}, and the run does not have it"
+            )
 
     def _curve(self, model: str, estimator: str) -> Curve | None:
         """The checkpoints and layers that the claim is on, without undefined ones; None if none is left."""

@@ -14,6 +14,7 @@ from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_lay
 from shape_of_learning.claims.rules import Units
 
 CHANGES = ("dropped", "replaced")
+ORDERS = ("most_linear_first", "least_linear_first")
 ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 
 
@@ -27,24 +28,22 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
         the order of linearity. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio
         less that by the reverse order.
     """
-    units = {}
+    units: dict[str, dict[str, Bounded]] = {}
     for name, rows in reading.rows("edits").items():
         changed = max(1, round(share * reading.models[name].layers))
         perplexity = rows.set_index(["order", "kind", "k"])["perplexity"].to_dict()
-        parts = {}
+        parts = units[name] = {}
         for kind in CHANGES:
-            ratio = {}
-            for order in ("most_linear_first", "least_linear_first"):
+            ratio = []
+            for order in ORDERS:
                 if (order, kind, changed) not in perplexity:
                     raise NotMeasured(
                         f"{changed} {kind} blocks of `{name}`, {order.replace('_', ' ')}, are not "
                         "measured (`most_blocks`, `orders` and `kinds` of `block_editing`)"
                     )
-                ratio[order] = perplexity[order, kind, changed] / perplexity[order, kind, 0]
-            parts[kind] = known(ratio["most_linear_first"])
-            difference = ratio["most_linear_first"] - ratio["least_linear_first"]
-            parts[f"{kind}_over_reverse"] = known(difference)
-        units[name] = parts
+                ratio.append(perplexity[order, kind, changed] / perplexity[order, kind, 0])
+            parts[kind] = known(ratio[0])
+            parts[f"{kind}_over_reverse"] = known(ratio[0] - ratio[1])
     return units
 
 
@@ -114,9 +113,7 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
     more = _of_seeds(reading, "finetuning_spectra", "place > 0", added)
-    costs = _of_seeds(
-        reading, "finetuning_probes", f"adjustment == 'none' or ({removals})", grown
-    )
+    costs = _of_seeds(reading, "finetuning_probes", f"adjustment == 'none' or ({removals})", grown)
     return {
         family: {"directions": replicated(of), "cost": replicated(costs[family])}
         for family, of in more.items()
@@ -153,7 +150,9 @@ def _of_seeds(
     for name, rows in reading.rows(table).items():
         own = rows[rows["layer"] == rows["layer"].max()].query(is_meant)
         own = own[own["sample"].isin(own["sample"].head(1))]  # the first of its samples
-        before, after = (own[own["step"] == step] for step in (own["step"].min(), own["step"].max()))
+        before, after = (
+            own[own["step"] == step] for step in (own["step"].min(), own["step"].max())
+        )
         if own["step"].nunique() > 1:
             model = reading.models[name]
             family = f"{model.origin} on {model.treatment}"

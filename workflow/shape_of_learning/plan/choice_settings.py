@@ -132,7 +132,7 @@ def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) 
         words = ", ".join(f"{name}={value}" for name, value in own.items())
         differs = any(of_run.get(name) != value for name, value in own.items())
         named = replace(chosen, name=f"{base}({words})" if differs else base)
-        alike = (replace(named, name=each.name) == each.measure for each in found)
+        alike = (replace(named, name=each.measure.name) == each.measure for each in found)
         if not any(alike):
             found.append(Variant(base, named))
     return found
