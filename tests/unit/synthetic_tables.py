@@ -1,4 +1,4 @@
-"""Tables of the papers' size whose numbers are made up, for docs/write_gallery.py."""
+"""Tables of the papers' size whose numbers are made up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from zlib import crc32
@@ -9,15 +9,6 @@ import pandas as pd
 from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
-from shape_of_learning.claims.choices import ClaimChoices, specifications
-from shape_of_learning.claims.judging import (
-    CONTRADICTED,
-    NOT_MEASURED,
-    SUPPORTED,
-    UNDECIDED,
-    Judgement,
-)
-from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures.inputs import KINDS as TYPES
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.table_columns import (
@@ -107,23 +98,6 @@ def _typed(rows: Sequence[tuple], columns: Sequence[str]) -> pd.DataFrame:
     """A table with the types that a figure reads."""
     table = pd.DataFrame(rows, columns=[*columns])
     return table.astype({name: kind for name, kind in TYPES.items() if name in table})
-
-
-def judged(of: ClaimChoices) -> list[Specified]:
-    """Judgements of a claim: an effect of each option, a bound of 0.05, here and there nothing measured."""
-    found = []
-    for number, each in enumerate(specifications(of.choices)):
-        effects = [_numbers(*option).normal(0.02, 0.05) for option in each.items()]
-        estimate = 0.2 + sum(effects) + 0.02 * _numbers(number).standard_normal()
-        reach = 0.03 + 0.02 * _numbers(number, "reach").random()
-        verdict = UNDECIDED
-        if abs(estimate - 0.05) > reach:
-            verdict = SUPPORTED if estimate > 0.05 else CONTRADICTED
-        numbers = (estimate, estimate - reach, estimate + reach, reach)
-        if number % 50 == 49:
-            verdict, numbers = NOT_MEASURED, (np.nan,) * 4
-        found.append(Specified(each, Judgement(verdict, "made up", *numbers, n=("4096",))))
-    return found
 
 
 def further(kind: str, models: Sequence[Model], measures: Sequence[Measure]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from shape_of_learning.claims import (
 )
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import EvidenceModel
-from shape_of_learning.claims.rules import how_many, in_words
+from shape_of_learning.claims.rules import how_many
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
@@ -83,15 +83,6 @@ def test_what_is_not_shown_beyond_a_bound_adds_to_a_condition_and_not_to_its_est
     assert near.low < -0.5 < near.high < 0
     far = judged_models({"a": -1, "b": -1, "c": -0.5, "d": 1}, rule)
     assert (far.verdict, far.estimate) == ("undecided", -0.5)
-
-
-def test_a_rule_is_said_in_words():
-    rule = {"any_of": [{"in": 0.75, "holds": {"of": "x", "above": 0.5}},
-                       {"all_of": [{"below": 1}, {"not_below": 0}]}]}  # fmt: skip
-    assert in_words(rule) == (
-        "in at least 75 % of cases `x` is above 0.5 or (the statistic is below 1 and the statistic is "
-        "not shown to be below 0)"
-    )
 
 
 def test_an_interval_decides_and_not_the_value():

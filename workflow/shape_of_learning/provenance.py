@@ -61,7 +61,8 @@ def workflow_version(workflow: Path) -> str:
     """Version, commit and state of the checkout that holds the folder `workflow`, in words."""
     from shape_of_learning import __version__
 
-    git = ["git", "-C", str(workflow), *"describe --always --dirty --abbrev=40 --exclude=*".split()]
+    options = ("--always", "--dirty", "--abbrev=40", "--exclude=*")
+    git = ("git", "-C", str(workflow), "describe", *options)
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     return f"{__version__}, commit {commit}" if commit else __version__
 
