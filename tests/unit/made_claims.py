@@ -25,7 +25,7 @@ def curve(by_step, spread=0.0, near=0.0):
     around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
     return Curve(
         [f"step{step}" for step in by_step],
-        list(by_step),
+        np.array(list(by_step), float),
         "all",
         np.arange(values.shape[1]) + 1,
         values[..., None] + around,

@@ -246,7 +246,7 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
         models = [EvidenceModel(name, "decoder", 2) for name in "ef"]
         return judged([], claim | {"rule": rule}, {"weights": rows}, models)
 
-    assert "the run does not have it" in of(d=1).because
+    assert "and the run lacks it" in of(d=1).because
     assert of(d=1, e=0, f=3).verdict == "supported"
 
 

@@ -41,7 +41,9 @@ def evidence(truth, noise, runs):
         whole = layers[..., None] + around
         steps = STEPS if len(layers) == len(STEPS) else [*range(len(layers))]
         numbered, near = np.arange(layers.shape[1]) + 1, np.zeros(layers.shape)
-        curves[model, estimator] = Curve(steps, steps, "all", numbered, whole, near, near[:, 0])
+        curves[model, estimator] = Curve(
+            steps, np.array(steps), "all", numbered, whole, near, near[:, 0]
+        )
         role = "encoder" if model.startswith(("e", "bert", "roberta")) else "decoder"
         twin = {"kind": "twin", "origin": model[5:], "treatment": "cosine 0.5"}
         kind = twin if model.startswith("twin") else {}

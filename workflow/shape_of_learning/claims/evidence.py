@@ -51,8 +51,10 @@ class Curve:
 
     Attributes
     ----------
-    revisions, steps : sequence of str, of int or None
-        Of each checkpoint, by ascending step.
+    revisions : sequence of str
+        Of the checkpoints, by ascending step.
+    steps : ndarray of float64
+        Theirs, NaN where there is none.
     selection : str
         As in the tables.
     layers : ndarray of int
@@ -69,7 +71,7 @@ class Curve:
     """
 
     revisions: Sequence[str]
-    steps: Sequence[int | None]
+    steps: np.ndarray
     selection: str
     layers: np.ndarray
     values: np.ndarray
@@ -102,7 +104,7 @@ class Evidence:
     """
 
     models: Mapping[str, EvidenceModel]
-    curves: Mapping[tuple[str, str], Curve] = field(default_factory=dict)
+    curves: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     suspect_above: Mapping[str, float] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -188,7 +190,7 @@ def _curve(rows: pd.DataFrame) -> Curve:
     shape = (len(place), len(layers))
     return Curve(
         revisions=list(place),
-        steps=[None if np.isnan(step) else int(step) for step in rows["step"][:: len(layers)]],
+        steps=rows["step"].to_numpy(np.float64)[:: len(layers)],
         selection=rows["selection"].iloc[0],
         layers=layers,
         values=rows[VALUES].to_numpy(np.float64).reshape(*shape, len(VALUES)),

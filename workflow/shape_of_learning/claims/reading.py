@@ -107,18 +107,13 @@ class Reading:
         if lacking and not self.models.keys() & lacking:
             raise NotMeasured(f"not in the run: {_listed(lacking)}")
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
-        without = f", not for {_listed(lacking)}" if lacking else ""
-        raise NotMeasured(
-            f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
-            + without
-        )
+        said = f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
+        raise NotMeasured(said + (f", not for {_listed(lacking)}" if lacking else ""))
 
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
-            raise NotMeasured(
-                f"it needs {what} for {_listed(lacking)}, and the run does not have it"
-            )
+            raise NotMeasured(f"it needs {what} for {_listed(lacking)}, and the run lacks it")
 
     def _curve(self, model: str, estimator: str) -> Curve | None:
         """The checkpoints and layers that the claim is on, without undefined ones; None if none is left."""
@@ -127,7 +122,7 @@ class Reading:
             return None
         places = [len(curve.steps) - 1]
         if self.claim.checkpoints == "training":
-            places = [place for place, step in enumerate(curve.steps) if step is not None]
+            places = np.flatnonzero(~np.isnan(curve.steps)).tolist()
             if len(places) < 2:
                 return None
         values = curve.values[..., places, :, :]
@@ -141,7 +136,7 @@ class Reading:
         return replace(
             curve,
             revisions=[curve.revisions[place] for place in places],
-            steps=[curve.steps[place] for place in places],
+            steps=curve.steps[places],
             layers=curve.layers[kept],
             values=values[..., kept, :],
             near_duplicates=curve.near_duplicates[places][:, kept],

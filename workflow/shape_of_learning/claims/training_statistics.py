@@ -27,7 +27,7 @@ def change_over_training(reading: Reading, estimators: Sequence[str], from_step:
     """Mean over layers at the last step less that at the first one from `from_step` on."""
     units = {}
     for name, curves in reading.curves(*estimators).items():
-        means = [of.means[..., np.greater_equal(of.steps, from_step), :] for of in curves]
+        means = [of.means[..., of.steps >= from_step, :] for of in curves]
         if all(each.shape[-2] > 1 for each in means):
             units[name] = {
                 estimator: jackknifed(each[..., -1, :] - each[..., 0, :])
@@ -178,11 +178,11 @@ def correlation_with_loss(reading: Reading, estimators: tuple[str], from_step: i
     return units
 
 
-def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], list[np.ndarray]]]:
+def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[float], list[np.ndarray]]]:
     """Steps that all estimators of a model have, and means over layers of each, (..., steps, 17)."""
     found = {}
     for name, curves in reading.curves(*estimators).items():
-        common = [step for step in curves[0].steps if all(step in c.steps for c in curves)]
+        common = [step for step in curves[0].steps.tolist() if all(step in c.steps for c in curves)]
         if len(common) >= FEWEST_STEPS:
             means = [c.means[..., np.isin(c.steps, common), :] for c in curves]
             found[name] = common, means

@@ -90,7 +90,9 @@ def _as_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]
             yield cells
 
 
-def _without_entry(rows: Iterable[Row], known: Sequence[Mapping[str, Any]]) -> Iterable[Row]:
+def _without_entry(
+    rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
+) -> Iterable[dict[str, Any]]:
     names = {row["estimator"]: None for row in rows}
     for name in [name for name in names if name not in {each["name"] for each in known}]:
         label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
