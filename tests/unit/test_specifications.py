@@ -135,14 +135,9 @@ def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
     found = claims_of("shape_of_learning", settings)
     assert "dimension_rises_then_falls" in found
     assert "estimators_agree" not in found  # which names one of 100
-
-
-def test_every_combination_is_there_once_and_the_reference_takes_nothings_place():
-    for of, _ in claims_of("shape_of_learning", settings_with(batch_share=[1, 0.5])).values():
-        made = specifications(of.choices)
-        assert len({tuple(each.items()) for each in made}) == len(made)
-        assert len(made) == math.prod(map(len, of.choices.values()))
-        assert of.estimators(made[0]) == {name: name for name in of.claim.estimators}
+    of, _ = found["dimension_rises_then_falls"]
+    # The first specification is the reference, in which nothing stands for another.
+    assert of.estimators(specifications(of.choices)[0]) == {"two_nn": "two_nn"}
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():

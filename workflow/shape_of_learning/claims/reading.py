@@ -105,7 +105,8 @@ class Reading:
         is_group = isinstance(named, str)
         lacking = [name for name in (self.models if is_group else named) if name not in found]
         if lacking and not self.models.keys() & lacking:
-            raise NotMeasured(f"not in the run: {_listed(lacking)}")
+            verb = "is" if len(lacking) == 1 else "are"
+            raise NotMeasured(f"{_listed(lacking)} {verb} not in the run")
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
         said = f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
         raise NotMeasured(said + (f", not for {_listed(lacking)}" if lacking else ""))
