@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import judge_choices
 from measure_choices import COLUMNS
 from shape_of_learning.claims.choices import (
     AFTER,
@@ -223,7 +224,7 @@ def flips_by_choice(values):
     return {row["choice"]: row for row in flips(CHOICES, judged_specifications(CHOICES, values))}
 
 
-def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(measured):
+def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(measured, tmp_path):
     found = flips_by_choice(measured())
     assert list(found["first_token"].values())[4:] == ["supported", "contradicted", "yes", 8, 8]
     for name in ("centring", "average_over", "last_layer"):
@@ -231,7 +232,9 @@ def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(measured):
     page = flip_page([*found.values()])
     assert "drop: **contradicted** (8 of 8)" in page
     assert "before_final_norm: same (0 of 8)" in page
-    assert flip_page([]).startswith("No claim to compare")
+    page = tmp_path / "choices.md"
+    judge_choices.main([], [], {}, PROTOCOL, [], [], (tmp_path / "choices.csv", page), [])
+    assert page.read_text().startswith("No claim to compare")
 
 
 def test_estimator_and_layers_are_taken_as_a_specification_says(measured):

@@ -161,7 +161,8 @@ def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFram
         "na_values": [""],
     }
     tables = [pd.read_csv(path, **options) for path in paths]
-    return pd.concat(tables, ignore_index=True) if tables else NO_ROWS
+    filled = [table for table in tables if len(table)]  # empty columns have no type
+    return pd.concat(filled, ignore_index=True) if filled else NO_ROWS
 
 
 def sound(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from shape_of_learning.claims.choices import (
     specifications,
 )
 from shape_of_learning.claims.evidence import (
+    Curve,
     Evidence,
     EvidenceModel,
     curves_by,
@@ -57,6 +58,9 @@ class MeasuredChoices:
         self._models = {each["name"]: EvidenceModel(**each) for each in models}
         self._suspect_above = suspect_above
         rows = sound(read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts))
+        self._curves: dict[str, dict[tuple[str, ...], Curve]] = {AFTER: {}, BEFORE: {}}
+        if rows.empty:
+            return
         is_after = rows["last_layer"] == AFTER
         # Of the state before the final norm, there is the last layer alone.
         before = pd.concat([rows[is_after], rows[~is_after]])

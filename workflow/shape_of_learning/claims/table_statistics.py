@@ -150,10 +150,9 @@ def _of_seeds(
     for name, rows in reading.rows(table).items():
         own = rows[rows["layer"] == rows["layer"].max()].query(is_meant)
         own = own[own["sample"].isin(own["sample"].head(1))]  # the first of its samples
-        before, after = (
-            own[own["step"] == step] for step in (own["step"].min(), own["step"].max())
-        )
+        ends = (own["step"].min(), own["step"].max())
         if own["step"].nunique() > 1:
+            before, after = (own[own["step"] == step] for step in ends)
             model = reading.models[name]
             family = f"{model.origin} on {model.treatment}"
             changes.setdefault(family, []).append(change(before, after))
