@@ -79,7 +79,7 @@ class MeasuredChoices:
         """
         rows = [specification[name] for name in ROW_CHOICES]
         measured = self._curves[specification["last_layer"]]
-        curves = {
+        curves: dict[tuple[str, ...], Curve] = {
             (model, name): measured[model, other, *rows]
             for name, other in instead.items()
             for model in self._models
