@@ -187,14 +187,9 @@ def _numbers(part: Bounded) -> tuple[float, float, float]:
 
 def _headline(condition: Any, units: rules.Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
-    condition = rules.without_hurdles(condition)
-    estimate, low, high = _numbers(rules.margin(condition, units))
+    estimate, low, high = _numbers(rules.margin(rules.without_hurdles(condition), units))
     visible = estimate - low
-    compared = map(rules.comparison_of, rules.leaves(condition))
-    bounds = {(comparison in rules.UPWARDS, bound) for comparison, bound in compared}
-    if len(bounds) > 1:
-        return estimate, low, high, visible
-    ((is_upwards, bound),) = bounds
+    is_upwards, bound = rules.only_bound(condition) or (True, 0)
     if is_upwards:
         return bound + estimate, bound + low, bound + high, visible
     return bound - estimate, bound - high, bound - low, visible

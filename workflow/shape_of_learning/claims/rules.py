@@ -121,6 +121,13 @@ def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield condition
 
 
+def only_bound(condition: Mapping[str, Any]) -> tuple[bool, float] | None:
+    """Whether upwards and beyond which bound all parts must lie, but for hurdles; None if bounds differ."""
+    compared = [comparison_of(each) for each in leaves(condition)]
+    found = {(how in UPWARDS, bound) for how, bound in compared if not how.startswith("not_")}
+    return found.pop() if len(found) == 1 else None
+
+
 def without_hurdles(condition: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
     if "holds" in condition:

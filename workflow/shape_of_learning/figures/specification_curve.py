@@ -23,7 +23,7 @@ from shape_of_learning.claims.judging import (
     UNDECIDED,
     VERDICTS,
 )
-from shape_of_learning.claims.rules import UPWARDS, comparison_of, in_words, leaves
+from shape_of_learning.claims.rules import in_words, only_bound
 from shape_of_learning.claims.specifications import Specified, specification_rows
 from shape_of_learning.figures import captions
 from shape_of_learning.figures.output import Drawing
@@ -90,15 +90,9 @@ def specification_curve(
 
 def _axis(claim: Claim) -> tuple[float, str]:
     """Where the rule decides, and what the effect is, as :class:`.Judgement` has it."""
-    bounds = {
-        (comparison in UPWARDS, bound)
-        for comparison, bound in map(comparison_of, leaves(claim.rule[SUPPORTED]))
-        if not comparison.startswith("not_")
-    }
     words = textwrap.fill(claim.statistic.replace("_", " "), 24)
-    if len(bounds) > 1:
-        return 0, f"{words}:\ndistance to the bounds"
-    return next(iter(bounds))[1], words
+    bound = only_bound(claim.rule[SUPPORTED])
+    return (0, f"{words}:\ndistance to the bounds") if bound is None else (bound[1], words)
 
 
 def _caption(

@@ -267,18 +267,10 @@ class RunChoices:
 def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The models of the run that a claim is on, and originals of twins; none if they are too few."""
     if isinstance(claim.models, str):
-        group = claim.models
-        kind = group.removesuffix("s") if group in ("fine_tunings", "twins") else "pretrained"
-        roles = (
-            [group.removesuffix("s")]
-            if group in ("decoders", "encoders")
-            else ["decoder", "encoder"]
-        )
-        named = [n for n, m in models.items() if m["kind"] == kind and m["role"] in roles]
+        named = [name for name, of in models.items() if claim.is_on(of["kind"], of["role"])]
     else:
         named = [name for name in claim.models if name in models]
-    least = claim.needs or (1 if isinstance(claim.models, str) else len(claim.models))
-    if len(named) < least:
+    if len(named) < claim.needed:
         return []
     originals = [models[name]["origin"] for name in named if models[name]["kind"] == "twin"]
     return list(dict.fromkeys([*named, *(name for name in originals if name in models)]))
