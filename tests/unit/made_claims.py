@@ -1,9 +1,10 @@
 """A claim that tests change, and evidence that is made for it."""
 
 import numpy as np
+import pandas as pd
 
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
+from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.metrics.table_columns import GROUPS
 
@@ -18,33 +19,38 @@ CLAIM = {
 }  # fmt: skip
 
 
-def measured(values, step=0, spread=0.0, **others):
-    """One checkpoint whose layers have these values; their standard error is `spread` times sqrt(15)."""
+def curve(by_step, spread=0.0, near=0.0):
+    """Values of layers from 1 on, by step; their standard error is `spread` times sqrt(15)."""
+    values = np.array(list(by_step.values()), float)
     around = spread * np.concatenate([[0], np.tile([-1, 1], GROUPS // 2)])
-    whole = np.asarray(values, float)[:, None] + around
-    return LayerValues(
-        f"step{step}", step, "all", tuple(range(1, len(values) + 1)), whole, **others
+    return Curve(
+        [f"step{step}" for step in by_step],
+        np.array(list(by_step), float),
+        "all",
+        np.arange(values.shape[1]) + 1,
+        values[..., None] + around,
+        np.broadcast_to(near, values.shape),
+        np.full(len(values), 4096.0),
     )
 
 
-def judged(values, claim=None, tables=None, models=(), **others):
-    """The judgement on one decoder `d` whose checkpoints of each estimator of the claim are given."""
-    known = {m.name: m for m in (*models, EvidenceModel("d", "decoder", 4, warmup_steps=2))}
+def judged(curves, claim=None, tables=None, models=(), **others):
+    """The judgement on one decoder `d` of two layers, whose curves of the claim's estimators are given."""
+    known = {m.name: m for m in (*models, EvidenceModel("d", "decoder", 2, warmup_steps=2))}
     of = Claim(name="c", **CLAIM | (claim or {}))
-    given = {("d", name): each for name, each in zip(of.estimators, values, strict=False)}
-    return judge(of, Evidence(known, given, tables or {}, **others))
+    given = {("d", name): each for name, each in zip(of.estimators, curves, strict=False)}
+    tables = {kind: pd.DataFrame(rows) for kind, rows in (tables or {}).items()}
+    return judge(of, Evidence(known, given, tables, **others))
 
 
-def judged_models(ends, rule, **others):
-    """The judgement on decoders each of which has one layer of a value, or a checkpoint as above."""
-    values = {
-        (name, "linearity"): [
-            each if isinstance(each, LayerValues) else measured([each], spread=1e-3)
-        ]
-        for name, each in ends.items()
+def judged_models(values, rule, near=None, **others):
+    """The judgement on decoders each of which has one layer of a value."""
+    curves = {
+        (name, "linearity"): curve({0: [value]}, 1e-3, (near or {}).get(name, 0))
+        for name, value in values.items()
     }
-    known = {name: EvidenceModel(name, "decoder", 1) for name in ends}
-    return judge(Claim(name="c", **CLAIM | {"rule": rule}), Evidence(known, values, **others))
+    known = {name: EvidenceModel(name, "decoder", 1) for name in values}
+    return judge(Claim(name="c", **CLAIM | {"rule": rule}), Evidence(known, curves, **others))
 
 
 def parts(of):

@@ -23,23 +23,18 @@ def claimed(measures: list[str], tables: list[str], view: str, figures: list[str
     return {"measures": measures, "tables": tables, "view": view, "figures": figures}
 
 
+def paper(*cells: object) -> dict:
+    return dict(zip(("name", "title", "models", "measures", "tables"), cells, strict=True))
+
+
 DESCRIPTION = {
     "models": [{"name": name, "label": label} for name, label in LABELS.items()],
     "measures": [
         {key: getattr(MEASURES[name].chosen(name, {}), key) for key in KEYS} for name in MEASURED
     ],
     "papers": [
-        {
-            "name": "paper_a",
-            "title": "A & B",
-            "models": ["one"],
-            "measures": ["two_nn"],
-            "tables": [],
-        },
-        {
-            **{"name": "paper_b", "title": "C", "models": ["one", "still"]},
-            **{"measures": [*MEASURED], "tables": ["verdicts", "finetuning_structure"]},
-        },
+        paper("paper_a", "A & B", ["one"], ["two_nn"], []),
+        paper("paper_b", "C", ["one", "still"], [*MEASURED], ["verdicts", "finetuning_structure"]),
     ],
     "claimed": {
         "paper_b": {
@@ -85,9 +80,11 @@ def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
         each.mkdir(parents=True, exist_ok=True)
     estimates = write_rows(folder / "estimates.csv", made_rows() if rows is None else rows)
     flagged = {8: ("same weights as step64", "hollow"), 64: ("broken: loss", "no")}
+    of_two = verdicts_on("two", STEPS[1:])
+    of_two[0]["loss"] = ""
     verdicts = [
         write_verdicts(folders["verdicts"] / "one.csv", verdicts_on("one", STEPS, flagged)),
-        write_verdicts(folders["verdicts"] / "two.csv", verdicts_on("two", STEPS[1:])),
+        write_verdicts(folders["verdicts"] / "two.csv", of_two),
     ]
     claims = folders["claims"] / "paper_b.csv"
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two", "smallest_visible": 0.1}
@@ -102,12 +99,10 @@ def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
     structure = folders["finetuning_structure"] / "still.csv"
     columns = ("model", "revision", "step", "sample", "layer", "quantity", "clusters", "n", "value")
     shares = [
-        [
-            *("still", f"step{step}", step, "topic/held_out", layer, "share_between_types"),
-            *(None, 900, 0.1 * layer + 0.01 * step),
-        ]
+        ["still", f"step{step}", step, "topic", layer, "share_between_types", None, 900, value]
         for step in (0, 64)
         for layer in range(4)
+        for value in [0.1 * layer + 0.01 * step]
     ]
     of_clusters = [*shares[-1][:6], 27, 900, 0.5]
     write_table(structure, columns, [*shares, of_clusters])

@@ -1,31 +1,29 @@
 """Claims that are judged by hand-made numbers say what these say."""
 
-import ast
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 import judge_claims
-from made_claims import CLAIM, judged, judged_models, measured, parts
+from made_claims import CLAIM, curve, judged, judged_models, parts
 from shape_of_learning.claims import (
     bounds,
-    judging,
     layer_statistics,
     table_statistics,
     training_statistics,
 )
-from shape_of_learning.claims.claim import STATISTICS, Claim
-from shape_of_learning.claims.evidence import Evidence, EvidenceModel, LayerValues
-from shape_of_learning.claims.judging import judge
-from shape_of_learning.claims.rules import how_many, in_words
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.evidence import EvidenceModel
+from shape_of_learning.claims.rules import how_many
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import read_rows, write_table
-from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS, GROUPS, TIDY_COLUMNS
+from shape_of_learning.files import write_table
+from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
 
-REPOSITORY = Path(__file__).parents[2]
+LINEAR = Path(__file__).parents[2] / "workflow/papers/linear/claims.yaml"
 
 
 def test_what_decides_verdicts_is_pinned():
@@ -46,28 +44,9 @@ def test_bounds_of_the_kth_largest_share_the_errors():
         assert ends == (pytest.approx(sorted(low)[-rank]), pytest.approx(sorted(high)[-rank]))
 
 
-def test_each_public_function_of_the_modules_is_a_statistic_that_a_claim_may_name():
-    found = {}
-    for name, module in judging.MODULES.items():
-        tree = ast.parse(Path(module.__file__).read_text())
-        own = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
-        found |= {each: name for each in own if not each.startswith("_")}
-    assert found == STATISTICS
-
-
-@pytest.mark.parametrize(
-    ("claim", "sentence"),
-    [
-        ({"rule": CLAIM["rule"] | {"supported": {"of": "other", "above": 0}}}, "are `linearity`;"),
-        ({"statistic": "middle_over_ends"}, "names no part, but there are `middle_over_first`, "),
-    ],
-)
-def test_a_rule_on_a_part_that_the_statistic_does_not_have_names_those_that_it_has(claim, sentence):
-    with pytest.raises(InputError, match=f"`c`: the rule .*{sentence}"):
-        judged([[measured([1, 1, 1, 1])]], claim)
-
-
-def test_a_rule_on_one_model_is_refused_where_there_are_several():
+def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
+    with pytest.raises(InputError, match="names no part, but there are `middle_over_first`, "):
+        judged([curve({0: [1, 1, 1, 1]})], {"statistic": "middle_over_ends"})
     rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
         judged_models({"a": 1, "b": -1}, rule)
@@ -79,7 +58,6 @@ def test_a_number_of_models_is_not_shown_by_fewer():
             "contradicted": {"in": "any", "holds": {"below": 0}}}  # fmt: skip
     few = judged_models({"a": 1}, rule)
     assert (few.verdict, few.estimate) == ("undecided", 1)
-    assert "in 1 of 1 cases, 3 needed" in few.because
     assert np.isnan([few.low, few.high, few.smallest_visible]).all()
     assert judged_models({"a": -1}, rule).verdict == "contradicted"
 
@@ -97,170 +75,144 @@ def test_what_is_not_shown_beyond_a_bound_adds_to_a_condition_and_not_to_its_est
     assert (far.verdict, far.estimate) == ("undecided", -0.5)
 
 
-def test_a_rule_is_said_in_words():
-    rule = {"any_of": [{"in": 0.75, "holds": {"of": "x", "above": 0.5}},
-                       {"all_of": [{"below": 1}, {"not_below": 0}]}]}  # fmt: skip
-    assert in_words(rule) == (
-        "in at least 75 % of cases `x` is above 0.5 or (the statistic is below 1 and the statistic is "
-        "not shown to be below 0)"
-    )
-
-
 def test_an_interval_decides_and_not_the_value():
+    def at(value):
+        return judged([curve({0: [value] * 2}, spread=0.001)])
+
     # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
     half = 2.131449545559323 * 0.001 * np.sqrt(15)
-    sure = judged([[measured([0.95 + 1.01 * half] * 2, spread=0.001)]])
+    sure = at(0.95 + 1.01 * half)
     assert sure.verdict == "supported"
     assert sure.estimate == pytest.approx(0.95 + 1.01 * half)
     assert (sure.low, sure.high) == pytest.approx((0.95 + 0.01 * half, 0.95 + 2.01 * half))
     assert sure.smallest_visible == pytest.approx(half)
-    assert judged([[measured([0.95 + 0.99 * half] * 2, spread=0.001)]]).verdict == "undecided"
-    assert judged([[measured([0.9 - 1.01 * half] * 2, spread=0.001)]]).verdict == "contradicted"
+    assert at(0.95 + 0.99 * half).verdict == "undecided"
+    assert at(0.9 - 1.01 * half).verdict == "contradicted"
+
+
+def test_where_both_verdicts_are_shown_none_is_given():
+    always = {"in": "all", "holds": {"above": 0}}
+    of = judged_models({"a": 1}, {"supported": always, "contradicted": always})
+    assert of.verdict == "undecided"
+    assert of.because.startswith("Both")
 
 
 def test_without_windows_in_every_group_nothing_is_measured():
-    values = measured([1, 1])
-    values.values[:, 1:] = np.nan
-    assert "16 groups" in judged([[values]]).because
+    of = curve({0: [1, 1]})
+    of.values[..., 1:] = np.nan
+    assert "16 groups" in judged([of]).because
 
 
 def test_of_what_has_no_logarithm_no_part_is_passed_over():
     def rising_from(first, spread):
-        curve = zip(range(4), (first, 0.2, 0.3, 0.1), (spread, 0, 0, 0), strict=True)
-        values = [measured([value], step, spread=spread) for step, value, spread in curve]
+        of = curve({0: [first], 1: [0.2], 2: [0.3], 3: [0.1]})
+        of.values[0] = curve({0: [first]}, spread).values[0]
         rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
-        claim = {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule}
         with np.errstate(invalid="ignore"):
-            return judged([values], claim)
+            return judged(
+                [of], {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule}
+            )
 
     assert rising_from(0.01, 0.001).verdict == "supported"
     assert "`rise_and_fall` of `d` is undefined" in rising_from(-0.1, 0.001).because
     assert "has no interval" in rising_from(0.01, 0.02).because  # negative without some groups
 
 
-def test_suspect_values_decide_nothing():
-    limit = {"suspect_above": {"linearity": 0.1}}
-    near = judged([[measured([1, 1], near_duplicates=(0.0, 0.2))]], **limit)
-    assert near.verdict == "undecided"
-    assert "would be supported, but values that are suspect" in near.because
-    assert judged([[measured([1, 1], near_duplicates=(0.0, 0.1))]], **limit).verdict == "supported"
-
-
 def test_suspect_models_count_among_those_that_a_rule_needs_but_for_nothing():
     rule = CLAIM["rule"] | {"supported": {"in": 0.75, "holds": {"above": 0}}}
 
-    def of(*shares):
-        ends = {f"m{i}": measured([1], near_duplicates=(share,)) for i, share in enumerate(shares)}
-        return judged_models(ends, rule, suspect_above={"linearity": 0.1})
+    def of(**near):
+        return judged_models(dict.fromkeys("abcd", 1), rule, near, suspect_above={"linearity": 0.1})
 
-    assert of(0, 0, 0, 0.2).verdict == "supported"
-    assert "decide nothing: 1 of `m3`" in of(0, 0, 0, 0.2).because
-    assert of(0, 0, 0.2, 0.2).verdict == "undecided"
+    assert of(c=0.2, d=0.1).verdict == "supported"
+    assert "decide nothing: 1 of `c`" in of(c=0.2).because
+    assert of(c=0.2, d=0.2).verdict == "undecided"
+    assert "would be supported, but values that are suspect" in of(c=0.2, d=0.2).because
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     claim = {"statistic": "change_over_training", "checkpoints": "training"}
-    without_a_group = measured([2, 9], 1)
-    without_a_group.values[1, 7] = np.nan
-    for later in (measured([2, np.nan], 1), without_a_group):
-        of = judged([[measured([1, 5], 0), later]], claim)
-        assert parts(of) == {"linearity": 1}
-        assert "Left out as undefined: 1 layers" in of.because
+    without_a_group = curve({0: [1, 5], 1: [2, 9]})
+    without_a_group.values[1, 1, 7] = np.nan
+    for of in (curve({0: [1, 5], 1: [2, np.nan]}), without_a_group):
+        assert parts(judged([of], claim)) == {"linearity": 1}
+        assert "Left out as undefined: 1 layers" in judged([of], claim).because
 
 
 def test_no_other_layer_stands_for_an_undefined_last_one():
     claim = {"statistic": "difference_of_estimators", "estimators": ["linearity", "other"]}
     of_last = claim | {"arguments": {"last_layer_only": True}}
-    values = [[measured([1, 2, np.nan])], [measured([0, 0, 0])]]
-    of = judged(values, of_last)
-    assert of.verdict == "not measured"
-    assert "`linearity` beside `other` at the last layer" in of.because
-    assert judged(values, claim).estimate == 1.5
-    assert judged([[measured([1, 2, 3])], values[1]], of_last).estimate == 3
+    without_last, other = curve({0: [1, np.nan]}), curve({0: [0, 0]})
+    assert judged([without_last, other], of_last).verdict == "not measured"
+    assert judged([without_last, other], claim).estimate == 1
+    assert judged([curve({0: [1, 3]}), other], of_last).estimate == 3
 
 
-def test_other_estimators_and_layers_can_stand_for_those_of_a_claim():
-    with_0 = LayerValues("s", None, "all", (0, 1), np.array([[0.0] * 17, [1.0] * 17]))
-    models = {"d": EvidenceModel("d", "decoder", 1)}
-    evidence = Evidence(models, {("d", "x"): [with_0]}, suspect_above={"linearity": 0.1})
-    claim = Claim(name="c", **CLAIM)
-    assert judge(claim, evidence).verdict == "not measured"
-    instead = evidence.with_estimators({"linearity": "x"})
-    assert judge(claim, instead).estimate == 1
-    assert not instead.suspect_above
-    assert judge(replace(claim, average_over="all_layers"), instead).estimate == pytest.approx(0.5)
+def test_layer_0_counts_where_all_layers_do():
+    from_0 = replace(curve({0: [0, 1]}), layers=np.arange(2))
+    assert judged([from_0]).estimate == 1
+    assert judged([from_0], {"average_over": "all_layers"}).estimate == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    ("claim", "sentence"),
-    [
-        ({"models": ["gpt2", "d"]}, "`gpt2` is not in the run."),
-        ({"models": "encoders"}, "no encoders with `linearity` at a sound checkpoint."),
-        ({"checkpoints": "training", "models": ["d"]}, "`d` has no `linearity` at two or more sound steps."),
-        ({"statistic": "flatter", "models": "all"}, "no encoders with `linearity`"),
-        ({"statistic": "cost_of_edits", "arguments": {"share": 0.5}, "estimators": [],
-          "models": ["d"]}, "`d` has no tables/edits."),
-    ],
-)  # fmt: skip
-def test_what_is_missing_is_said(claim, sentence):
-    of = judged([[measured([1, 1, 1, 1])]], claim)
-    assert of.verdict == "not measured"
-    assert sentence in of.because
-    assert np.isnan(of.estimate)
+def test_what_is_missing_is_said():
+    def because(**claim):
+        of = judged([curve({0: [1, 1, 1, 1]})], claim)
+        assert (of.verdict, np.isnan(of.estimate)) == ("not measured", True)
+        return of.because
+
+    assert because(models=["gpt2", "d"]) == "`gpt2` is not in the run."
+    assert because(models=["d"], checkpoints="training").startswith(
+        "It needs `linearity` at two or more sound steps for at least 1 of the models"
+    )
+    assert because(models="encoders").endswith("of the encoders, and the run has it for 0.")
+    assert because(statistic="flatter", models="all").startswith("`flatter` finds nothing")
 
 
-def along(curve):
-    return [measured([value, value], step) for step, value in curve.items()]
+def along(by_step):
+    return curve({step: [value, value] for step, value in by_step.items()})
 
 
 def test_statistics_of_training_on_numbers_by_hand():
-    def of(statistic, curve, part, **arguments):
+    def of(statistic, by_step, part, models=(), **arguments):
         rule = {key: {"of": part, "above": 0} for key in ("supported", "contradicted")}
         claim = {"statistic": statistic, "arguments": arguments, "rule": rule}
-        return judged([along(curve)], claim | {"checkpoints": "training"})
+        return judged([along(by_step)], claim | {"checkpoints": "training"}, models=models)
 
-    curve = {0: 2, 1: 4, 4: 8, 8: 4}
-    settling = parts(of("growth_then_settling", curve, "growth", share=0.25))
+    by_step = {0: 2, 1: 4, 4: 8, 8: 4}
+    settling = parts(of("growth_then_settling", by_step, "growth", share=0.25))
     # Half of the steps: from the third on.
     assert settling == {"growth": 2, "settling": 0.25 * 2 - 4, "moving_on": 4 - 0.25 * 2}
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
-    assert "no decoders with a sound step in the first half of its training" in late.because
-    rise = parts(of("rise_then_fall", curve, "rise_and_fall"))
+    assert "a sound step in the first half of its training" in late.because
+    rise = parts(of("rise_then_fall", by_step, "rise_and_fall"))
     assert rise["rise_and_fall"] == pytest.approx(np.log(2))
     # The warm-up of two steps ends between the second and the third.
-    beside = parts(of("peak_beside_warm_up", curve | {16: 3}, "elsewhere"))
+    beside = parts(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
     assert beside["elsewhere"] == pytest.approx(np.log(4 / 8))
     assert beside["at_warm_up"] == pytest.approx(np.log(8 / 3))
-    unknown = [EvidenceModel("e", "decoder", 4)]
-    claim = {"statistic": "peak_beside_warm_up", "checkpoints": "training"}
-    evidence = Evidence({m.name: m for m in unknown}, {("e", "linearity"): along(curve)})
-    because = judge(Claim(name="c", **CLAIM | claim), evidence).because
-    assert "no decoders with a known `warmup_steps` (`e` is without)" in because
 
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
-    values = [measured([v], step) for step, v in ((0, 1), (2, 5), (9, 4))]
+    of = curve({0: [1], 2: [5], 9: [4]})
     claim = {"statistic": "change_over_training", "checkpoints": "training"}
-    ends = judged([values], claim)
+    ends = judged([of], claim)
     assert parts(ends) == {"linearity": 3}
     assert ends.revisions == ("d@step0", "d@step2", "d@step9")
-    assert parts(judged([values], claim | {"arguments": {"from_step": 1}})) == {"linearity": -1}
-    assert parts(judged([values])) == {"linearity": 4}
+    assert parts(judged([of], claim | {"arguments": {"from_step": 1}})) == {"linearity": -1}
+    assert parts(judged([of])) == {"linearity": 4}
 
 
 def test_isotropy_of_weights_goes_with_the_loss_over_steps():
-    of_step = {"model": "d", "matrix": "output", "estimator": "linearity"}
-    weights = [
-        of_step | {"revision": f"{s}", "step": f"{s}", "value": f"{-s}"} for s in (1, 2, 3, 4)
-    ]
-    losses = [
-        {"model": "d", "revision": str(s), "loss": str(loss)}
-        for s, loss in zip((1, 2, 3, 4), (9, 3, 2, 1), strict=True)
-    ]
+    losses = {1: 9.0, 2: 3.0, 3: 2.0, 4: 1.0}
+    of_model = {"model": "d", "matrix": "output", "estimator": "linearity"}
+    tables = {
+        "weights": [of_model | {"revision": f"r{s}", "step": s, "value": -s} for s in losses],
+        "verdicts": [{"model": "d", "revision": f"r{s}", "loss": of} for s, of in losses.items()],
+    }
 
     def of(from_step):
         claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": from_step}}
-        return judged([], claim, {"weights": weights, "verdicts": losses})
+        return judged([], claim, tables)
 
     assert parts(of(2)) == {"correlation": pytest.approx(1)}
     assert "a loss at 2 steps from 3 on, and 3 are needed" in of(3).because
@@ -281,12 +233,12 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
     claim = {"statistic": statistic, "arguments": arguments, "needs": 1, "models": ["d", "e", "f"]}
 
     def of(**values):
-        same = {"revision": "r", "step": "", "matrix": "tied", "estimator": "linearity"}
-        rows = [same | {"model": name, "value": str(value)} for name, value in values.items()]
+        same = {"revision": "r", "step": np.nan, "matrix": "tied", "estimator": "linearity"}
+        rows = [same | {"model": name, "value": value} for name, value in values.items()]
         models = [EvidenceModel(name, "decoder", 2) for name in "ef"]
         return judged([], claim | {"rule": rule}, {"weights": rows}, models)
 
-    assert "no `linearity` in the run" in of(d=1).because
+    assert "and the run lacks it" in of(d=1).because
     assert of(d=1, e=0, f=3).verdict == "supported"
 
 
@@ -295,8 +247,8 @@ def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
     claim = {"statistic": "concordance", "checkpoints": "training", "rule": rule}
 
     def of(*curves):
-        values = [along(dict(enumerate(curve))) for curve in curves]
-        return parts(judged(values, claim | {"estimators": ["two_nn", "mom"]}))
+        curves = [along(dict(enumerate(each))) for each in curves]
+        return parts(judged(curves, claim | {"estimators": ["two_nn", "mom"]}))
 
     assert min(of([1, 2, 4, 8], [1, 3, 9, 27]).values()) == pytest.approx(np.log(2))
     assert max(of([1, 2, 4, 8], [27, 9, 3, 1]).values()) < 0
@@ -305,25 +257,22 @@ def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
 
 
 def test_numbers_without_an_interval_are_compared_as_they_are():
-    claims = yaml.safe_load((REPOSITORY / "workflow/papers/linear/claims.yaml").read_text())
-    claim = {"statistic": "cost_of_edits", "arguments": {"share": 0.125}, "estimators": ()}
-    claim["rule"] = claims["most_linear_blocks_can_go"]["rule"]
+    rule = yaml.safe_load(LINEAR.read_text())["most_linear_blocks_can_go"]["rule"]
+    claim = {
+        "statistic": "cost_of_edits",
+        "arguments": {"share": 0.5},
+        "estimators": (),
+        "rule": rule,
+    }
 
     def of(perplexity, orders=2):
         curves = {"most_linear_first": (10, perplexity), "least_linear_first": (10, 30)}
         rows = [
-            {
-                "model": "d",
-                "revision": "r",
-                "order": order,
-                "kind": kind,
-                "k": str(k),
-                "perplexity": str(p),
-            }
-            for order, curve in list(curves.items())[:orders]
+            {"model": "d", "revision": "r", "order": order, "kind": kind, "k": k, "perplexity": value}
+            for order, values in list(curves.items())[:orders]
             for kind in ("dropped", "replaced")
-            for k, p in enumerate(curve)
-        ]
+            for k, value in enumerate(values)
+        ]  # fmt: skip
         return judged([], claim, {"edits": rows})
 
     at_the_bound = of(11)
@@ -338,35 +287,17 @@ def test_numbers_without_an_interval_are_compared_as_they_are():
     assert "least linear first, are not measured" in of(11, orders=1).because
 
 
-def left_out_table(file, checkpoints):
-    """A table of left-out values of `d`: of each revision the step and the values of its layers."""
-    rows = [
-        [
-            "d",
-            revision,
-            step,
-            "linearity",
-            "all",
-            layer,
-            "",
-            4096,
-            4096,
-            0,
-            9,
-            *[value] * (GROUPS + 1),
-        ]
-        for revision, step, values in checkpoints
-        for layer, value in [*enumerate(values), ("block_outputs", 7.0)]
-    ]
-    write_table(file, ("model", "revision", "step", *TIDY_COLUMNS), rows)
-    return file
-
-
 def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
-    steps = [("step0", 0, [9, 1, 1]), ("step8", 8, [9, 0.5, 0.5]), ("step4", 4, [9, 0.8, 1])]
-    values = left_out_table(tmp_path / "tables/left_out/d.csv", steps)
-    verdicts = tmp_path / "tables/verdicts/d.csv"
-    shown = [["d", revision, "no" if step == 8 else "yes"] for revision, step, _ in steps]
+    steps = {"step0": [9, 1, 1], "step8": [9, 0.5, 0.5], "step4": [9, 0.8, 1]}
+    values, verdicts = tmp_path / "tables/left_out/d.csv", tmp_path / "tables/verdicts/d.csv"
+    rows = [
+        ("d", revision, revision[4:], "linearity", "all", layer, "", 4096, 4096, 0, 9)
+        + (value,) * (GROUPS + 1)
+        for revision, of in steps.items()
+        for layer, value in [*enumerate(of), ("block_outputs", 7.0)]
+    ]
+    write_table(values, ("model", "revision", "step", *TIDY_COLUMNS), rows)
+    shown = [["d", revision, "no" if revision == "step8" else "yes"] for revision in steps]
     write_table(verdicts, ["model", "revision", "shown"], shown)
     write_table(tmp_path / "checkpoints/d/step4.tensors.csv", ["tensor"], [["w"]])
     alphabet = tmp_path / "alphabet.json"
@@ -382,20 +313,13 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
         places=(tmp_path / "checkpoints", alphabet),
         output=(ledger, page),
     )
-    rows = [dict(zip(CLAIM_COLUMNS, row, strict=True)) for row in read_rows(ledger, CLAIM_COLUMNS)]
-    assert [row["verdict"] for row in rows] == ["undecided", "not measured"]
-    assert float(rows[0]["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
-    assert rows[0]["revisions"] == "d@step4"
-    assert rows[0]["statistic"] == "mean_over_layers(linearity)"
-    assert (rows[0]["n"], rows[0]["selections"]) == ("4096", "all")
-    weights, text = rows[0]["hashes"].split(";")
+    found = pd.read_csv(ledger, keep_default_na=False, dtype=str)
+    assert found["verdict"].tolist() == ["undecided", "not measured"]
+    row = found.iloc[0]
+    assert float(row["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
+    assert (row["revisions"], row["statistic"]) == ("d@step4", "mean_over_layers(linearity)")
+    assert (row["n"], row["selections"]) == ("4096", "all")
+    weights, text = row["hashes"].split(";")
     assert (weights[:2], text) == ("d:", "text:01234567")
     assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
     assert "| d | linearity | 0.9 |" in page.read_text()
-
-
-def test_where_both_verdicts_are_shown_none_is_given():
-    always = {"in": "all", "holds": {"above": 0}}
-    of = judged_models({"a": 1}, {"supported": always, "contradicted": always})
-    assert of.verdict == "undecided"
-    assert of.because.startswith("Both")

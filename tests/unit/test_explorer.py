@@ -13,11 +13,9 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, expect
 
-from figure_tables import rows_of_model, verdicts_on, write_rows, write_verdicts
-from made_explorer import DESCRIPTION, HOSTILE, LABELS, MEASURED, draw, made_rows
+from made_explorer import HOSTILE, LABELS, draw, made_rows
 from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
 from shape_of_learning.explorer.content import NUMBERS as NUMBERS_OF_PAGE
-from shape_of_learning.explorer.content import content_of
 from shape_of_learning.explorer.explorer_page import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
 
 NUMBERS = ("value", "low", "high")
@@ -69,31 +67,24 @@ def test_a_page_holds_what_the_tables_say(file):
             assert got[name] == wanted
 
 
-def test_other_tables_are_curves_of_the_same_checkpoints(tmp_path):
-    rows = rows_of_model("one", layers=2, steps=(8, 0), estimators=MEASURED[:1])
-    estimates = write_rows(tmp_path / "estimates.csv", rows)
-    losses = [row for model in ("one", "origin") for row in verdicts_on(model, (0, 8))]
-    losses[1]["loss"] = ""
-    for kind in ("verdicts", "finetuning_layers"):
-        (tmp_path / kind).mkdir()
-    verdicts = write_verdicts(tmp_path / "verdicts" / "one.csv", losses)
-    names = ["model", "revision", "step", "sample", "layer", "estimator", "n", "value"]
-    cells = ["one", "step8", 8, "a task", 2, "top_1_share", 50, 0.25]
-    layers = tmp_path / "finetuning_layers" / "one.csv"
-    write_rows(layers, [dict(zip(names, cells, strict=True))], names)
-    description = DESCRIPTION | {"models": DESCRIPTION["models"][:1], "papers": [], "claimed": {}}
-    content = content_of(description, estimates, [verdicts], [layers], [])
-    assert [[*of, len(those)] for *of, those in content["series"]] == [
-        [MEASURED[0], "one", "all", len(rows)],
-        ["loss", "one", "all", 1],
-        ["top_1_share", "one", "a task", 1],
+def test_other_tables_are_curves_of_the_same_checkpoints(file):
+    content = content_in(file)
+    found = {}
+    for row in rows_in(content):
+        found.setdefault((row["estimator"], row["model"]), []).append(row)
+    # Of the other one, the first step has no loss.
+    steps = {model: [row["step"] for row in found["loss", model]] for model in ("one", "two")}
+    assert steps == {"one": [0, 1, 8, 64, 512], "two": [8, 64, 512]}
+    assert {row["layer"] for row in found["loss", "one"]} == {None}
+    assert found["loss", "one"][2]["tokens"] == 8 * 2048
+    shares = [
+        (row["step"], row["depth"], row["value"]) for row in found["share_between_types", "still"]
     ]
-    assert [each["label"] for each in content["measures"][-2:]] == ["Cross-entropy", "Top 1 share"]
-    steps = [(each["revision"], each["step"], each["tokens"]) for each in content["checkpoints"]]
-    assert steps == [("step0", 0, 0), ("step8", 8, 8 * 2048)]
-    loss, share = rows_in(content)[-2:]
-    assert (loss["step"], loss["layer"], loss["value"], loss["low"]) == (0, None, 2, None)
-    assert (share["step"], share["layer"], share["depth"], share["value"]) == (8, 2, 1, 0.25)
+    assert shares[:2] == [(0, 0, 0), (0, 0.333333, 0.1)]
+    assert len(shares) == 8  # without what is of clusters
+    labels = {each["name"]: each["label"] for each in content["measures"]}
+    assert labels["loss"] == "Cross-entropy"
+    assert labels["share_between_types"] == "Share between types"
 
 
 def test_a_page_is_one_file_whose_text_is_no_program(file, tmp_path):
@@ -143,20 +134,15 @@ def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view
         "step": lambda row: row["layer"] == 3,
         "heat": lambda row: row["layer"] != "",
     }[view]
-    wanted = [
-        row
-        for row in made_rows()
-        if row["model"] != "still" and row["estimator"] == "anisotropy" and chosen(row)
-    ]
+    of_measure = [row for row in made_rows() if row["estimator"] == "anisotropy"]
+    wanted = [row for row in of_measure if row["model"] != "still" and chosen(row)]
     keys = ("model", "revision", "step", "layer", "estimator", "selection", "n")
     got = {tuple(row[key] for key in keys): row for row in opened.rows()}
     assert len(got) == len(wanted) > 0
     for row in wanted:
         one = got[tuple(str(row[key]) for key in keys)]
-        for key in NUMBERS:
-            assert float(one[key] or "nan") == pytest.approx(
-                float(row[key] or "nan"), rel=5e-6, nan_ok=True
-            )
+        drawn, told = ([float(of[key] or "nan") for key in NUMBERS] for of in (one, row))
+        assert drawn == pytest.approx(told, rel=5e-6, nan_ok=True)
     opened.page.get_by_text("Data table", exact=True).click()
     table = opened.page.get_by_role("table", name="The values that are drawn")
     expect(table.locator("tbody tr")).to_have_count(len(wanted))
@@ -239,8 +225,7 @@ def test_hard_tables_are_drawn_and_what_is_amiss_is_marked(browser, tmp_path, si
             opened.page.locator(f"input[name=view][value={view}]").check()
             opened.seen()
             assert opened.page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-        assert "2 undefined or infinite" not in opened.seen()[1]
-        assert "1 undefined or infinite" in opened.seen()[1]
+        assert "1 value undefined or infinite" in opened.seen()[1]
         drawing = ElementTree.fromstring(opened.saved("svg"))
         # Of model one a checkpoint is not ok; of model two a layer has near-duplicates at four steps.
         assert len(drawing.findall(".//*[@aria-roledescription='point']")) == 1 + 4

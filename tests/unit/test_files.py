@@ -1,18 +1,12 @@
 """Files are whole or absent, tables keep all digits, and YAML loses nothing."""
 
 import math
-import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, read_rows, read_yaml, sha256_of, write_table
-
-WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -49,32 +43,6 @@ def test_a_folder_replaces_an_older_one_entirely(tmp_path):
             partial.mkdir()
             (partial / name).touch()
     assert [path.name for path in final.iterdir()] == ["new"]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from shape_of_learning.files import atomic_write
-with atomic_write(Path(sys.argv[1])) as partial:
-    partial.mkdir()
-    for i in range(200):
-        (partial / str(i)).write_text("x" * 1000)
-"""
-
-
-def test_a_folder_is_whole_or_absent_whenever_its_writer_is_killed(tmp_path):
-    """Also while an older one is replaced."""
-    final, moments = tmp_path / "folder", random.Random(0)
-    command, environment = [sys.executable, "-c", WRITER, str(final)], {"PYTHONPATH": str(WORKFLOW)}
-    for _ in range(6):
-        writer = subprocess.Popen(command, env=environment)
-        time.sleep(moments.uniform(0.05, 0.2))
-        writer.kill()
-        writer.wait()
-        if final.exists():
-            assert len(list(final.iterdir())) == 200
-    subprocess.run(command, env=environment, check=True)
-    assert len(list(final.iterdir())) == 200
 
 
 def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):

@@ -1,22 +1,19 @@
 """Which choices touch a claim, and the claim under every specification, from tables that are made for it."""
 
-import csv
-import io
-import json
 import math
-import warnings
-from dataclasses import asdict, astuple, replace
+from dataclasses import astuple, replace
 from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import judge_choices
 from measure_choices import COLUMNS
 from shape_of_learning.claims.choices import (
     AFTER,
     BEFORE,
-    Choice,
     ClaimChoices,
     Rows,
     specifications,
@@ -24,7 +21,6 @@ from shape_of_learning.claims.choices import (
 )
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.specifications import (
-    FLIP_COLUMNS,
     MeasuredChoices,
     flip_page,
     flips,
@@ -35,7 +31,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
-from shape_of_learning.files import read_yaml, write_table
+from shape_of_learning.files import write_table
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 from shape_of_learning.plan.claim_list import read_claims
 from shape_of_learning.plan.configuration import with_defaults
@@ -64,14 +60,13 @@ CLAIM = Claim(
 )  # fmt: skip
 CHOICES = ClaimChoices(
     CLAIM,
-    [
-        Choice("first_token", ("keep", "drop")),
-        Choice("centring", ("anisotropy", "anisotropy_uncentered")),
-        Choice("average_over", ("block_outputs", "all_layers")),
-        Choice("last_layer", (AFTER, BEFORE)),
-    ],
-    Rows(),
-    AFTER,
+    {
+        "first_token": ("keep", "drop"),
+        "centring": ("anisotropy", "anisotropy_uncentered"),
+        "average_over": ("block_outputs", "all_layers"),
+        "last_layer": (AFTER, BEFORE),
+    },
+    vars(Rows()) | {"last_layer": AFTER, "average_over": "block_outputs"},
     {"anisotropy": "centring"},
 )
 
@@ -80,12 +75,11 @@ def settings_with(**choices):
     return with_defaults({"choices": choices}, DEFAULTS)
 
 
-def choices_of(estimators, average_over="block_outputs", **choices):
-    """The choices of a claim on some estimators, by name."""
-    settings = settings_with(**choices)
+def of_claim(settings, *estimators):
+    """What touches a claim on some estimators."""
     measures = chosen_measures(settings["measurement"], estimators, "both")
-    found = read_choice_settings(settings).choices(measures, average_over)
-    return {choice.name: choice.options for choice in found}
+    claim = replace(CLAIM, estimators=estimators)
+    return read_choice_settings(settings).of_claim(claim, measures)
 
 
 def claims_of(paper, settings):
@@ -95,32 +89,30 @@ def claims_of(paper, settings):
 
 
 def test_only_what_touches_a_claim_is_chosen():
-    anisotropy, dimension = choices_of(["anisotropy"]), choices_of(["two_nn"])
+    settings = settings_with(batch_share=[1, 0.5])
+    anisotropy, dimension = (of_claim(settings, e).choices for e in ("anisotropy", "two_nn"))
     assert ("centring" in anisotropy, "dimension" in anisotropy) == (True, False)
     assert ("centring" in dimension, "dimension" in dimension) == (False, True)
     # Blocks are measured on all vectors together, and there is none at layer 0.
-    shares = {"batch_share": [1, 0.5]}
-    assert "batch_share" in choices_of(["anisotropy"], **shares)
-    of_blocks = choices_of(["linearity"], **shares)
-    assert {"batch_share", "average_over"}.isdisjoint(of_blocks)
+    assert "batch_share" in anisotropy
+    of_blocks = of_claim(settings, "linearity").choices
+    assert of_blocks.keys().isdisjoint({"batch_share", "average_over"})
     # What a measure says of its rows itself is no choice.
     assert "first_token" in of_blocks
-    assert "first_token" not in choices_of(["linearity_without_first_token"])
+    assert "first_token" not in of_claim(settings, "linearity_without_first_token").choices
 
 
 def test_of_several_estimators_each_has_its_own_parameters():
-    found = choices_of(["two_nn", "mada", "mom"])
+    found = of_claim(settings_with(), "two_nn", "mada", "mom").choices
     assert found["two_nn"] == ("two_nn", "two_nn(kept=0.2)")
     assert found["mada"] == ("mada", "mada(k=10)")
     assert "dimension" not in found
-    family = {"two_nn": ["two_nn", {"two_nn": {"kept": 0.2}}, "mada", {"mada": {"k": 10}}]}
     settings = settings_with()
-    settings["choices"]["estimators"] = family  # with the name of one of them
-    measures = chosen_measures(settings["measurement"], ["two_nn", "mada"], "both")
-    claim = replace(CLAIM, estimators=["two_nn", "mada"])
-    of = read_choice_settings(settings).of_claim(claim, measures)
+    settings["choices"]["estimators"] = {  # with the name of one of them
+        "two_nn": ["two_nn", {"two_nn": {"kept": 0.2}}, "mada", {"mada": {"k": 10}}]
+    }
     instead = {"two_nn": "two_nn(kept=0.2)", "mada": "mada"}
-    assert of.estimators(instead) == instead
+    assert of_claim(settings, "two_nn", "mada").estimators(instead) == instead
 
 
 def test_what_the_run_has_is_the_reference_and_listed_once():
@@ -128,14 +120,12 @@ def test_what_the_run_has_is_the_reference_and_listed_once():
     settings["measurement"] |= {"first_token": "drop", "parameters": {"two_nn": {"kept": 0.2}}}
     settings["forward"]["last_layer"] = "before_final_norm"
     settings["choices"]["estimators"]["dimension"] += [{"mada": {"k": 20}}]  # as by default
-    found = read_choice_settings(settings)
-    assert found.own_rows.first_token == "drop"
-    assert found.last_layer[0] == "before_final_norm"
-    assert choices_of(["anisotropy"], "all_layers")["average_over"][0] == "all_layers"
-    names = [each.name for each in found.families["dimension"] if each.base in ("two_nn", "mada")]
-    assert names == ["two_nn", "mada", "mada(k=10)"]
-    shares = {choice.name: choice.options for choice in found.rows}["windows_share"]
-    assert shares == ("1", "0.333333")
+    found = of_claim(settings, "two_nn")
+    own = {"first_token": "drop", "last_layer": "before_final_norm"}
+    assert own.items() <= found.reference.items()
+    names = [each for each in found.choices["dimension"] if each.startswith(("two_nn", "mada"))]
+    assert set(names) == {"two_nn", "two_nn_authors", "mada", "mada(k=10)"}
+    assert found.choices["windows_share"] == ("1", "0.333333")
 
 
 def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
@@ -146,28 +136,9 @@ def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
     found = claims_of("shape_of_learning", settings)
     assert "dimension_rises_then_falls" in found
     assert "estimators_agree" not in found  # which names one of 100
-
-
-def test_every_combination_is_there_once_and_the_reference_takes_nothings_place():
-    for of, _ in claims_of("shape_of_learning", settings_with(batch_share=[1, 0.5])).values():
-        made = specifications(of.choices)
-        number = math.prod(len(choice.options) for choice in of.choices)
-        assert len({tuple(each.items()) for each in made}) == len(made) == number
-        assert of.estimators(made[0]) == {name: name for name in of.claim.estimators}
-
-
-def test_the_demo_has_specifications_at_a_step_away_from_the_warm_up():
-    settings = with_defaults(read_yaml(REPOSITORY / "config/demo.yaml"), DEFAULTS)
-    found = claims_of("shape_of_learning", settings)
-    assert len(found) == 6  # all but that on two models that the demo does not have
-    assert min(len(specifications(of.choices)) for of, _ in found.values()) >= 32
-    # Else the claim on the warm-up has a curve without a point.
-    entry = read_yaml(REPOSITORY / "config/models/demo.yaml")["demo-decoder"]
-    end = entry["pretraining"]["warmup_steps"]
-    steps = thinned(settings["training_steps"]["demo-decoder"], settings["choices"]["checkpoints"])
-    before = max(step for step in steps if step <= end)
-    after = min(step for step in steps if step >= end)
-    assert set(steps[1:-1]) - {before, after}
+    of, _ = found["dimension_rises_then_falls"]
+    # The first specification is the reference, in which nothing stands for another.
+    assert of.estimators(specifications(of.choices)[0]) == {"two_nn": "two_nn"}
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
@@ -221,57 +192,57 @@ def value_of(rows, estimator, layer, last_layer):
     return 0.2 if rows.first_token == "drop" else 0.8
 
 
-def measured(tmp_path, value_of=value_of, *, sound=None, revisions=("last",), near=0.2):
-    """Values of one decoder, of which those at some revisions are sound."""
-    places = [*((layer, AFTER) for layer in range(LAYERS + 1)), (LAYERS, BEFORE)]
-    options = product(*(choice.options for choice in CHOICES.choices[:2]), places)
-    table = []
-    for first_token, estimator, (layer, last_layer) in options:
-        rows = Rows(first_token=first_token)
-        value = value_of(rows, estimator, layer, last_layer)
-        without = (value + 0.01 * np.linspace(-1, 1, 16)).tolist()
-        counts = ("", layer, None, 4096, 4000, near, 128)
-        for step, revision in enumerate(revisions):
-            chosen = ("m", revision, step, *astuple(rows), last_layer, estimator)
-            table.append((*chosen, *counts, value, *without))
-    write_table(tmp_path / "choices/m/last.csv", COLUMNS, table)
-    shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
-    write_table(tmp_path / "verdicts/m.csv", ("model", "revision", "shown"), shown)
-    return MeasuredChoices(
-        [{"name": "m", "role": "decoder", "layers": LAYERS}],
-        {"anisotropy": 0.3},
-        [tmp_path / "choices/m/last.csv"],
-        [] if sound is None else [tmp_path / "verdicts/m.csv"],
-    )
+@pytest.fixture
+def measured(tmp_path):
+    """Makes values of one decoder, of which those at some revisions are sound."""
+
+    def make(value_of=value_of, *, sound=None, revisions=("last",), near=0.2):
+        places = [*((layer, AFTER) for layer in range(LAYERS + 1)), (LAYERS, BEFORE)]
+        names = CHOICES.choices["centring"]
+        options = product(("keep", "drop"), names, places, enumerate(revisions))
+        table = []
+        for first_token, name, (layer, last_layer), (step, revision) in options:
+            rows = Rows(first_token=first_token)
+            value = value_of(rows, name, layer, last_layer)
+            without = value + 0.01 * np.linspace(-1, 1, 16)
+            at = ("m", revision, step, *astuple(rows), last_layer, name, "", layer, None)
+            table.append((*at, 4096, 4000, near, 128, value, *without))
+        write_table(tmp_path / "measured.csv", COLUMNS, table)
+        shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
+        write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
+        return MeasuredChoices(
+            [{"name": "m", "role": "decoder", "layers": LAYERS}],
+            {"anisotropy": 0.3},
+            [tmp_path / "measured.csv"],
+            [] if sound is None else [tmp_path / "verdicts.csv"],
+        )
+
+    return make
 
 
 def flips_by_choice(values):
-    judged = judged_specifications(CHOICES, values)
-    named = [dict(zip(FLIP_COLUMNS, row, strict=True)) for row in flips(CHOICES, judged)]
-    return {row["choice"]: row for row in named}
+    return {row["choice"]: row for row in flips(CHOICES, judged_specifications(CHOICES, values))}
 
 
-def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(tmp_path):
-    found = flips_by_choice(measured(tmp_path))
-    first_token = {key: found["first_token"][key] for key in FLIP_COLUMNS[4:]}
-    assert first_token == {
-        **{"verdict_of_reference": "supported", "verdict": "contradicted", "flips": "yes"},
-        **{"pairs": 8, "flipped_pairs": 8},
-    }
+def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(measured, tmp_path):
+    found = flips_by_choice(measured())
+    assert list(found["first_token"].values())[4:] == ["supported", "contradicted", "yes", 8, 8]
     for name in ("centring", "average_over", "last_layer"):
         assert (found[name]["flips"], found[name]["flipped_pairs"]) == ("no", 0)
-    page = flip_page([list(row.values()) for row in found.values()])
+    page = flip_page([*found.values()])
     assert "drop: **contradicted** (8 of 8)" in page
     assert "before_final_norm: same (0 of 8)" in page
-    assert flip_page([]).startswith("No claim to compare")
+    page = tmp_path / "choices.md"
+    judge_choices.main([], [], {}, PROTOCOL, [], [], (tmp_path / "choices.csv", page), [])
+    assert page.read_text().startswith("No claim to compare")
 
 
-def test_estimator_and_layers_are_taken_as_a_specification_says(tmp_path):
+def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
     def value_of(rows, estimator, layer, last_layer):
         own = layer * (2.0 if estimator == "anisotropy_uncentered" else 1.0)
         return 0.1 if layer == 0 else own + 10 * (last_layer == BEFORE)
 
-    judged = judged_specifications(CHOICES, measured(tmp_path, value_of))
+    judged = judged_specifications(CHOICES, measured(value_of))
     found = {tuple(s.specification.values())[1:]: s.judgement.estimate for s in judged}
     own = ("anisotropy", "block_outputs", AFTER)
     assert found[own] == pytest.approx((1 + 2 + 3 + 4) / 4)
@@ -280,62 +251,45 @@ def test_estimator_and_layers_are_taken_as_a_specification_says(tmp_path):
     assert found["anisotropy", "block_outputs", BEFORE] == pytest.approx((1 + 2 + 3 + 14) / 4)
 
 
-def test_checkpoints_that_are_not_sound_are_left_out(tmp_path):
+def test_checkpoints_that_are_not_sound_are_left_out(measured):
     both = {"revisions": ("first", "last")}
-    (reference, *_) = judged_specifications(CHOICES, measured(tmp_path, sound=["first"], **both))
+    (reference, *_) = judged_specifications(CHOICES, measured(sound=["first"], **both))
     assert reference.judgement.revisions == ("m@first",)
-    found = flips_by_choice(measured(tmp_path, sound=[], **both))["first_token"]
+    found = flips_by_choice(measured(sound=[], **both))["first_token"]
     assert (found["verdict"], found["flips"]) == ("not measured", "")
 
 
-def test_what_is_not_measured_is_told_and_counts_in_no_pair(tmp_path):
+def test_suspect_values_decide_nothing_where_their_estimator_is_taken(measured):
+    judged = judged_specifications(CHOICES, measured(near=0.5))
+    undecided = {s.specification["centring"] for s in judged if s.judgement.verdict == "undecided"}
+    assert undecided == {"anisotropy"}
+    assert "Hollow" in specification_curve(CHOICES, judged, PROTOCOL).caption
+
+
+def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
     def value_of(rows, estimator, layer, last_layer):
         return math.nan if estimator == "anisotropy_uncentered" else 0.8
 
-    found = flips_by_choice(measured(tmp_path, value_of))
+    found = flips_by_choice(measured(value_of))
     centring = [found["centring"][key] for key in ("verdict", "flips", "pairs")]
     assert centring == ["not measured", "", 0]
     assert found["first_token"]["pairs"] == 4
 
 
-def test_a_job_is_told_all_of_it_in_plain_values():
-    told = json.loads(json.dumps(asdict(CHOICES)))
-    assert json.loads(json.dumps(asdict(ClaimChoices.from_plain(told)))) == told
-
-
-def test_suspect_values_of_an_estimator_are_hollow_where_it_is_taken(tmp_path):
-    judged = judged_specifications(CHOICES, measured(tmp_path, near=0.5))
-    undecided = {s.specification["centring"] for s in judged if s.judgement.verdict == "undecided"}
-    assert undecided == {"anisotropy"}
+def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(measured, tmp_path):
+    judged = judged_specifications(CHOICES, measured())
     with theme():
         drawing = specification_curve(CHOICES, judged, PROTOCOL)
-    labels = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
-    assert {"undecided: 8", "(conditions not met)"} <= set(labels)
-    assert "Hollow" in drawing.caption
-
-
-def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(tmp_path):
-    judged = judged_specifications(CHOICES, measured(tmp_path))
-    with theme(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        drawing = specification_curve(CHOICES, judged, PROTOCOL)
         save(drawing, *(tmp_path / f"curve.{kind}" for kind in ("pdf", "png", "csv", "md")))
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "curve.csv").read_text())))
+    rows = pd.read_csv(tmp_path / "curve.csv")
     assert len(rows) == len(specification_rows(CHOICES, judged)) == 16
-    estimates = [float(row["estimate"]) for row in rows]
-    assert estimates == sorted(estimates)
-    assert [row["is_reference"] for row in rows].count("yes") == 1
+    assert rows["estimate"].is_monotonic_increasing
+    assert rows["is_reference"].tolist().count("yes") == 1
     matrix, (legend,) = drawing.figure.axes[0], drawing.figure.legends
     labels = [text.get_text() for text in legend.get_texts()]
     assert labels == ["supported: 8", "contradicted: 8", "reference"]
     dots = sum(len(line.get_xdata()) for line in matrix.lines if line.get_marker() == "o")
-    assert dots == 16 * len(CHOICES.choices)  # one option of each choice
+    assert dots == 16 * 4  # one option of each choice
     assert "8 supported and 8 contradicted" in drawing.caption
     assert "there are 6 different effects" in drawing.caption
-    of_twins = replace(CLAIM, statistic="twins_less_originals", models="twins")
-    twins = replace(CHOICES, claim=replace(of_twins, arguments={"regulariser": "x", "pairs": 3}))
-    with theme():
-        drawing = specification_curve(
-            twins, judged_specifications(twins, measured(tmp_path)), PROTOCOL
-        )
-    assert "95 % intervals of means over pairs" in drawing.caption
+    assert "Hollow" not in drawing.caption

@@ -36,7 +36,7 @@ rule judge_claims:
         paper=any_of(CLAIMS),
     localrule: True
     conda:
-        "../../envs/metrics.yaml"
+        "../../envs/figures.yaml"
     params:
         code=code("judge_claims"),
         title=lambda wildcards: TITLES[wildcards.paper],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.claims.choices import ClaimChoices
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.specifications import (
     FLIP_COLUMNS,
     MeasuredChoices,
@@ -36,7 +37,8 @@ def main(
     values = MeasuredChoices(models, suspect_above, measured, verdicts)
     rows = []
     drawn = iter(figures)
-    for of in map(ClaimChoices.from_plain, claims):
+    for told in claims:
+        of = ClaimChoices(**{**told, "claim": Claim(**told["claim"])})
         specified = judged_specifications(of, values)
         rows += flips(of, specified)
         with theme():
@@ -44,7 +46,7 @@ def main(
             save(drawing, *(next(drawn) for _ in range(4)))
         logger.info("%s", drawing.caption)
     matrix, page = output
-    write_table(matrix, FLIP_COLUMNS, rows)
+    write_table(matrix, FLIP_COLUMNS, (row.values() for row in rows))
     with atomic_write(page) as partial:
         partial.write_text(flip_page(rows), encoding="utf-8")
 

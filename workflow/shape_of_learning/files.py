@@ -51,9 +51,8 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# Of a larger file so many blocks are read, evenly spread: training changes nearly every weight, and to read all of
-# a large model at every start would take minutes.
-READ_WHOLE = 1 << 22
+# Of a file so many blocks are read, evenly spread, which of a small one is all of it: training changes nearly every
+# weight, and to read all of a large model at every start would take minutes.
 BLOCKS, BLOCK_BYTES = 64, 1 << 16
 
 
@@ -62,10 +61,8 @@ def fingerprint(file: Path) -> str:
     size = file.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with file.open("rb") as stream:
-        if size <= READ_WHOLE:
-            digest.update(stream.read())
-        for number in range(BLOCKS if size > READ_WHOLE else 0):
-            stream.seek((size - BLOCK_BYTES) * number // (BLOCKS - 1))
+        for place in range(0, size, max(BLOCK_BYTES, size // BLOCKS)):
+            stream.seek(place)
             digest.update(stream.read(BLOCK_BYTES))
     return digest.hexdigest()[:16]
 
@@ -111,9 +108,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     def construct_number(self, node: Any) -> int | float:
         if re.match(r"[-+]?0\d|[^.]*:", node.value):
             what = "a number that begins with 0" if ":" not in node.value else "a number in base 60"
-            raise _refused(
-                node, f"YAML reads {node.value} as {what}; write it in quotes or in decimals"
-            )
+            said = f"YAML reads {node.value} as {what}; write it in quotes or in decimals"
+            raise _refused(node, said)
         kind = node.tag.rpartition(":")[2]
         return getattr(self, f"construct_yaml_{kind}")(node)
 

@@ -59,10 +59,7 @@ class _DiscreetFormatter(logging.Formatter):
 
 def _configure_logging(log: Path, console: int) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
-    shown, kept = (
-        logging.StreamHandler(sys.stderr),
-        logging.FileHandler(log, mode="w", encoding="utf-8"),
-    )
+    shown, kept = logging.StreamHandler(), logging.FileHandler(log, mode="w", encoding="utf-8")
     shown.setLevel(console)
     shown.setFormatter(_DiscreetFormatter("%(levelname)s: %(message)s"))
     kept.setFormatter(_DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))

@@ -8,7 +8,6 @@ import csv
 import importlib.metadata
 import json
 import mimetypes
-import os
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,16 +61,8 @@ def workflow_version(workflow: Path) -> str:
     """Version, commit and state of the checkout that holds the folder `workflow`, in words."""
     from shape_of_learning import __version__
 
-    git = (
-        "git",
-        "-C",
-        str(workflow),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=40",
-        "--exclude=*",
-    )
+    options = ("--always", "--dirty", "--abbrev=40", "--exclude=*")
+    git = ("git", "-C", str(workflow), "describe", *options)
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     return f"{__version__}, commit {commit}" if commit else __version__
 
@@ -98,63 +89,79 @@ def write_crate(
     described_by : sequence of Path
         Files of the description itself, below the results.
     """
-    _Crate(crate_file.parent, run).write(crate_file, digests, described_by)
+    about = _Crate(crate_file.parent, run)
+    crate, snakefile = about.crate, "provenance/Snakefile"
+    workflow = crate.add_workflow(
+        dest_path=snakefile,
+        main=True,
+        lang="snakemake",
+        properties={
+            "name": "shape-of-learning",
+            "url": REPOSITORY,
+            "sha256": sha256_of(crate_file.parent / snakefile),
+            "license": "https://spdx.org/licenses/BSD-3-Clause",
+            "version": run["version"],
+        },
+    )
+    results = [about.file(path, digest) for path, digest in digests.items()]
+    for path in described_by:
+        about.file(path)
+    ended = datetime.now(UTC).isoformat(timespec="seconds")
+    action = about.entity(
+        "#run",
+        "CreateAction",
+        name="The run",
+        endTime=ended,
+        instrument=workflow,
+        object=[*about.corpus(), *about.checkpoints()],
+        result=results,
+        agent=about.environment(),
+    )
+    of_run = f" of the run `{run['name']}`" if run["name"] else ""
+    titles = [title for title, _ in run["papers"]]
+    facts = {
+        "name": f"Results{of_run} of shape-of-learning",
+        "description": f"Figures, tables and verdicts of {'; '.join(titles) or 'no paper'}, measured on "
+        f"{run['source']}; what they were computed from, and by what.",
+        "license": LICENSE,
+        "datePublished": ended,
+        "mentions": [action],
+        "conformsTo": [
+            about.entity(profile, "CreativeWork", name=name, version=profile.rpartition("/")[2])
+            for profile, name in PROFILES.items()
+        ],
+        "citation": [
+            about.entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
+            for n, (title, citation) in enumerate(run["papers"], start=1)
+        ],
+    }
+    for key, value in facts.items():
+        crate.root_dataset[key] = value
+    crate.metadata.write(crate_file.parent)
 
 
 class _Crate:
+    """A crate, and what goes into it."""
+
     def __init__(self, results: Path, run: Mapping[str, Any]) -> None:
         self.results, self.run = results, run
         self.crate = ROCrate(version="1.1")
         self.crate.metadata.extra_terms.update(TERMS)
 
-    def write(self, file: Path, digests: Mapping[Path, str], described_by: Sequence[Path]) -> None:
-        snakefile = "provenance/Snakefile"
-        workflow = self.crate.add_workflow(
-            dest_path=snakefile,
-            main=True,
-            lang="snakemake",
-            properties={
-                "name": "shape-of-learning",
-                "url": REPOSITORY,
-                "sha256": sha256_of(self.results / snakefile),
-                "license": "https://spdx.org/licenses/BSD-3-Clause",
-                "version": self.run["version"],
-            },
-        )
-        results = [self._file(path, digest) for path, digest in digests.items()]
-        for path in described_by:
-            self._file(path, sha256_of(path))
-        ended = datetime.now(UTC).isoformat(timespec="seconds")
-        self.crate.root_dataset["datePublished"] = ended
-        action = self._entity(
-            "#run",
-            "CreateAction",
-            name="The run",
-            endTime=ended,
-            instrument=workflow,
-            object=[*self._corpus(), *self._checkpoints()],
-            result=results,
-            agent=self._environment(),
-        )
-        self.crate.root_dataset["mentions"] = [action]
-        self._root()
-        self.crate.metadata.write(file.parent)
-
-    def _entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
-        entity = ContextEntity(self.crate, identifier, properties={"@type": kind})
-        self.crate.add(entity)
+    def entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
+        entity = self.crate.add(ContextEntity(self.crate, identifier, properties={"@type": kind}))
         for key, value in properties.items():
             if value not in (None, "", []):
                 entity[key] = value
         return entity
 
-    def _file(self, path: Path, digest: str) -> Entity:
+    def file(self, path: Path, digest: str = "") -> Entity:
         where = path.relative_to(self.results).as_posix()
         caption = path.with_suffix(".md")
         facts = {
             "name": self.run["titles"].get(where.removesuffix(path.suffix), where),
             "description": caption.read_text(encoding="utf-8").strip() if caption.exists() else "",
-            "sha256": digest,
+            "sha256": digest or sha256_of(path),
             "contentSize": str(path.stat().st_size),
             "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(where)[0],
         }
@@ -162,73 +169,46 @@ class _Crate:
             dest_path=where, properties={k: v for k, v in facts.items() if v}
         )
 
-    def _corpus(self) -> Iterator[Entity]:
+    def corpus(self) -> Iterator[Entity]:
         source = self.run["source"]
         file = self.results / "corpus" / source / "alphabet.json"
-        described = json.loads(file.read_text(encoding="utf-8"))
-        raw = self._entity(
-            "#corpus",
-            "CreativeWork",
-            name=f"The corpus {source}, as it came",
-            sha256=described["source"]["sha256"],
-        )
-        yield raw
-        yield self._entity(
+        digests = json.loads(file.read_text(encoding="utf-8"))
+        raw, text = (digests[each]["sha256"] for each in ("source", "text"))
+        name = f"The corpus {source}, as it came"
+        came = self.entity("#corpus", "CreativeWork", name=name, sha256=raw)
+        yield came
+        yield self.entity(
             "#text",
             "CreativeWork",
             name=f"The corpus {source}, cleaned",
-            sha256=described["text"]["sha256"],
-            isBasedOn=raw,
-            subjectOf=self._file(file, sha256_of(file)),
+            sha256=text,
+            isBasedOn=came,
+            subjectOf=self.file(file),
         )
 
-    def _checkpoints(self) -> Iterator[Entity]:
+    def checkpoints(self) -> Iterator[Entity]:
         for name, model in self.run["models"].items():
             for revision, commit in model["revisions"].items():
                 tensors = self.results / "checkpoints" / name / f"{revision}.tensors.csv"
                 if tensors.exists():  # else it was planned for another target
                     url = f"https://huggingface.co/{model['repository']}/tree/{commit}"
-                    yield self._entity(
+                    yield self.entity(
                         f"#{quote(name)}@{quote(revision)}",
                         "CreativeWork",
                         name=f"Weights of {model['label']}, {revision}",
                         version=commit,
                         url=url if commit else "",
-                        subjectOf=self._file(tensors, sha256_of(tensors)),
+                        subjectOf=self.file(tensors),
                     )
 
-    def _environment(self) -> Entity:
-        """The packages and the machine that this job sees; other jobs say theirs in their logs."""
+    def environment(self) -> Entity:
+        """The packages that this job sees; other jobs say theirs in their logs."""
         packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-        return self._entity(
+        return self.entity(
             "#environment",
             "SoftwareApplication",
             name="The environment that described the run",
             softwareVersion=f"Python {platform.python_version()}",
             operatingSystem=platform.platform(),
-            processorRequirements=f"{platform.machine()}, {os.cpu_count()} cores",
-            memoryRequirements=f"{memory:.0f} GiB",
-            softwareRequirements=[
-                self._entity(f"#{name}", "SoftwareApplication", name=name, softwareVersion=version)
-                for name, version in sorted(packages.items())
-            ],
+            softwareRequirements=[f"{name} {of}" for name, of in sorted(packages.items())],
         )
-
-    def _root(self) -> None:
-        root, papers = self.crate.root_dataset, self.run["papers"]
-        of_run = f" of the run `{self.run['name']}`" if self.run["name"] else ""
-        root["name"] = f"Results{of_run} of shape-of-learning"
-        root["description"] = (
-            f"Figures, tables and verdicts of {'; '.join(title for title, _ in papers) or 'no paper'}, "
-            f"measured on {self.run['source']}; what they were computed from, and by what."
-        )
-        root["license"] = LICENSE
-        root["conformsTo"] = [
-            self._entity(profile, "CreativeWork", name=name, version=profile.rpartition("/")[2])
-            for profile, name in PROFILES.items()
-        ]
-        root["citation"] = [
-            self._entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
-            for n, (title, citation) in enumerate(papers, start=1)
-        ]

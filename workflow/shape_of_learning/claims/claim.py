@@ -7,24 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-# What a claim may name: functions, by the modules of this package that they are in.
-_STATISTICS = {
-    "layer_statistics": (
-        *("mean_over_layers", "middle_over_ends", "flatter", "difference_of_estimators"),
-        *("encoders_less_decoders", "norms_beside_linearity", "isotropic_matrices"),
-        *("isotropy_beside_others", "weights_beside"),
-    ),
-    "training_statistics": (
-        *("change_over_training", "growth_then_settling", "rise_then_fall", "concordance"),
-        *("peak_beside_warm_up", "higher_at_peak_and_end", "correlation_with_loss"),
-    ),
-    "table_statistics": (
-        *("cost_of_edits", "twins_less_originals", "twins_loss_less_originals"),
-        *("isotropy_after_less_before", "change_of_local_structure"),
-        *("task_in_elongated_directions",),
-    ),
-}
-STATISTICS = {name: module for module, names in _STATISTICS.items() for name in names}
+# Modules of this package whose public functions a claim may name.
+STATISTICS = ("layer_statistics", "training_statistics", "table_statistics")
 
 
 @dataclass(frozen=True)
@@ -36,7 +20,7 @@ class Claim:
     name, sentence, where : str
         Its key; what is claimed, in our words; where in the paper.
     statistic : str
-        One of `STATISTICS`.
+        A public function of the modules of `STATISTICS`.
     arguments : mapping
         Of that function, besides `estimators`.
     estimators : sequence of str

@@ -13,11 +13,11 @@ import numpy as np
 
 from shape_of_learning.claims.bounds import apart, greatest, jackknifed, known, least
 from shape_of_learning.claims.evidence import Curve
-from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
+from shape_of_learning.claims.reading import Reading, of_common_layers
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
-EMBEDDINGS_OF_OUTPUTS = ("output", "tied")
+OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
 
 
 def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
@@ -67,15 +67,16 @@ def difference_of_estimators(
     reading: Reading, estimators: tuple[str, str], last_layer_only: bool = False
 ) -> Units:
     """Of each model one estimator less another, mean over the layers that both have, or of the last layer."""
-    units, without = {}, []
+    units = {}
     for name, curves in reading.curves(*estimators).items():
-        if last_layer_only and not all(map(_has_last_layer, curves)):
-            without.append(name)
-            continue
         first, second = of_common_layers(curves)
-        difference = (first - second)[..., -1:, :] if last_layer_only else first - second
+        difference = first - second
+        if last_layer_only:
+            if not all(_has_last_layer(reading, name, curve) for curve in curves):
+                continue
+            difference = difference[..., -1:, :]
         units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
-    reading.require(units, without, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
+    reading.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
     return units
 
 
@@ -127,18 +128,15 @@ def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     """
     matrix, cosine = estimators
     of_weights = _weights(reading, matrix)
-    cosines = {n: of for n, of in reading.curves(cosine).items() if _has_last_layer(*of)}
     units = {
         name: {
             "isotropy": known(np.exp(of_weights[name])),
             "cosine": jackknifed(curve.values[..., -1, -1, :]),
         }
-        for name, (curve,) in cosines.items()
-        if name in of_weights
+        for name, (curve,) in reading.curves(cosine).items()
+        if name in of_weights and _has_last_layer(reading, name, curve)
     }
-    reading.require(
-        units, sorted(cosines.keys() ^ of_weights.keys()), f"`{matrix}` beside `{cosine}`"
-    )
+    reading.require(units, f"`{matrix}` beside `{cosine}`")
     return units
 
 
@@ -181,33 +179,27 @@ def weights_beside(reading: Reading, estimators: Sequence[str], reference: str) 
 
 def _weights(reading: Reading, estimator: str) -> dict[str, float]:
     """A measure of the output embeddings or the final norm, of each model at its last checkpoint."""
-    matrices = (*EMBEDDINGS_OF_OUTPUTS, "final_norm")
     found = {}
     for name, rows in reading.rows("weights").items():
-        own = [r for r in rows if r["estimator"] == estimator and r["matrix"] in matrices]
-        own = [row for row in own if row["value"]]
-        if own:
-            found[name] = float(max(own, key=lambda row: int(row["step"] or 0))["value"])
-    lacking = [model.name for model in reading.models if model.name not in found]
-    reading.require(found, lacking, f"`{estimator}`")
+        is_meant = (rows["estimator"] == estimator) & rows["matrix"].isin(OF_OUTPUTS)
+        own = rows[is_meant].dropna(subset="value")
+        if len(own):
+            found[name] = float(own.loc[own["step"].fillna(0).idxmax(), "value"])
+    reading.require(found, f"`{estimator}`")
     return found
 
 
-def _by_role(reading: Reading, measured: Collection[str]) -> tuple[list[str], list[str]]:
-    """Decoders and encoders among the models that are measured; of both there must be some."""
-    found = []
-    for role in ("decoder", "encoder"):
-        found.append([m.name for m in reading.models if m.role == role and m.name in measured])
-        if not found[-1]:
-            what = ", ".join(f"`{estimator}`" for estimator in reading.claim.estimators)
-            raise NotMeasured(f"the run has no {role}s with {what} at a sound checkpoint")
-    decoders, encoders = found
-    return decoders, encoders
+def _by_role(reading: Reading, measured: Collection[str]) -> list[list[str]]:
+    """Decoders and encoders among the models that are measured."""
+    return [
+        [name for name in measured if reading.models[name].role == role]
+        for role in ("decoder", "encoder")
+    ]
 
 
-def _has_last_layer(curve: Curve) -> bool:
+def _has_last_layer(reading: Reading, model: str, curve: Curve) -> bool:
     """Whether the last layer is defined, or else another one would stand in its place."""
-    return curve.layers[-1] == curve.checkpoints[-1].layers[-1]
+    return bool(curve.layers[-1] == reading.models[model].layers)
 
 
 def _last(curve: Curve) -> np.ndarray:
@@ -221,11 +213,9 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
     reverse order.
     """
     found: dict[str, list[np.ndarray]] = {}
-    shallow = []
     for name, (curve,) in reading.curves(*estimators).items():
         number = len(curve.layers)
         if number < FEWEST_LAYERS:
-            shallow.append(name)
             continue
         # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
         begins = 4 * np.arange(number)
@@ -235,7 +225,7 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
         for quarter in range(0, 4 * number, number):
             shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)
             found[name].append(np.clip(shares, 0, None) @ last / number)
-    reading.require(found, shallow, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
+    reading.require(found, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
     return found
 
 

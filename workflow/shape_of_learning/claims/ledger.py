@@ -75,10 +75,11 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
     ]
     if of.models:
         checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
-        rests = [f"{', '.join(of.models)}", checkpoints]
-        rests += [f"n = {', '.join(of.n)}"] if of.n else []
-        rests += [f"selection: {', '.join(of.selections)}"] if of.selections else []
-        lines.append(f"- Rests on: {'; '.join(rests)}; {', '.join(f'`{h}`' for h in of.hashes)}")
+        named = {"n = ": of.n, "selection: ": of.selections}
+        rests = [what + ", ".join(which) for what, which in named.items() if which]
+        hashes = ", ".join(f"`{each}`" for each in of.hashes)
+        said = [", ".join(of.models), checkpoints, *rests, hashes]
+        lines.append(f"- Rests on: {'; '.join(said)}")
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [

@@ -32,10 +32,7 @@ TOGETHER = ""  # the unit of all units together
 PAIR = " / "  # between the models of a unit of two
 UPWARDS = ("above", "at_least", "not_below")
 INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
-WORDS = {
-    **{name: name.replace("_", " ") for name in ("above", "below", "at_least", "at_most")},
-    **{"not_above": "not shown to be above", "not_below": "not shown to be below"},
-}
+NUMBERS = {"all": "all cases", "any": "at least one case", "most": "most cases"}
 
 
 def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) -> Bounded:
@@ -124,6 +121,13 @@ def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield condition
 
 
+def only_bound(condition: Mapping[str, Any]) -> tuple[bool, float] | None:
+    """Whether upwards and beyond which bound all parts must lie, but for hurdles; None if bounds differ."""
+    compared = [comparison_of(each) for each in leaves(condition)]
+    found = {(how in UPWARDS, bound) for how, bound in compared if not how.startswith("not_")}
+    return found.pop() if len(found) == 1 else None
+
+
 def without_hurdles(condition: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
     if "holds" in condition:
@@ -140,14 +144,8 @@ def in_words(condition: Mapping[str, Any]) -> str:
     """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
     if "holds" in condition:
         number = condition["in"]
-        if isinstance(number, str):
-            where = {"all": "all cases", "any": "at least one case", "most": "most cases"}[number]
-        else:
-            where = (
-                f"at least {number} cases"
-                if number >= 1
-                else f"at least {100 * number:g} % of cases"
-            )
+        share = f"{100 * number:g} % of" if isinstance(number, float) else number
+        where = NUMBERS.get(number, f"at least {share} cases")
         return f"in {where} {in_words(condition['holds'])}"
     for key, word in (("all_of", " and "), ("any_of", " or ")):
         if key in condition:
@@ -158,7 +156,8 @@ def in_words(condition: Mapping[str, Any]) -> str:
             )
     comparison, bound = comparison_of(condition)
     part = f"`{condition['of']}`" if "of" in condition else "the statistic"
-    return f"{part} is {WORDS[comparison]} {bound:g}"
+    words = comparison.replace("not_", "not_shown_to_be_").replace("_", " ")
+    return f"{part} is {words} {bound:g}"
 
 
 def _only_unit(units: Units) -> str:

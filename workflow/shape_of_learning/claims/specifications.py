@@ -1,29 +1,32 @@
 """A claim under every specification of its analysis, and which choice flips the verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from shape_of_learning.claims.choices import (
     AFTER,
-    LAST_LAYERS,
+    BEFORE,
     ROW_CHOICES,
     ClaimChoices,
-    Rows,
     Specification,
     specifications,
 )
 from shape_of_learning.claims.evidence import (
+    Curve,
     Evidence,
     EvidenceModel,
-    by_step,
-    read_layers,
+    curves_by,
     read_tables,
+    sound,
 )
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 
+KEYS = ("model", "estimator", *ROW_CHOICES)
 FLIP_COLUMNS = (
     *("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips"),
     *("pairs", "flipped_pairs"),
@@ -52,28 +55,38 @@ class MeasuredChoices:
         measured: Iterable[Path],
         verdicts: Iterable[Path],
     ):
-        _, is_sound = read_tables(verdicts)
-        self._known = Evidence(
-            {each["name"]: EvidenceModel(**each) for each in models}, suspect_above=suspect_above
-        )
-        layers = read_layers(measured, ("last_layer", "model", "estimator", *ROW_CHOICES), is_sound)
-        self._values = {}
-        for after, *key in layers:
-            for last_layer in LAST_LAYERS if after == AFTER else ():
-                # Of the state before the final norm, there is the last layer alone.
-                own = layers.get((last_layer, *key), {})
-                whole = {name: of | own.get(name, {}) for name, of in layers[after, *key].items()}
-                self._values[last_layer, *key] = by_step(whole)
+        self._models = {each["name"]: EvidenceModel(**each) for each in models}
+        self._suspect_above = suspect_above
+        rows = sound(read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts))
+        self._curves: dict[str, dict[tuple[str, ...], Curve]] = {AFTER: {}, BEFORE: {}}
+        if rows.empty:
+            return
+        is_after = rows["last_layer"] == AFTER
+        # Of the state before the final norm, there is the last layer alone.
+        before = pd.concat([rows[is_after], rows[~is_after]])
+        before = before.drop_duplicates([*KEYS, "revision", "layer"], keep="last")
+        self._curves = {AFTER: curves_by(KEYS, rows[is_after]), BEFORE: curves_by(KEYS, before)}
 
-    def evidence(self, rows: Rows, last_layer: str, estimators: Iterable[str]) -> Evidence:
-        """The evidence under one specification; where an estimator is not measured, there is none of it."""
-        values = {
-            (model, estimator): self._values[key]
-            for estimator in estimators
-            for model in self._known.models
-            if (key := (last_layer, model, estimator, *astuple(rows))) in self._values
+    def evidence(self, specification: Specification, instead: Mapping[str, str]) -> Evidence:
+        """The evidence under one specification.
+
+        Parameters
+        ----------
+        specification : mapping
+            An option of each choice.
+        instead : mapping of str to str
+            By the name that claims use, the estimator that is taken; where it is not measured, nothing is.
+        """
+        rows = [specification[name] for name in ROW_CHOICES]
+        measured = self._curves[specification["last_layer"]]
+        curves: dict[tuple[str, ...], Curve] = {
+            (model, name): measured[model, other, *rows]
+            for name, other in instead.items()
+            for model in self._models
+            if (model, other, *rows) in measured
         }
-        return replace(self._known, values=values)
+        limits = {name: self._suspect_above.get(other, 1) for name, other in instead.items()}
+        return Evidence(self._models, curves, suspect_above=limits)
 
 
 @dataclass(frozen=True)
@@ -88,16 +101,14 @@ def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> list[S
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = []
     for each in specifications(of.choices):
-        instead = of.estimators(each)
-        evidence = measured.evidence(
-            of.rows.with_options(each), each.get("last_layer", of.last_layer), instead.values()
-        ).with_estimators(instead)
-        layers = each.get("average_over", of.claim.average_over)
-        judged.append(Specified(each, judge(replace(of.claim, average_over=layers), evidence)))
+        whole = {**of.reference, **each}
+        claim = replace(of.claim, average_over=whole["average_over"])
+        evidence = measured.evidence(whole, of.estimators(each))
+        judged.append(Specified(each, judge(claim, evidence)))
     return judged
 
 
-def flips(of: ClaimChoices, judged: Sequence[Specified]) -> list[tuple[object, ...]]:
+def flips(of: ClaimChoices, judged: Sequence[Specified]) -> list[dict[str, Any]]:
     """Compare each option with that of the reference: all other choices as in it, and in all pairs.
 
     Parameters
@@ -108,32 +119,26 @@ def flips(of: ClaimChoices, judged: Sequence[Specified]) -> list[tuple[object, .
 
     Returns
     -------
-    list of tuple
+    list of dict
         Rows with `FLIP_COLUMNS`: ``flips`` is whether the verdict changes if nothing but this choice does,
         empty where one of the two is not measured; ``pairs`` counts pairs of specifications that differ in
         nothing else and are both measured, and ``flipped_pairs`` those with different verdicts.
     """
-    verdicts = {frozenset(s.specification.items()): s.judgement.verdict for s in judged}
-    reference = judged[0].specification
-    rows: list[tuple[object, ...]] = []
-    for choice in of.choices:
-        own, *others = choice.options
+    verdicts = {tuple(each.specification.values()): each.judgement.verdict for each in judged}
+    rows = []
+    for place, (choice, (own, *others)) in enumerate(of.choices.items()):
         for option in others:
-            pairs = []
-            for each in judged:
-                if each.specification[choice.name] == own:
-                    other = {**each.specification, choice.name: option}
-                    both = each.judgement.verdict, verdicts[frozenset(other.items())]
-                    pairs.append((each.specification == reference, both))
-            alone = next(both for is_reference, both in pairs if is_reference)
-            measured = [both for _, both in pairs if NOT_MEASURED not in both]
-            rows.append(
-                (
-                    *(of.claim.name, choice.name, own, option, *alone),
-                    "" if NOT_MEASURED in alone else _yes(alone[0] != alone[1]),
-                    *(len(measured), sum(a != b for a, b in measured)),
-                )
-            )
+            pairs = [
+                (verdict, verdicts[*options[:place], option, *options[place + 1 :]])
+                for options, verdict in verdicts.items()
+                if options[place] == own
+            ]
+            alone = pairs[0]  # as the first specification is the reference
+            measured = [pair for pair in pairs if NOT_MEASURED not in pair]
+            flips = "" if NOT_MEASURED in alone else _yes(alone[0] != alone[1])
+            flipped = sum(one != other for one, other in measured)
+            cells = (of.claim.name, choice, own, option, *alone, flips, len(measured), flipped)
+            rows.append(dict(zip(FLIP_COLUMNS, cells, strict=True)))
     return rows
 
 
@@ -162,38 +167,30 @@ def specification_rows(of: ClaimChoices, judged: Sequence[Specified]) -> list[di
     ]
 
 
-def flip_page(rows: Sequence[Sequence[object]]) -> str:
+def flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """Write the matrix of claims and choices as Markdown, from rows of :func:`flips`."""
     if not rows:
         return (
             "No claim to compare: those of the run are on other tables or on models that it does not have, "
             "or `choices` has one option each.\n"
         )
-    named = [dict(zip(FLIP_COLUMNS, row, strict=True)) for row in rows]
-    claims = list(dict.fromkeys(row["claim"] for row in named))
-    choices = list(dict.fromkeys(row["choice"] for row in named))
+    choices = list(dict.fromkeys(row["choice"] for row in rows))
+    cells: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for row in rows:
+        result = {"yes": f"**{row['verdict']}**", "no": "same", "": row["verdict"]}[row["flips"]]
+        words = f"{row['option']}: {result} ({row['flipped_pairs']} of {row['pairs']})"
+        of_claim = cells.setdefault((row["claim"], row["verdict_of_reference"]), {})
+        of_claim.setdefault(row["choice"], []).append(words)
     lines = [
         "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how "
         "many of all pairs of specifications that differ in nothing else the verdict differs. The captions "
         "of the curves say what the reference is: with fewer windows or checkpoints than the run, its "
         "verdict may be another than the run's own.",
         "",
-        f"| claim | reference | {' | '.join(map(str, choices))} |",
+        f"| claim | reference | {' | '.join(choices)} |",
         f"|{'---|' * (len(choices) + 2)}",
     ]
-    for claim in claims:
-        own = [row for row in named if row["claim"] == claim]
-        cells = [_cell([row for row in own if row["choice"] == choice]) for choice in choices]
-        lines.append(f"| {claim} | {own[0]['verdict_of_reference']} | {' | '.join(cells)} |")
+    for of_claim, said in cells.items():
+        each = ["<br>".join(said.get(choice, [])) for choice in choices]
+        lines.append(f"| {' | '.join([*of_claim, *each])} |")
     return "\n".join(lines) + "\n"
-
-
-def _cell(rows: Sequence[Mapping[str, object]]) -> str:
-    if not rows:
-        return ""
-    words = []
-    for row in rows:
-        verdict = str(row["verdict"])
-        result = {"yes": f"**{verdict}**", "no": "same", "": verdict}[str(row["flips"])]
-        words.append(f"{row['option']}: {result} ({row['flipped_pairs']} of {row['pairs']})")
-    return "<br>".join(words)

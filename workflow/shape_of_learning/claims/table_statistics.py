@@ -5,17 +5,16 @@ rest is compared as it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
+import pandas as pd
 
 from shape_of_learning.claims.bounds import Bounded, known, replicated
-from shape_of_learning.claims.evidence import EvidenceModel
 from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
 from shape_of_learning.claims.rules import Units
 
-Row = Mapping[str, str]
 CHANGES = ("dropped", "replaced")
+ORDERS = ("most_linear_first", "least_linear_first")
 ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 
 
@@ -29,26 +28,22 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
         the order of linearity. And ``dropped_over_reverse`` and ``replaced_over_reverse``: this ratio
         less that by the reverse order.
     """
-    units = {}
-    layers = {model.name: model.layers for model in reading.models}
+    units: dict[str, dict[str, Bounded]] = {}
     for name, rows in reading.rows("edits").items():
-        changed = max(1, round(share * layers[name]))
-        perplexity = {(r["order"], r["kind"], int(r["k"])): float(r["perplexity"]) for r in rows}
-        parts = {}
+        changed = max(1, round(share * reading.models[name].layers))
+        perplexity = rows.set_index(["order", "kind", "k"])["perplexity"].to_dict()
+        parts = units[name] = {}
         for kind in CHANGES:
-            ratio = {}
-            for order in ("most_linear_first", "least_linear_first"):
+            ratio = []
+            for order in ORDERS:
                 if (order, kind, changed) not in perplexity:
                     raise NotMeasured(
                         f"{changed} {kind} blocks of `{name}`, {order.replace('_', ' ')}, are not "
                         "measured (`most_blocks`, `orders` and `kinds` of `block_editing`)"
                     )
-                at = perplexity[order, kind, changed]
-                ratio[order] = at / perplexity[order, kind, 0]
-            parts[kind] = known(ratio["most_linear_first"])
-            difference = ratio["most_linear_first"] - ratio["least_linear_first"]
-            parts[f"{kind}_over_reverse"] = known(difference)
-        units[name] = parts
+                ratio.append(perplexity[order, kind, changed] / perplexity[order, kind, 0])
+            parts[kind] = known(ratio[0])
+            parts[f"{kind}_over_reverse"] = known(ratio[0] - ratio[1])
     return units
 
 
@@ -56,11 +51,9 @@ def twins_less_originals(
     reading: Reading, estimators: tuple[str], regulariser: str, pairs: int
 ) -> Units:
     """Mean over layers of a twin with a regulariser less that without, mean over pairs of one seed each."""
-    originals = {model.name: model.origin for model in reading.models}
-    found = reading.curves(*estimators)
     values = {}
-    for name, (twin,) in found.items():
-        curve = reading.beside(originals[name], estimators[0])
+    for name, (twin,) in reading.curves(*estimators).items():
+        curve = reading.beside(reading.models[name].origin, estimators[0])
         if curve is not None and curve.steps[-1] == twin.steps[-1]:
             of_twin, of_original = of_common_layers([twin, curve])
             values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
@@ -69,25 +62,20 @@ def twins_less_originals(
 
 def twins_loss_less_originals(reading: Reading, regulariser: str, pairs: int) -> Units:
     """Held-out loss of a twin less that of its original, as :func:`twins_less_originals`."""
-    originals = {model.name: model.origin for model in reading.models}
     values = {}
     for name, rows in reading.rows("training").items():
-        other = reading.rows_beside(originals[name], "training")
-        ends = [_at_last_step(each)[0] for each in (rows, other) if each]
-        losses = [end["held_out_loss"] for end in ends]
-        if len(losses) == 2 and all(losses) and ends[0]["step"] == ends[1]["step"]:
-            values[name] = np.asarray(float(losses[0]) - float(losses[1]))
+        original = reading.rows_beside(reading.models[name].origin, "training")
+        both = rows.nlargest(1, "step").merge(original.nlargest(1, "step"), on="step")
+        difference = (both["held_out_loss_x"] - both["held_out_loss_y"]).dropna()
+        if len(difference):
+            values[name] = difference.to_numpy()[0]
     return _over_pairs(reading, values, regulariser, pairs, "a held-out loss")
 
 
 def isotropy_after_less_before(reading: Reading) -> Units:
     """Of each fine-tuning the change of ln I of the last layer, mean over its seeds."""
-    changes = _of_seeds(
-        reading,
-        "finetuning_layers",
-        lambda row: row["estimator"] == "log_partition_isotropy",
-        lambda before, after: _value(after) - _value(before),
-    )
+    is_meant = "estimator == 'log_partition_isotropy'"
+    changes = _of_seeds(reading, "finetuning_layers", is_meant, _grown)
     return {family: {"change": replicated(of)} for family, of in changes.items()}
 
 
@@ -98,12 +86,8 @@ def change_of_local_structure(reading: Reading) -> Units:
     """
     units: dict[str, dict[str, Bounded]] = {}
     for quantity in ("share_between_token_types", "share_between_frequency_bands"):
-        changes = _of_seeds(
-            reading,
-            "finetuning_structure",
-            partial(_is_of, quantity),
-            lambda before, after: abs(_value(after) / (_value(before) or float("nan")) - 1),
-        )
+        is_meant = f"quantity == '{quantity}'"
+        changes = _of_seeds(reading, "finetuning_structure", is_meant, _relative_change)
         for family, of in changes.items():
             units.setdefault(family, {})[quantity] = replicated(of)
     return units
@@ -120,16 +104,16 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
         `directions`, after less before.
     """
 
-    def added(before: Sequence[Row], after: Sequence[Row]) -> float:
-        bound = ELONGATED * float(before[0]["median"])
-        counts = [sum(float(r["eigenvalue"]) > bound for r in rows) for rows in (before, after)]
-        return counts[1] - counts[0]
+    def added(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        bound = ELONGATED * before["median"].iloc[0]
+        return float((after["eigenvalue"] > bound).sum() - (before["eigenvalue"] > bound).sum())
 
-    def grown(before: Sequence[Row], after: Sequence[Row]) -> float:
+    def grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
         return _cost(after, directions) - _cost(before, directions)
 
-    more = _of_seeds(reading, "finetuning_spectra", lambda row: True, added)
-    costs = _of_seeds(reading, "finetuning_probes", _is_probed, grown)
+    removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
+    more = _of_seeds(reading, "finetuning_spectra", "place > 0", added)
+    costs = _of_seeds(reading, "finetuning_probes", f"adjustment == 'none' or ({removals})", grown)
     return {
         family: {"directions": replicated(of), "cost": replicated(costs[family])}
         for family, of in more.items()
@@ -137,42 +121,41 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
     }
 
 
-def _is_of(quantity: str, row: Row) -> bool:
-    return row["quantity"] == quantity
+def _cost(rows: pd.DataFrame, directions: Sequence[int]) -> float:
+    is_whole = rows["adjustment"] == "none"
+    left = rows[~is_whole].set_index("directions")["score"].reindex(directions)
+    return float(rows.loc[is_whole, "score"].iloc[0] - left.to_numpy().mean())
 
 
-def _is_probed(row: Row) -> bool:
-    is_removal = row["adjustment"] == "without_directions" and row["fitted_on"] == "training"
-    return row["adjustment"] == "none" or (is_removal and row["clusters"] in ("1", "1.0"))
+def _grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    return float(after["value"].iloc[0] - before["value"].iloc[0])
 
 
-def _cost(rows: Sequence[Row], directions: Sequence[int]) -> float:
-    whole = next(float(row["score"] or "nan") for row in rows if row["adjustment"] == "none")
-    left = {
-        int(float(row["directions"])): float(row["score"] or "nan")
-        for row in rows
-        if row["adjustment"] != "none"
-    }
-    return whole - float(np.mean([left.get(number, float("nan")) for number in directions]))
+def _relative_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    start, end = before["value"].iloc[0], after["value"].iloc[0]
+    return float(abs(end / start - 1)) if start else np.nan
 
 
 def _of_seeds(
     reading: Reading,
     table: str,
-    is_meant: Callable[[Row], bool],
-    change: Callable[[Sequence[Row], Sequence[Row]], float],
+    is_meant: str,
+    change: Callable[[pd.DataFrame, pd.DataFrame], float],
 ) -> dict[str, list[float]]:
-    """A change of the last layer from the first step to the last, by family; of those with several seeds."""
-    models = {model.name: model for model in reading.models}
+    """A change of the last layer from the first step to the last, by family; of those with several seeds.
+
+    Rows are those for which `is_meant` holds, a query of pandas.
+    """
     changes: dict[str, list[float]] = {}
     for name, rows in reading.rows(table).items():
-        last = max(int(row["layer"]) for row in rows)
-        own = [row for row in rows if int(row["layer"]) == last and is_meant(row)]
-        own = [row for row in own if row["sample"] == own[0]["sample"]]  # the first of its samples
-        steps = sorted({int(row["step"]) for row in own})
-        if len(steps) > 1:
-            ends = [[row for row in own if int(row["step"]) == step] for step in steps]
-            changes.setdefault(_fine_tuning(models[name]), []).append(change(ends[0], ends[-1]))
+        own = rows[rows["layer"] == rows["layer"].max()].query(is_meant)
+        own = own[own["sample"].isin(own["sample"].head(1))]  # the first of its samples
+        ends = (own["step"].min(), own["step"].max())
+        if own["step"].nunique() > 1:
+            before, after = (own[own["step"] == step] for step in ends)
+            model = reading.models[name]
+            family = f"{model.origin} on {model.treatment}"
+            changes.setdefault(family, []).append(change(before, after))
     several = {family: of for family, of in changes.items() if len(of) > 1}
     if not several:
         raise NotMeasured(
@@ -182,27 +165,15 @@ def _of_seeds(
     return several
 
 
-def _fine_tuning(model: EvidenceModel) -> str:
-    return f"{model.origin} on {model.treatment}"
-
-
-def _value(rows: Sequence[Row]) -> float:
-    return float(rows[0]["value"] or "nan")
-
-
-def _at_last_step(rows: Sequence[Row]) -> list[Row]:
-    last = max(int(row["step"]) for row in rows)
-    return [row for row in rows if int(row["step"]) == last]
-
-
 def _over_pairs(
     reading: Reading, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
 ) -> Units:
     """Means over the pairs of each treatment by a regulariser, if there are enough of one."""
     treatments: dict[str, list[np.ndarray]] = {}
-    for model in reading.models:
-        if model.name in values and model.treatment.split()[0] == regulariser:
-            treatments.setdefault(model.treatment, []).append(values[model.name])
+    for name, value in values.items():
+        treatment = reading.models[name].treatment
+        if treatment.split()[0] == regulariser:
+            treatments.setdefault(treatment, []).append(value)
     most = max(map(len, treatments.values()), default=0)
     if most < pairs:
         raise NotMeasured(

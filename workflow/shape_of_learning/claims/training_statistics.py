@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
 from shape_of_learning.claims.bounds import (
     Bounded,
@@ -24,17 +25,15 @@ MOST_STEPS_OF_RANKS = 8
 
 def change_over_training(reading: Reading, estimators: Sequence[str], from_step: int = 0) -> Units:
     """Mean over layers at the last step less that at the first one from `from_step` on."""
-    units, short = {}, []
+    units = {}
     for name, curves in reading.curves(*estimators).items():
-        first = [_first_from(curve.steps, from_step) for curve in curves]
-        if None in first:
-            short.append(name)
-            continue
-        units[name] = {
-            estimator: jackknifed(curve.means[..., -1, :] - curve.means[..., place, :])
-            for estimator, curve, place in zip(estimators, curves, first, strict=True)
-        }
-    reading.require(units, short, f"two sound steps from {from_step} on")
+        means = [of.means[..., of.steps >= from_step, :] for of in curves]
+        if all(each.shape[-2] > 1 for each in means):
+            units[name] = {
+                estimator: jackknifed(each[..., -1, :] - each[..., 0, :])
+                for estimator, each in zip(estimators, means, strict=True)
+            }
+    reading.require(units, f"two sound steps from {from_step} on")
     return units
 
 
@@ -51,11 +50,9 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
         in the first half is left out.
     """
     units: dict[str, dict[str, Bounded]] = {}
-    late = []
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
         middle = steps[-1] / 2
         if steps[0] > middle:
-            late.append(name)
             continue
         before = max(place for place, step in enumerate(steps) if step <= middle)
         after = min(place for place, step in enumerate(steps) if step >= middle)
@@ -68,7 +65,7 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
             "settling": least(jackknifed(settling)),
             "moving_on": greatest(jackknifed(moving_on)),
         }
-    reading.require(units, late, "a sound step in the first half of its training")
+    reading.require(units, "a sound step in the first half of its training")
     return units
 
 
@@ -101,26 +98,22 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
         If the warm-up of no model is known.
     """
     curves = _curves(reading, *estimators)
-    ends = {m.name: m.warmup_steps for m in reading.models if m.name in curves}
+    ends = {name: reading.models[name].warmup_steps for name in curves}
     known_ends = {name: end for name, end in ends.items() if end is not None}
-    unknown = [name for name in ends if name not in known_ends]
-    reading.require(known_ends, unknown, "a known `warmup_steps`")
-    units, near = {}, []
+    reading.require(known_ends, "a known `warmup_steps`")
+    units = {}
     for name, end in known_ends.items():
         steps, (curve,) = curves[name]
         before = [place for place, step in enumerate(steps) if step <= end][-1:]
         after = [place for place, step in enumerate(steps) if step >= end][:1]
         around = sorted({*before, *after})
         between = [place for place in range(1, len(steps) - 1) if place not in around]
-        if not between:
-            near.append(name)
-            continue
-        logarithm = np.log(curve)
-        elsewhere = _rises_and_falls(logarithm, between, [0, -1, *around])
-        at = _rises_and_falls(logarithm, around)
-        units[name] = {"elsewhere": greatest(elsewhere), "at_warm_up": greatest(at)}
-    others = "sound steps other than the ends and those around the end of the warm-up"
-    reading.require(units, near, others)
+        if between:
+            logarithm = np.log(curve)
+            elsewhere = _rises_and_falls(logarithm, between, [0, -1, *around])
+            at = _rises_and_falls(logarithm, around)
+            units[name] = {"elsewhere": greatest(elsewhere), "at_warm_up": greatest(at)}
+    reading.require(units, "sound steps beside the ends and those around the end of the warm-up")
     return units
 
 
@@ -169,47 +162,32 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
 
 def correlation_with_loss(reading: Reading, estimators: tuple[str], from_step: int) -> Units:
     """Pearson's correlation of a measure of the output embeddings with the loss, from `from_step` on."""
-    (estimator,) = estimators
-    losses, units = reading.rows("verdicts"), {}
+    losses = pd.concat(reading.rows("verdicts").values())[["model", "revision", "loss"]]
+    units = {}
     for name, rows in reading.rows("weights").items():
-        measured = {
-            row["revision"]: float(row["value"])
-            for row in rows
-            if row["estimator"] == estimator
-            and row["matrix"] in ("output", "tied")
-            and int(row["step"] or -1) >= from_step
-            and row["value"]
-        }
-        loss = {r["revision"]: float(r["loss"]) for r in losses.get(name, ()) if r["loss"]}
-        both = [revision for revision in measured if revision in loss]
+        is_meant = rows["estimator"].isin(estimators) & rows["matrix"].isin(("output", "tied"))
+        measured = rows[is_meant & (rows["step"] >= from_step)]
+        both = measured.merge(losses, on=["model", "revision"]).dropna(subset=["value", "loss"])
         if len(both) < FEWEST_STEPS:
             raise NotMeasured(
-                f"`{name}` has `{estimator}` and a loss at {len(both)} steps from {from_step} on, "
+                f"`{name}` has `{estimators[0]}` and a loss at {len(both)} steps from {from_step} on, "
                 f"and {FEWEST_STEPS} are needed"
             )
-        x, y = (np.array([of[revision] for revision in both]) for of in (measured, loss))
         with np.errstate(invalid="ignore"):  # undefined where one does not vary
-            units[name] = {"correlation": known(np.corrcoef(x, y)[0, 1])}
+            units[name] = {"correlation": known(np.corrcoef(both["value"], both["loss"])[0, 1])}
     return units
 
 
-def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[int], list[np.ndarray]]]:
+def _curves(reading: Reading, *estimators: str) -> dict[str, tuple[list[float], list[np.ndarray]]]:
     """Steps that all estimators of a model have, and means over layers of each, (..., steps, 17)."""
-    found, short = {}, []
+    found = {}
     for name, curves in reading.curves(*estimators).items():
-        common = [step for step in curves[0].steps if all(step in c.steps for c in curves)]
-        if len(common) < FEWEST_STEPS:
-            short.append(name)
-            continue
-        means = [c.means[..., [c.steps.index(step) for step in common], :] for c in curves]
-        found[name] = common, means
-    reading.require(found, short, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
+        common = [step for step in curves[0].steps.tolist() if all(step in c.steps for c in curves)]
+        if len(common) >= FEWEST_STEPS:
+            means = [c.means[..., np.isin(c.steps, common), :] for c in curves]
+            found[name] = common, means
+    reading.require(found, f"`{estimators[0]}` at {FEWEST_STEPS} sound steps")
     return found
-
-
-def _first_from(steps: Sequence[int], least_step: int) -> int | None:
-    """The place of the first step from `least_step` on, if it is not the last one."""
-    return next((i for i, step in enumerate(steps[:-1]) if step >= least_step), None)
 
 
 def _rises_and_falls(

@@ -93,12 +93,10 @@ def _as_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]
 def _without_entry(
     rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
 ) -> Iterable[dict[str, Any]]:
-    names = {each["name"] for each in known}
-    for name in dict.fromkeys(row["estimator"] for row in rows):
-        if name not in names:
-            label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-            text = {"name": name, "label": label, "axis": axis, "description": ""}
-            yield text | {"suspect_above": None}
+    names = {row["estimator"]: None for row in rows}
+    for name in [name for name in names if name not in {each["name"] for each in known}]:
+        label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
+        yield {"name": name, "label": label, "axis": axis, "description": "", "suspect_above": None}
 
 
 def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
@@ -131,13 +129,14 @@ def _curves(
     rows.sort(key=place)
     checkpoints: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        model, revision, step = row["model"], row["revision"], row["step"]
-        known = {"model": model, "revision": revision, "step": int(step) if step else None}
-        verdict = judged.get((model, revision), {"verdict": "", "shown": "yes"})
-        known |= {"tokens": None, "verdict": verdict["verdict"], "shown": verdict["shown"]}
-        checkpoint = checkpoints.setdefault((model, revision), known)
+        key = model, revision = row["model"], row["revision"]
+        if key not in checkpoints:
+            step = int(row["step"]) if row["step"] else None
+            verdict = judged.get(key, {"verdict": "", "shown": "yes"})
+            checkpoints[key] = {"model": model, "revision": revision, "step": step, "tokens": None}
+            checkpoints[key] |= {name: verdict[name] for name in ("verdict", "shown")}
         if row.get("tokens"):  # not every table counts them
-            checkpoint["tokens"] = int(row["tokens"])
+            checkpoints[key]["tokens"] = int(row["tokens"])
     numbers = {key: number for number, key in enumerate(checkpoints)}
 
     def cells(row: Row) -> list[Any]:

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from shape_of_learning.claims.choices import ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import CONTRADICTED, NOT_MEASURED, SUPPORTED, UNDECIDED
-from shape_of_learning.claims.rules import UPWARDS, comparison_of, in_words, leaves
+from shape_of_learning.claims.rules import in_words, only_bound
 from shape_of_learning.claims.specifications import Specified, specification_rows
 from shape_of_learning.figures.captions import enumerated, joined, range_of
 from shape_of_learning.figures.output import Drawing
@@ -56,7 +56,7 @@ def specification_curve(
     """
     table = pd.DataFrame(specification_rows(of, judged))
     title = textwrap.wrap(of.claim.sentence, 120)
-    options = sum(len(choice.options) for choice in of.choices)
+    options = sum(map(len, of.choices.values()))
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.choices) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     height = above + CURVE_HEIGHT + matrix_height + 0.2
@@ -89,15 +89,9 @@ def specification_curve(
 
 def _axis(claim: Claim) -> tuple[float, str]:
     """Where the rule decides, and what the effect is, as :class:`.Judgement` has it."""
-    bounds = {
-        (comparison in UPWARDS, bound)
-        for comparison, bound in map(comparison_of, leaves(claim.rule[SUPPORTED]))
-        if not comparison.startswith("not_")
-    }
     words = textwrap.fill(claim.statistic.replace("_", " "), 24)
-    if len(bounds) > 1:
-        return 0, f"{words}:\ndistance to the bounds"
-    return next(iter(bounds))[1], words
+    bound = only_bound(claim.rule[SUPPORTED])
+    return (0, f"{words}:\ndistance to the bounds") if bound is None else (bound[1], words)
 
 
 def _spoken(of: ClaimChoices, choice: str, option: str) -> str:
@@ -119,11 +113,10 @@ def _caption(
     at = "at the last checkpoint"
     if claim.checkpoints == "training":
         at = f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank"
-    chosen = {choice.name for choice in of.choices}
     fixed = [
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in asdict(of.rows).items()
-        if name not in chosen and value != own[name]
+        f"{name.replace('_', ' ')} {of.reference[name]}"
+        for name, usual in own.items()
+        if name not in of.choices and of.reference[name] != usual
     ]
     reference = [
         f"{name.replace('_', ' ')} {_spoken(of, name, option)}"
@@ -204,9 +197,9 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
     if len(table) > MOST_DOTS:
         mark = {"marker": "|", "markersize": 5.5, "markeredgewidth": min(1, size / 2)}
     labels, height = {}, 0.0
-    for choice in of.choices:
+    for choice, options in of.choices.items():
         axes.annotate(
-            choice.name if choice.name in choice.options else choice.name.replace("_", " "),
+            choice if choice in options else choice.replace("_", " "),
             (-(LABEL_WIDTH - 0.08) * 72, height),
             xycoords=("axes points", "data"),
             va="center",
@@ -214,14 +207,14 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
             fontsize=6,
             annotation_clip=False,
         )
-        for option in choice.options:
+        for option in options:
             axes.axhline(height, color="0.93", linewidth=0.4, zorder=0)
-            rows = table[table[choice.name] == option]
+            rows = table[table[choice] == option]
             for verdict, look in LOOKS.items():
                 ranks = rows.loc[rows["verdict"] == verdict, "rank"]
                 places = [height] * len(ranks)
                 axes.plot(ranks, places, linestyle="", color=look["color"], **mark)
-            labels[height] = _spoken(of, choice.name, option)
+            labels[height] = _spoken(of, choice, option)
             height += 1
         height += 0.6
     axes.set(ylim=(height - 1.1, -0.6))

@@ -6,7 +6,6 @@ from typing import Any
 
 from shape_of_learning.claims.choices import (
     ROW_CHOICES,
-    Choice,
     ChoiceSettings,
     ClaimChoices,
     Variant,
@@ -62,7 +61,7 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
     own = {"text": "own", "windows_share": "1", "batch_share": "1", **measurement}
     return ChoiceSettings(
-        rows=[Choice(name, _options(choices[name], own[name])) for name in ROW_CHOICES],
+        rows={name: _options(choices[name], own[name]) for name in ROW_CHOICES},
         average_over=tuple(choices["average_over"]),
         last_layer=_options(choices["last_layer"], last_layer),
         families={
@@ -133,7 +132,7 @@ def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) 
         words = ", ".join(f"{name}={value}" for name, value in own.items())
         differs = any(of_run.get(name) != value for name, value in own.items())
         named = replace(chosen, name=f"{base}({words})" if differs else base)
-        alike = (replace(named, name=each.name) == each.measure for each in found)
+        alike = (replace(named, name=each.measure.name) == each.measure for each in found)
         if not any(alike):
             found.append(Variant(base, named))
     return found
@@ -206,8 +205,9 @@ def claims_with_choices(
                     f"two papers have a claim `{name}`, whose figures would be one file; rename one in its "
                     "claims.yaml"
                 )
-            found[name] = choices.of_claim(claim, measures), named
-            variants[name] = choices.variants(measures)
+            of = choices.of_claim(claim, measures)
+            found[name] = of, named
+            variants[name] = choices.variants(of, measures)
     return found, variants
 
 
@@ -267,18 +267,10 @@ class RunChoices:
 def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The models of the run that a claim is on, and originals of twins; none if they are too few."""
     if isinstance(claim.models, str):
-        group = claim.models
-        kind = group.removesuffix("s") if group in ("fine_tunings", "twins") else "pretrained"
-        roles = (
-            [group.removesuffix("s")]
-            if group in ("decoders", "encoders")
-            else ["decoder", "encoder"]
-        )
-        named = [n for n, m in models.items() if m["kind"] == kind and m["role"] in roles]
+        named = [name for name, of in models.items() if claim.is_on(of["kind"], of["role"])]
     else:
         named = [name for name in claim.models if name in models]
-    least = claim.needs or (1 if isinstance(claim.models, str) else len(claim.models))
-    if len(named) < least:
+    if len(named) < claim.needed:
         return []
     originals = [models[name]["origin"] for name in named if models[name]["kind"] == "twin"]
     return list(dict.fromkeys([*named, *(name for name in originals if name in models)]))

@@ -157,17 +157,17 @@ def read_claims(file: Path) -> dict[str, Claim]:
     content = read_yaml(file)
     if not isinstance(content, dict):
         raise InputError(f"{file} must map names to claims; see docs/claims.md")
-    modules = {m: public_functions(ROOM / f"{m}.py") for m in set(STATISTICS.values())}
-    functions = {name: modules[module][name] for name, module in STATISTICS.items()}
-    return {name: _claim(name, entry, functions, file) for name, entry in content.items()}
+    modules = {module: public_functions(ROOM / f"{module}.py") for module in STATISTICS}
+    return {name: _claim(name, entry, modules, file) for name, entry in content.items()}
 
 
 def _claim(
     name: str,
     entry: Mapping[str, Any],
-    functions: Mapping[str, Signature],
+    modules: Mapping[str, Mapping[str, Signature]],
     file: Path,
 ) -> Claim:
+    functions = {each: of for module in modules.values() for each, of in module.items()}
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise InputError(
             f"{file}: `{cut(name)}` is no name of a claim; use small letters, digits and `_`"
@@ -182,7 +182,7 @@ def _claim(
         key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
         raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
     _check_values(name, entry, functions[statistic].kinds, file)
-    is_of_training = STATISTICS[statistic] == "training_statistics"
+    is_of_training = statistic in modules["training_statistics"]
     if is_of_training and entry.get("checkpoints") != "training":
         raise InputError(
             f"{file}, key `{name}`: `{statistic}` is of a training; add `checkpoints: training`"

@@ -4,6 +4,8 @@ const PAUSE = 250; // milliseconds without a change, after which the address is 
 const ERRORS_ONLY = 1; // of Vega's messages
 const KEYS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0], Home: [0, -Infinity], End: [0, Infinity] };
 
+const hideTip = () => element("tip")?.classList.remove("visible");
+
 function stop(sentence) {
   element("stop").textContent = sentence;
   element("stop").hidden = false;
@@ -26,7 +28,6 @@ class Explorer {
 
   listen() {
     const click = (id, action) => element(id).addEventListener("click", action);
-    const hideTip = () => (element("tip").hidden = true);
     const wide = matchMedia("(min-width: 1000px)");
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const open = () => (element("choices").open = wide.matches);
@@ -61,8 +62,7 @@ class Explorer {
       this.readAddress();
       element("main").scrollIntoView();
     });
-    addEventListener("scroll", hideTip, { passive: true });
-    addEventListener("pointerdown", hideTip);
+    for (const kind of ["scroll", "pointerdown"]) addEventListener(kind, hideTip, { passive: true });
     addEventListener("keydown", ({ key }) => key === "Escape" && hideTip());
     new ResizeObserver(() => {
       if (element("chart").clientWidth !== this.width) this.draw();
@@ -117,7 +117,7 @@ class Explorer {
     element("chart").setAttribute("aria-label", summary[0]);
     element("definitions").textContent = definitionsOf(this.results, this.drawn);
     element("reading").textContent = "";
-    element("tip").hidden = true;
+    hideTip();
     this.cursor = null;
     if (this.claimsOf !== this.state.paper) showClaims(this.results, this.state);
     this.claimsOf = this.state.paper;
@@ -133,7 +133,7 @@ class Explorer {
     if (drawn.lines.length) {
       embedded = await vegaEmbed(inside, specification(this.results, this.state, drawn.lines, this.width - 10), {
         mode: "vega-lite", actions: false, defaultStyle: false, renderer: "canvas", logLevel: ERRORS_ONLY,
-        tooltip: (_, event, item, value) => this.showTip(event, value && item),
+        tooltip: { id: "tip", disableDefaultStyle: true, formatTooltip: (datum) => this.tipOf(datum) },
       });
     } else inside.append("Nothing to draw");
     // Another view may have been asked for meanwhile.
@@ -145,19 +145,11 @@ class Explorer {
     chart.ariaBusy = "false";
   }
 
-  showTip(event, item) {
-    const tip = element("tip");
-    let datum = item?.datum;
-    while (datum && datum.i === undefined) datum = datum.datum;
-    tip.hidden = !datum;
-    if (!datum) return;
-    const words = wordsOf(this.results, this.results.rows[datum.i]);
-    tip.replaceChildren(make("dl", {}, ...words.flatMap(([term, text]) => [make("dt", { textContent: term }), make("dd", { textContent: text })])));
-    const { width, height } = tip.getBoundingClientRect();
-    const { clientX, clientY } = event;
-    const left = clientX + 14 + width > innerWidth ? clientX - 14 - width : clientX + 14;
-    tip.style.left = `${Math.max(4, left)}px`;
-    tip.style.top = `${Math.max(4, Math.min(innerHeight - height - 4, clientY + 14))}px`;
+  // What Vega shows beside the pointer; as elements made it, no text of it can become one.
+  tipOf({ i }) {
+    const words = wordsOf(this.results, this.results.rows[i]);
+    const parts = words.flatMap(([term, text]) => [make("dt", { textContent: term }), make("dd", { textContent: text })]);
+    return make("dl", {}, ...parts).outerHTML;
   }
 
   // Arrow keys go from value to value.

@@ -1,6 +1,5 @@
 // What is drawn, in words and as a table: for those who do not see it, for captions and downloads.
 
-const MOST_DESCRIBED = 6; // lines
 const MOST_ROWS = 500; // of the page's table
 const COLUMNS = ["model", "revision", "step", "tokens", "layer", "depth", "estimator", "selection", "value", "low", "high", "n", "verdict"];
 
@@ -29,8 +28,7 @@ function summaryOf(results, state, { lines, lacking }) {
   const how = { layer: `by ${across}`, step: `by ${by}`, heat: `by ${across} and ${by}` }[state.view];
   const where = isHeat ? "" : `, ${[...new Set(lines.map((each) => stopWords(state, each.stop)))].join(" and ")}`;
   const rows = lines.flatMap((each) => each.rows);
-  const names = namesOfLines(results, state, lines);
-  const more = lines.length - MOST_DESCRIBED;
+  const blank = rows.filter((each) => !Number.isFinite(each.value)).length;
   const marked = (mark) => rows.filter((each) => each.mark === mark).length;
   const found = new Set(chosenSeries(results, state).map((each) => each.measure));
   const missing = labelsOf(results.measuresByName, state.measure.filter((each) => !found.has(each)));
@@ -38,33 +36,13 @@ function summaryOf(results, state, { lines, lacking }) {
   const without = labelsOf(results.modelsByName, lacking.filter((each) => !each.series.isWhole).map((each) => each.series.model));
   return [
     `${labelsOf(results.measuresByName, measures)} ${how}${where}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
-    ...lines.slice(0, MOST_DESCRIBED).map((line, at) => describedLine(results, state, line, names[at], new Set(measures).size > 1)),
-    more > 0 && `${count(more, "more line")} not described.`,
+    blank > 0 && `${count(blank, "value")} undefined or infinite.`,
     marked(NOT_OK) && `${count(marked(NOT_OK), "value")} of checkpoints that are not ok: hollow circles${isHeat ? " above their columns" : ""}.`,
     marked(SUSPECT) && `${count(marked(SUSPECT), "value")} with more near-duplicates than the measure allows: hollow diamonds.`,
     missing && `Not measured of what is chosen: ${missing}.`,
     whole && `By step only: ${whole}.`,
     without && `Nothing to draw here of ${without}.`,
   ].filter(Boolean);
-}
-
-function describedLine(results, state, { series, stop, checkpoint, rows }, name, withMeasure) {
-  const finite = rows.filter((each) => Number.isFinite(each.value)).sort((a, b) => a.value - b.value);
-  const blank = rows.length - finite.length;
-  const isEarlier = checkpoint && stop !== LAST && checkpoint[state.by] !== stop;
-  const at = isEarlier && `at ${placeWords(state, checkpoint[state.by])}`;
-  const measure = withMeasure && results.measuresByName.get(series.measure).label;
-  const start = `${[name.colour, name.second, at, measure].filter(Boolean).join(", ")}: `;
-  if (!finite.length) return `${start}nowhere defined and finite.`;
-  const words = (row) => `${shortNumber(row.value)} at ${placeOf(state, row)}`;
-  const ends = finite.length > 1 ? `lowest ${words(finite[0])}, highest ${words(finite.at(-1))}` : words(finite[0]);
-  return `${start}${ends}${blank ? `, ${blank} undefined or infinite` : ""}.`;
-}
-
-function placeOf(state, { layer, checkpoint }) {
-  const layerWords = layer === null ? "average over layers" : `layer ${layer}`;
-  const step = checkpoint[state.by] === null ? checkpoint.revision : placeWords(state, checkpoint[state.by]);
-  return { layer: layerWords, step, heat: `${layerWords}, ${step}` }[state.view];
 }
 
 // Measures of lines that are not drawn because they have no layers.
