@@ -47,7 +47,7 @@ def configured(
         (folder / "mine.yaml").write_text(text)
         folders.append(folder)
     demo = with_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
-    options = {"papers": PAPERS, "has_hub_token": False, **options}
+    options = {"papers": PAPERS, "is_closed": lambda model: True, **options}
     configuration = read_configuration(_over(demo, given), *folders, **options)
     read_choice_settings(configuration.settings)
     return configuration

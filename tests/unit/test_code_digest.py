@@ -109,5 +109,5 @@ def test_what_python_loads_is_found_by_reading(script):
     ).stdout  # fmt: skip
     loaded = {Path(file) for file in said.splitlines() if file.startswith(str(WORKFLOW))}
     assert script in loaded
-    found = set(files_of(f"scripts/{script.name}"))
+    found = set(files_of(f"scripts.{script.stem}"))
     assert {file for file in loaded if file.stem != "__init__"} <= found

@@ -17,8 +17,7 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
-from shape_of_learning.plan.model import Model
-from shape_of_learning.plan.models import origins_of, read_entries, read_models
+from shape_of_learning.plan.models import Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import figures_of
 from shape_of_learning.plan.settings import FOLDERS, Settings
@@ -34,7 +33,9 @@ def paper(**changes: object) -> dict:
 
 
 def planned(settings: dict, *folders: Path, token: bool = True):
-    return read_configuration(settings, MODELS, *folders, papers=PAPERS, has_hub_token=token)
+    return read_configuration(
+        settings, MODELS, *folders, papers=PAPERS, is_closed=lambda model: not token
+    )
 
 
 def targets(given: dict) -> set[str]:
@@ -231,7 +232,7 @@ def test_the_step_may_be_anywhere_and_all_else_stands_for_itself(tmp_path, monke
     [
         ({"steps": [100, 350]}, "asks for 350, but like run/checkpoint-{step} there are only"),
         ({"path": "nowhere/{step}"}, "no folder like nowhere/{step} holds a config.json"),
-        ({"path": "run/checkpoint-500"}, "write `{step}` into `path`"),
+        ({"path": "run/checkpoint-500"}, "a `path` with `{step}`, once"),
         ({"layers": 4}, "says 3 where the entry says 4"),
     ],
 )
@@ -352,7 +353,9 @@ def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
     entries = {"mine": tuned("code"), "code": {"repository": "a/b", "needs_code": True}}
     configuration = configured({"models": ["demo-encoder", "mine"]}, tmp_path, entries)
     assert set(configuration.models) == {"demo-encoder"}
-    assert any("rests on `code`, whose architecture" in n for n in configuration.notices)
+    assert any(
+        "rests on `code`, which is left out: its architecture" in n for n in configuration.notices
+    )
 
 
 def test_a_figure_without_its_models_is_left_out_and_named():
@@ -376,8 +379,7 @@ def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     every = dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
-    given = {"measurement": {"for_figures_only": []}, "figures": every}
-    drawn = configured(given).figures
+    drawn = configured({"figures": every}).figures
     assert drawn["linear_figure_4"] == ("demo-decoder", "demo-twin")
     assert drawn["finetuning_figure_1"] == ("demo-encoder-topic", "demo-decoder-topic")
 
@@ -411,8 +413,7 @@ def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     file = CONFIG / f"{paper.name}.yaml"
     own = read_yaml(file if file.exists() else CONFIG / "config.yaml")
     run, drawn = planned(with_defaults(own, CONFIG / "config.yaml")), figures_of(PAPERS)
-    apart = run.settings["measurement"]["for_figures_only"]
-    measured = {(m, e) for m in run.models if m not in apart for e in run.estimators}
+    measured = {(m, e) for m in run.models for e in run.estimators}
     measured |= {
         (m, e) for f, models in run.figures.items() for m in models for e in drawn[f].estimators
     }

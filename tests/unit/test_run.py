@@ -75,7 +75,7 @@ def test_matrices_are_measured_where_figures_read_them(demo):
 
 
 def test_claims_read_what_the_run_measures_anyway(demo):
-    assert set(demo.claimed_models("shape_of_learning")) == {*DEMO, "demo-twin"}
+    assert set(demo.claimed_models("shape_of_learning")) == {*demo.measured}
     assert ("verdicts", "demo-encoder") in demo.claimed_tables("shape_of_learning")
     evidence = {each["name"]: each for each in demo.evidence_models()}
     assert evidence["demo-twin"]["origin"] == "demo-decoder"

@@ -25,7 +25,11 @@ def pinned(model, revision):
 
 
 def pretrained_on(device):
-    return [name for name in RUN.of_kind("pretraining") if MODELS[name].device == device]
+    return [
+        name
+        for name in RUN.of_kind("pretraining")
+        if MODELS[name].recipe.get("device", "cpu") == device
+    ]
 
 
 def files_of_checkpoints(pattern):
@@ -108,7 +112,7 @@ rule fetch_checkpoint:
     threads: forward_threads
     resources:
         downloads=1,
-        runtime=minutes(needs.download_minutes),
+        runtime=minutes(needs.forward_minutes),
     params:
         revision=told(pinned, "model", "revision"),
         shape=told(shape_of, "model"),

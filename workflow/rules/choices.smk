@@ -81,9 +81,7 @@ rule judge_choices:
     """Judge claims under all specifications, and draw their curves."""
     input:
         measured=measured_choices,
-        verdicts=expand(
-            "<results>/tables/verdicts/{model}.csv", model=filter(RUN.is_judged, CHOICES.models)
-        ),
+        verdicts=expand("<results>/tables/verdicts/{model}.csv", model=CHOICES.models),
     output:
         matrix="<results>/claims/choices.csv",
         page=report(

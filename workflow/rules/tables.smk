@@ -71,7 +71,7 @@ def curves_in_table(table):
     if table == "estimates":
         return list(RUN.curves)
     asked = RUN.configuration.estimators
-    return [each for each in RUN.curves if each[1] in asked and RUN.is_measured_whole(each[0])]
+    return [each for each in RUN.curves if each[1] in asked]
 
 
 rule gather_model:

@@ -10,7 +10,7 @@ from typing import Any
 from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightFile, read_lock
 from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
-from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.steps import Checkpoint, StepRule
 
 
@@ -144,6 +144,15 @@ def curve_of(
         is_new=lock != old,
         uncompared=uncompared,
     )
+
+
+def is_closed(model: Model) -> bool:
+    """Whether the Hub does not show a gated model to the token that there is, or there is none."""
+    from shape_of_learning.checkpoints import hub
+
+    place = model.checkpoints[-1] if model.checkpoints else model.offered
+    assert place is not None
+    return hub.is_closed(place.repository, where=f"model `{model.name}`")
 
 
 def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:

@@ -1,8 +1,9 @@
 """Entries of the model list, ``config/models/*.yaml``, as they are written."""
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from shape_of_learning.plan.refusals import Name, Section, must_be, refused, unique
 
@@ -49,6 +50,7 @@ Subfolder = Annotated[
     str,
     Field(pattern=r"^(?!/)(?!(.*/)?\.\.(/|\Z))[^\x00-\x1f\x7f-\x9f\\]{0,500}\Z"),
     must_be("a folder inside the repository, such as `a/b`, without `..`"),
+    AfterValidator(lambda folder: "/".join(PurePosixPath(folder).parts)),
 ]
 Folder = Annotated[
     str,
@@ -206,10 +208,10 @@ class Pretraining(Section):
     warmup_steps: int = Field(ge=0, le=10**9)
     last_step: int = Field(ge=1, le=10**9)
     threads: Threads
-    regulariser: Literal["none", "cosine", "mse"] | None = None
+    regulariser: Literal["none", "cosine", "mse"] = "none"
     strength: Positive | None = None
     twin_of: Name | None = None
-    device: Literal["cpu", "cuda"] | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
 
 
 class Finetuning(Section):
@@ -331,15 +333,14 @@ class Entry(Section):
             "repository": set(Training.model_fields),
             "path": {"steps", "tokens_per_step", "last_step", "warmup_steps", "note"},
         }.get(self.kind, {"steps", "note"})
-        for key in sorted(training.model_fields_set - allowed):
-            needs = "`repository`" if self.kind == "path" else "`repository` or `path`"
+        if others := sorted(training.model_fields_set - allowed):
             raise refused(
-                f"has `training.{key}`, which needs {needs}; of `{self.kind}` leave it out, and choose "
-                "`training.steps`"
+                f"has `training.{others[0]}`, which means nothing of `{self.kind}`; remove it"
             )
         if self.kind == "path" and training.steps is None:
             raise refused("needs `training.steps`; write `training: {steps: all}`")
-        if self.kind == "repository" and training.steps is None and training.checkpoints is None:
-            raise refused("needs `training.steps` or `training.checkpoints`")
-        if training.revision is not None and training.steps is None:
-            raise refused("has `training.revision`, which needs `training.steps`; add it")
+        if self.kind == "repository":
+            if training.steps is None and training.checkpoints is None:
+                raise refused("needs `training.steps` or `training.checkpoints`")
+            if (training.steps is None) != (training.revision is None):
+                raise refused("has one of `training.steps` and `training.revision`; add the other")

@@ -115,10 +115,10 @@ def _sentence(error: dict[str, Any]) -> str:
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "unknown_key":
         inside = f" in `{key}`" if key else ""
-        return f"unknown key `{cut(context['name'])}`{inside}; {_hint(context['name'], context['known'])}"
+        return f"unknown key `{cut(context['name'])}`{inside}; {hint(context['name'], context['known'])}"
     if error["loc"][-1:] == ("[key]",) and kind == "literal_error":
         known, section = re.findall("'([^']*)'", context["expected"]), key.rpartition(".")[0]
-        return f"unknown key `{cut(value)}` in `{section}`; {_hint(value, known)}"
+        return f"unknown key `{cut(value)}` in `{section}`; {hint(value, known)}"
     if kind == "refused":
         return f"{named} {context['it']}"
     if kind == "missing":
@@ -151,10 +151,11 @@ def _remedy(value: Any, wanted: Any) -> str:
 
 def unknown_name(name: str, known: Iterable[str], kind: str, where: str) -> InputError:
     """Build the error for a name that is not among the `known` ones."""
-    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {_hint(name, sorted(known))}")
+    return InputError(f"{where}: unknown {kind} `{cut(name)}`; {hint(name, sorted(known))}")
 
 
-def _hint(name: str, known: list[str]) -> str:
+def hint(name: str, known: list[str]) -> str:
+    """The nearest of the names that are known, or all of them."""
     near = get_close_matches(str(name)[:SHOWN_CHARACTERS], known, n=1)
     more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
     listed = f"{', '.join(known[:MOST_NAMES])}{more}"

@@ -13,7 +13,7 @@ from shape_of_learning.files import fingerprint
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.configuration import Configuration
 from shape_of_learning.plan.curve import Curve, curve_of
-from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
 from shape_of_learning.plan.steps import Checkpoint
@@ -176,16 +176,12 @@ class Run:
 
     # --- what is measured
 
-    def is_measured_whole(self, model: str) -> bool:
-        """Whether all estimators of the configuration are measured at every checkpoint of a model."""
-        return model not in self.settings["measurement"]["for_figures_only"]
-
     @cached_property
     def curves(self) -> dict[tuple[str, str], str]:
         """Model and estimator -> ``"every_checkpoint"`` or ``"last_checkpoint"``."""
         wanted = {
             (model, name): "every_checkpoint"
-            for model in filter(self.is_measured_whole, self.measured)
+            for model in self.measured
             for name in self.configuration.estimators
             if name in self.measures
         }
@@ -237,11 +233,6 @@ class Run:
             for of, name in self.curves
             if of == model
         ]
-
-    def is_judged(self, model: str) -> bool:
-        """Whether the run has all checkpoints of a model, and so a verdict on each."""
-        by_step = any(f.needs_training_steps for f, models in self.drawn() if model in models)
-        return self.is_measured_whole(model) or by_step
 
     # --- what is measured of models themselves, and further tables
 
@@ -318,8 +309,8 @@ class Run:
         kinds = {kind for c in self.configuration.claims[paper].values() for kind in c.reads}
         models = set(self.claimed_models(paper))
         models.update(self.weight_models("weights") if "weights" in kinds else ())
-        judged = [name for name in self.measured if name in models and self.is_judged(name)]
-        return [*self.tables_read(sorted(kinds)), *(("verdicts", name) for name in judged)]
+        judged = [("verdicts", name) for name in self.measured if name in models]
+        return [*self.tables_read(sorted(kinds)), *judged]
 
     def evidence_models(self) -> list[dict[str, Any]]:
         """What claims ask of the models besides their numbers."""
