@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans import CONFIG, MODELS, PAPERS, PLAIN, RECIPE, REPOSITORY, configured, tuned, twin
+from plans import CONFIG, MODELS, PAPERS, PLAIN, REPOSITORY, configured, tuned
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
@@ -117,22 +117,6 @@ def test_whatever_git_takes_for_a_revision_is_taken(tmp_path, revision):
     assert checkpoint.revision == revision
 
 
-@pytest.mark.parametrize(
-    ("steps", "chosen"),
-    [
-        ("all", [0, 1, 2, 4, 8, 10]),
-        ({"linear": 2}, [0, 10]),
-        ([8, 2], [2, 8]),
-        ({"log": 3}, [0, 1, 10]),
-    ],
-)
-def test_steps_of_a_pretraining_are_chosen_among_those_that_are_saved(tmp_path, steps, chosen):
-    found = read(tmp_path, "mine", mine={**PLAIN, "training": {"steps": steps}})
-    assert steps_of(found) == chosen
-    assert [each.tokens for each in found.checkpoints] == [128 * step for step in chosen]
-    assert found.last_step == 10  # whether it is measured or not
-
-
 def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epochs(tmp_path):
     found = read(tmp_path, "mine", mine=tuned("plain"))
     assert steps_of(found) == [0, 1, 2, 4, 8, 16, 32, 48]
@@ -143,12 +127,6 @@ def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epoch
     later = read(tmp_path, "b", a=tuned("plain@step1"), b=tuned("a", seed=1))
     assert list(origins_of([later])) == ["plain", "a"]
     assert (later.origin_revision, later.origin.origin_revision) == ("step48", "step1")
-
-
-def test_a_twin_has_the_recipe_of_another_and_says_whose_random_numbers(tmp_path):
-    recipe = read(tmp_path, "a", a=twin(regulariser="cosine", strength=0.5)).recipe
-    told = {"twin_of": "plain", "regulariser": "cosine", "strength": 0.5}
-    assert recipe == {**told, **{k: PLAIN[k] for k in ("layers", "hidden_size")}, **RECIPE}
 
 
 def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
@@ -163,17 +141,6 @@ def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
         assert large.items() <= model.recipe.items()
         assert model.last_step == large["last_step"]
         assert model.table_1["training_tokens"] == large["last_step"] * 32 * 512
-
-
-def test_a_stated_table_1_does_not_stand_for_another_recipe(tmp_path):
-    stated = dict.fromkeys(
-        ("attention_heads", "vocabulary", "batch_size", "learning_rate", "training_tokens"), 1
-    )
-    entries = {"mine": {**PLAIN, "table_1": stated}}
-    given = {"models": ["mine"], "papers": []}
-    assert configured(given, tmp_path, entries).models["mine"].table_1 == stated
-    other = configured({**given, "pretraining": {"batch_size": 2}}, tmp_path, entries)
-    assert other.models["mine"].table_1["training_tokens"] == 10 * 2 * 16
 
 
 # --- folders of one's own ---------------------------------------------------------------------------
@@ -242,17 +209,6 @@ def test_folders_that_do_not_fit_are_refused(run, changes, sentence):
     assert sentence in str(refused.value)
 
 
-def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run):
-    saved(run / "checkpoint-0500")
-    with pytest.raises(InputError, match="are both step 500"):
-        local()
-    (run / "checkpoint-0500").rename(run / "other")
-    saved(run / "checkpoint-50", hidden_size=64)
-    with pytest.raises(InputError, match="checkpoint-50 says"):
-        local()
-    assert steps_of(local(steps=[100, 200])) == [100, 200]
-
-
 @pytest.mark.parametrize(
     ("adds", "separates"),
     [(None, False), ({"type": "ByteLevel"}, False), ({"type": "Sequence"}, True)],
@@ -279,11 +235,6 @@ def test_log_with_a_number_is_evenly_spaced_in_ratios():
     ratios = [math.log(b / a) for a, b in itertools.pairwise(chosen[1:])]
     # The even ratio is 143000^(1/6); what is offered lies within a factor of sqrt(2) of each target.
     assert ratios == pytest.approx([math.log(143000) / 6] * 6, abs=math.log(2))
-
-
-def test_linear_is_evenly_spaced():
-    chosen = StepRule("linear", 12).choose(range(0, 143001, 1000))
-    assert chosen == [13000 * i for i in range(12)]
 
 
 @given(
@@ -367,27 +318,11 @@ def test_a_figure_without_its_models_is_left_out_and_named():
     ]
 
 
-def test_what_drawn_figures_ask_for_is_measured_and_nothing_else():
-    settings = paper(models=["gpt2"])
-    settings["measurement"]["estimators"] = ["mle"]
-    settings["figures"] |= {"anisotropy_measures": [], "dimension_by_scale": []}
-    assert set(planned(settings).measures) == {"mle", "anisotropy"}
-    settings["figures"]["dimension_by_scale"] = ["gpt2"]
-    gride = {f"gride_{n1}" for n1 in (1, 2, 4, 8, 16, 32, 64)}
-    assert set(planned(settings).measures) == {"mle", "anisotropy", *gride}
-
-
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     every = dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
     drawn = configured({"figures": every}).figures
     assert drawn["linear_figure_4"] == ("demo-decoder", "demo-twin")
     assert drawn["finetuning_figure_1"] == ("demo-encoder-topic", "demo-decoder-topic")
-
-
-def test_published_values_are_shown_of_the_models_that_have_some():
-    settings = paper(models=["gpt2", "opt-125m"], papers=["shape_of_learning"])
-    settings["figures"].pop("published_values", None)
-    assert planned(settings).figures["published_values"] == ("opt-125m",)
 
 
 def test_figures_name_families_together_and_smaller_models_first():

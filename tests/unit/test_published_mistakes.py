@@ -75,7 +75,7 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     lock = tmp_path / f"{name}.yaml"
     write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
     curve = curve_of(model, lock, unreachable="no network")
-    assert not curve.unresolved
+    assert not curve.unasked
     assert {each.name for each in curve.measured(flagged=False)} == {
         name for name, each in curve.judged.items() if each.is_good
     }

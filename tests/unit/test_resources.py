@@ -52,12 +52,6 @@ def test_states_grow_with_the_sample_and_are_beside_the_weights_without_a_dump()
     assert needs.checkpoint_memory(small, 32) > 32 * needs.layer_memory(small)
 
 
-def test_more_is_asked_for_at_each_attempt():
-    for ask in (needs.asked_mb, needs.asked_minutes):
-        assert [ask(3000, attempt) for attempt in (1, 2, 3)] == [ask(3000) * n for n in (1, 2, 3)]
-    assert needs.asked_mb(0) == needs.LEAST_MB
-
-
 def test_a_model_that_no_card_holds_asks_for_several():
     assert needs.gpus(LLAMA_2_7B) == 1
     large = wide(LLAMA_2_7B)

@@ -16,7 +16,7 @@ CASES = {
     "text of the command line": (
         {},
         ("--config", "models=gpt2"),
-        "but must be a list; write [gpt2]",
+        "input should be a valid list; write [gpt2]",
     ),
     "run with a taken name": (
         {"run": "figures"},

@@ -19,8 +19,9 @@ judge_checkpoints when they have been measured.
 def pinned(model, revision):
     """What a lock says of a revision that is to be fetched."""
     if revision not in {each.name for each in RUN.checkpoints(model)}:
-        verdict = RUN.curve(model).verdicts.get(revision, "it is not in the model's entry")
-        raise InputError(f"model `{model}`: `{revision}` is not fetched: {verdict}")
+        known = RUN.curve(model).judged.get(revision)
+        why = known.verdict if known else "it is not in the model's entry"
+        raise InputError(f"model `{model}`: `{revision}` is not fetched: {why}")
     return RUN.curve(model).pinned(revision)
 
 

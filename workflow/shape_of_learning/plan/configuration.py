@@ -61,12 +61,13 @@ class Configuration:
 
 def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
     """Complete what the user says by a file with all keys: sections key by key; lists are replaced."""
-    return _merged(read_yaml(defaults), given)
+    return merged(read_yaml(defaults), given)
 
 
-def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay what is given over defaults, key by key."""
     both = {
-        key: _merged(defaults[key], value)
+        key: merged(defaults[key], value)
         for key, value in given.items()
         if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
     }

@@ -176,18 +176,15 @@ def require_shown(run: Run, target: str) -> None:
     configuration = run.configuration
     if target in configuration.figures or target in configuration.tables:
         return
-    reason = next((n for n in configuration.notices if n.startswith(f"{target} ")), None)
-    if reason is not None:
-        raise InputError(f"{reason}; correct key `models` or `figures.{target}`")
+    for notice in configuration.notices:
+        if notice.startswith(f"{target} "):
+            raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
     figure = run.figures.get(target)
-    if figure is not None and figure.published:
-        names = dict.fromkeys(f"`{row['model']}`" for row in figure.published_rows)
-        raise InputError(
-            f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
-        )
+    rows = figure.published_rows if figure is not None else []
+    has_values = f", and shows {', '.join({row['model']: 1 for row in rows})} alone" if rows else ""
     raise InputError(
-        f"{target} belongs to the paper `{run.paper_of(target).name}`, which this configuration does not "
-        f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
+        f"{target} belongs to the paper `{run.paper_of(target).name}`{has_values}; name the paper in key "
+        f"`papers`, or its models in keys `models` and `figures.{target}`"
     )
 
 

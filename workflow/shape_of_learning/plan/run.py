@@ -81,11 +81,9 @@ class Run:
             )
             self._curves[name] = curve
             self._tell(name, curve)
-            if not self._unreachable and (curve.unresolved or curve.uncompared):
-                self._unreachable = curve.unresolved or curve.uncompared
-                so = "revisions are planned as their entries say, unchecked"
-                if not curve.unresolved:
-                    so = "copies of a main branch that no lock lists are not found"
+            if curve.unasked and not self._unreachable:
+                self._unreachable = curve.unasked
+                so = "what no lock says is planned as entries say, unchecked"
                 self.say(f"NOTE: {self._unreachable}; {so}")
         return self._curves[name]
 
@@ -99,7 +97,7 @@ class Run:
     def resolve(self) -> list[str]:
         """Resolve all models of the Hub, for which no file is needed; InputError if it cannot be asked."""
         for name in self.of_kind("repository"):
-            if reason := self.curve(name).unresolved:
+            if reason := self.curve(name).unasked:
                 raise InputError(reason)
         return []
 
