@@ -50,9 +50,6 @@ CONFIGURATIONS = {
     "measurement: {parameters: {two_nn: {keep: 1}}}": "did you mean `kept`",
     # models that a figure cannot show
     "{models: [bloom-560m, bloom-1b1, bloom-3b, bloom-7b1], figures: {figure_2: all}}": "has room for 3",
-    "figures: {finetuning_figure_2: [demo-encoder]}": "names `demo-encoder`, which has no `finetuning`",
-    "training_steps: {demo-encoder-topic: [32]}": "of which steps 0 and 32, the first and the last one,",
-    "figures: {linear_figure_9: [demo-encoder]}": "but decoders alone can be drawn there; remove it",
     "forward: {last_layer: after_final_norm}": "takes the last layer before the final norm",
     "{models: [demo-decoder, llama-2-7b], gated_models: fail}": "`llama-2-7b` is gated, and left out: accept",
     "pretraining: {attention_heads: 3}": "with configuration key `pretraining`: `hidden_size` 128 cannot",

@@ -320,7 +320,12 @@ def test_a_figure_without_its_models_is_left_out_and_named():
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     every = dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
-    drawn = configured({"figures": every}).figures
+    every["linear_figure_9"] = ["demo-encoder", "demo-decoder"]
+    configuration = configured({"figures": every})
+    drawn = configuration.figures
+    assert drawn["linear_figure_9"] == ("demo-decoder",)
+    without = "linear_figure_9 is drawn without `demo-encoder`: it shows models that are decoders"
+    assert without in configuration.notices
     assert drawn["linear_figure_4"] == ("demo-decoder", "demo-twin")
     assert drawn["finetuning_figure_1"] == ("demo-encoder-topic", "demo-decoder-topic")
 

@@ -45,6 +45,11 @@ class Curve:
         """Names and verdicts of the checkpoints that are not what they should be, as far as is known yet."""
         return {name: each.verdict for name, each in self.judged.items() if each.is_condemned}
 
+    @property
+    def bad_in_words(self) -> str:
+        """The same in a row."""
+        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.bad().items())
+
     def measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
         """Checkpoints that a run measures: those not known to be bad, and the `flagged` ones if asked for."""
         locked = self.lock.revisions

@@ -123,55 +123,42 @@ def models_of_targets(
     Raises
     ------
     InputError
-        If two models of a figure have the same label, there are more than it has room for, or one is named
-        that it cannot draw.
+        If two models of a figure have the same label, or there are more than it has room for.
     """
     found = {}
     for target, shown in targets.items():
         listed = wanted.get(target, ALL)
-        names = [name for name in (models if listed == ALL else listed) if name in models]
-        unfit = {name: why for name in names if (why := _unfit(models[name], shown))}
-        if unfit and listed != ALL:
-            name, why = next(iter(unfit.items()))
-            raise InputError(f"configuration key `figures.{target}` names `{name}`, {why}")
-        names = [n for n in names if n not in unfit and _has_what_is_shown(models[n], shown)]
+        of_run = [name for name in (models if listed == ALL else listed) if name in models]
+        names = [name for name in of_run if _can_be_drawn(models[name], shown)]
         if shown.draws == "twins":
             names = _twins(names, models)
         if names:
             _check_drawn(target, [models[name] for name in names], shown)
             found[target] = tuple(names)
+        asked = "any model" if listed == ALL else " or ".join(f"`{name}`" for name in listed)
+        others = ", ".join(f"`{name}`" for name in of_run if name not in names)
+        if names and others and listed != ALL:
+            notices.append(f"{target} is drawn without {others}: it shows models{_kind(shown)}")
         elif listed == []:
             notices.append(f"{target} is left out: key `figures.{target}` is an empty list")
-        elif not (shown.published and listed == ALL):  # as in nearly every run
-            asked = "any model" if listed == ALL else " or ".join(f"`{name}`" for name in listed)
+        elif not names and not (shown.published and listed == ALL):  # as in nearly every run
             notices.append(
                 f"{target} is left out: key `models` names none of what it draws ({asked}{_kind(shown)})"
             )
     return found
 
 
-def _unfit(model: Model, shown: Specification) -> str:
-    """Why a model of this kind is not drawn there, after its name; nothing if it can be."""
+def _can_be_drawn(model: Model, shown: Specification) -> bool:
+    """Whether a model is such as is drawn there, and has what is."""
     if shown.role and model.shape.role not in ("", shown.role):
-        return f"but {shown.role}s alone can be drawn there; remove it"
-    if shown.draws != "fine_tunings":
-        return ""
-    if model.kind != "finetuning":
-        return "which has no `finetuning` in its entry; name fine-tuned models, or `all` of these"
-    if {0, model.last_step} <= {each.step for each in model.checkpoints}:
-        return ""
-    return (
-        f"of which steps 0 and {model.last_step}, the first and the last one, are drawn; put both into its "
-        "`training.steps`, or remove it"
-    )
-
-
-def _has_what_is_shown(model: Model, shown: Specification) -> bool:
-    """Whether there is anything of a model to be drawn there."""
+        return False
     if shown.published:
         return model.name in {row["model"] for row in shown.published_rows}
     if shown.is_of_entries:
         return model.table_1 is not None
+    if shown.draws == "fine_tunings":
+        ends = {0, model.last_step}
+        return model.kind == "finetuning" and ends <= {each.step for each in model.checkpoints}
     return model.has_training_steps or not shown.needs_training_steps
 
 
@@ -181,6 +168,8 @@ def _kind(shown: Specification) -> str:
         return " whose entry has `table_1`"
     if shown.draws is not None:
         return KINDS[shown.draws]
+    if shown.role:
+        return f" that are {shown.role}s"
     return " with training steps" if shown.needs_training_steps else ""
 
 

@@ -67,6 +67,11 @@ class Work:
         return self.tokens * self.hidden_size * 4 / MB
 
     @property
+    def values_at_once(self) -> int:
+        """Values of the hidden states of one window batch, all layers."""
+        return (self.layers + 2) * self.tokens_at_once * self.hidden_size
+
+    @property
     def states_mb(self) -> float:
         """The same of all layers, and of the state before the final norm."""
         return (self.layers + 2) * self.layer_mb
@@ -135,8 +140,7 @@ def _examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
 
 def gpus(work: Work) -> int:
     """GPUs of 80 GB over which a model is spread; one as a rule."""
-    states = (work.layers + 2) * work.tokens_at_once * work.hidden_size * 4
-    needed = (work.weights * work.value_bytes + 2 * states) / MB + 1000
+    needed = work.weights * work.value_bytes / MB + 8 * work.values_at_once / MB + 1000
     return math.ceil(needed * MARGIN / GPU_MB)
 
 
@@ -146,8 +150,8 @@ def forward_memory(work: Work, threads: int) -> float:
     Of these, within a block about twice as much again; one batch waits to be written. With a GPU the libraries
     of CUDA are loaded.
     """
-    states = (threads + 1) * 3 * (work.layers + 2) * work.tokens_at_once * work.hidden_size
-    return TORCH_MB + CUDA_MB + (2 * work.weights + states) * 4 / MB
+    values = 2 * work.weights + 3 * (threads + 1) * work.values_at_once
+    return TORCH_MB + CUDA_MB + 4 * values / MB
 
 
 def layer_memory(work: Work, threads: int = 1) -> float:
@@ -156,12 +160,10 @@ def layer_memory(work: Work, threads: int = 1) -> float:
     The layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists of
     neighbours, of a batch some times.
     """
-    vectors = min(work.tokens, 2 * work.batch_vectors)
-    batch = vectors * work.hidden_size * 8 / MB
-    products = min(8 * vectors**2, PRODUCTS_BYTES) / MB
-    lists = (36 * work.tokens + 96 * vectors) * searched_neighbours(work.neighbours) / MB
-    squares = 10 * 8 * work.hidden_size**2 / MB
-    return NUMPY_MB + 4 * work.layer_mb + 4 * batch + products + lists + squares
+    d, vectors = work.hidden_size, min(work.tokens, 2 * work.batch_vectors)
+    products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
+    lists = (36 * work.tokens + 96 * vectors) * searched_neighbours(work.neighbours)
+    return NUMPY_MB + 4 * work.layer_mb + (products + lists) / MB
 
 
 def checkpoint_memory(work: Work, threads: int) -> float:
@@ -179,7 +181,7 @@ def training_memory(work: Work, threads: int = 1) -> float:
     """
     vocabulary = work.weights // work.hidden_size - 12 * work.layers * work.hidden_size
     values = 34 * work.layers * work.hidden_size + 3 * vocabulary
-    return TORCH_MB + (5 * work.weights + work.step_tokens * values) * 4 / MB
+    return TORCH_MB + 4 * (5 * work.weights + work.step_tokens * values) / MB
 
 
 def editing_memory(work: Work, threads: int) -> float:

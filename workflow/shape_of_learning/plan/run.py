@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -120,19 +121,11 @@ class Run:
         """The checkpoints of a model that are measured."""
         curve, policy = self.curve(name), self.settings["bad_checkpoints"]
         measured = curve.measured(flagged=policy == "flag")
-        if measured and policy != "fail":
-            return measured
-        said = ", ".join(f"`{n}` ({verdict})" for n, verdict in curve.bad().items())
-        total = len(curve.checkpoints)
-        if said and policy == "fail":
+        if not measured or (policy == "fail" and curve.bad()):
             raise InputError(
-                f"model `{name}`: {len(curve.bad())} of {total} revisions are not what they should be: "
-                f"{said}; correct the entry, or set key `bad_checkpoints` to `skip` or `flag`"
-            )
-        if not measured:
-            raise InputError(
-                f"model `{name}` has no checkpoint that can be used: {said}; correct its entry, or remove it "
-                "from key `models`"
+                f"model `{name}`: {len(curve.bad())} of {len(curve.checkpoints)} revisions are not what they "
+                f"should be: {curve.bad_in_words}; correct the entry, remove it from key `models`, or set key "
+                "`bad_checkpoints` to `skip` or `flag`"
             )
         return measured
 
@@ -140,9 +133,8 @@ class Run:
         """Say which revisions of a model are left out, and that it is not pinned yet."""
         flagged = self.settings["bad_checkpoints"] == "flag"
         if left_out := len(curve.checkpoints) - len(curve.measured(flagged=flagged)):
-            said = ", ".join(f"`{n}` ({verdict})" for n, verdict in curve.bad().items())
             total = f"{left_out} of {len(curve.checkpoints)} revisions are left out"
-            self.say(f"NOTE: model `{name}`: {total}; bad ones are {said}")
+            self.say(f"NOTE: model `{name}`: {total}; bad ones are {curve.bad_in_words}")
         if curve.is_new:
             pins = f"a run writes {self.lock_file(name)} as it starts"
             self.say(f"NOTE: model `{name}` is not pinned yet; {pins}")
@@ -164,32 +156,21 @@ class Run:
         model = self.models[name]
         if model.kind == "repository":
             return self.curve(name).pins(revision)
-        if model.kind != "path":
-            return ""
-        try:
+        if model.kind == "path":
             files = checkpoint_files(Path(model.local_folders[revision]))
             return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
-        except OSError as error:
-            raise InputError(f"model `{name}`: {error}; correct `path` in its entry") from None
+        return ""
 
     # --- what is measured
 
     @cached_property
-    def curves(self) -> dict[tuple[str, str], str]:
-        """Model and estimator -> ``"every_checkpoint"`` or ``"last_checkpoint"``."""
-        wanted = {
-            (model, name): "every_checkpoint"
-            for model in self.measured
-            for name in self.configuration.estimators
-            if name in self.measures
-        }
+    def curves(self) -> dict[tuple[str, str], bool]:
+        """Model and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
+        asked = [name for name in self.configuration.estimators if name in self.measures]
+        wanted = dict.fromkeys(product(self.measured, asked), True)
         for figure, models in self.drawn():
-            which = "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
-            for model in models:
-                for name in self.estimated(figure):
-                    # Every checkpoint, if one figure draws them all, is also the last one.
-                    if wanted.get((model, name)) != "every_checkpoint":
-                        wanted[model, name] = which
+            for each in product(models, self.estimated(figure)):
+                wanted[each] = wanted.get(each, False) or figure.needs_training_steps
         return wanted
 
     def drawn(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
@@ -204,11 +185,9 @@ class Run:
         """By checkpoint of a model, the estimators that are wanted of it, in the order of their names."""
         if model not in self._estimators:
             last = self.last_checkpoint(model).name
-            own = sorted((name, which) for (m, name), which in self.curves.items() if m == model)
+            own = sorted((name, always) for (m, name), always in self.curves.items() if m == model)
             self._estimators[model] = {
-                each.name: [
-                    n for n, which in own if which == "every_checkpoint" or each.name == last
-                ]
+                each.name: [name for name, always in own if always or each.name == last]
                 for each in self.checkpoints(model)
             }
         return self._estimators[model]
