@@ -209,6 +209,15 @@ def test_folders_that_do_not_fit_are_refused(run, changes, sentence):
     assert sentence in str(refused.value)
 
 
+def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run):
+    saved(run / "checkpoint-0500", hidden_size=64)
+    with pytest.raises(InputError, match="are both step 500"):
+        local()
+    (run / "checkpoint-0500").rename(run / "checkpoint-50")
+    with pytest.raises(InputError, match="checkpoint-50 says"):
+        local()
+
+
 @pytest.mark.parametrize(
     ("adds", "separates"),
     [(None, False), ({"type": "ByteLevel"}, False), ({"type": "Sequence"}, True)],

@@ -64,24 +64,12 @@ Step = Annotated[int, Field(ge=0, le=10**12)]
 Steps = Annotated[list[Step], Field(min_length=1), unique]
 
 
-class Spaced(Section):
-    """So many steps, evenly spaced."""
-
-    log: int | None = Field(None, ge=2, le=100_000)
-    linear: int | None = Field(None, ge=2, le=100_000)
-
-    @model_validator(mode="after")
-    def _one(self) -> "Spaced":
-        if (self.log is None) == (self.linear is None):
-            raise refused("needs one of `log` and `linear`")
-        return self
-
-
-class Range(Section):
-    """All steps from one to another."""
-
-    first: Step = Field(alias="from")
-    last: Step = Field(alias="to")
+# So many steps, evenly spaced.
+Spaced = Annotated[
+    dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
+    Field(min_length=1, max_length=1),
+]
+Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
 
 
 class Mistake(Section):
@@ -107,8 +95,8 @@ class Mistake(Section):
     @property
     def all_steps(self) -> tuple[int, ...] | range:
         """The steps that it is about."""
-        if isinstance(self.steps, Range):
-            return range(self.steps.first, self.steps.last + 1)
+        if isinstance(self.steps, dict):
+            return range(self.steps["from"], self.steps["to"] + 1)
         return tuple(self.steps)
 
     @model_validator(mode="after")

@@ -50,8 +50,7 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
             f"{where}: no folder like {path} holds a {CONFIGURATION}; correct `path`, absolute or relative "
             "to where the workflow runs"
         )
-    wanted = training.model_dump(exclude_none=True)["steps"]
-    steps = chosen_steps(wanted, found, where, f"like {path} there are")
+    steps = chosen_steps(training.steps, found, where, f"like {path} there are")
     per_step = training.tokens_per_step
     return [Checkpoint.of_step(step, per_step, found[step]) for step in steps], max(found)
 

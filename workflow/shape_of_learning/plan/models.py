@@ -254,8 +254,9 @@ def _from_hub(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
         KnownBad(each.all_steps, each.source, each.because or "", each.same_as)
         for each in (entry.training.known_bad if entry.training else None) or ()
     ]
-    found = {"checkpoints": tuple(checkpoints), "known_bad": tuple(mistakes)}
-    return replace(model, offered=offered, **found)
+    return replace(
+        model, checkpoints=tuple(checkpoints), offered=offered, known_bad=tuple(mistakes)
+    )
 
 
 def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
@@ -350,7 +351,7 @@ def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
 
 def _with_saved_steps(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
     """Choose what is measured among the steps that a training of this run saves."""
-    written = entry.training.model_dump(exclude_none=True) if entry.training else {}
-    steps = chosen_steps(written.get("steps", "all"), model.saved_steps, where, "the recipe saves")
+    wanted = entry.training.steps if entry.training else None
+    steps = chosen_steps(wanted or "all", model.saved_steps, where, "the recipe saves")
     checkpoints = tuple(Checkpoint.of_step(step, tokens) for step in steps)
     return replace(model, checkpoints=checkpoints, last_step=model.saved_steps[-1])

@@ -156,13 +156,12 @@ def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
 
 def check_names(paper: Paper, measures: Collection[str], models: Collection[str]) -> None:
     """Refuse figures and claims on measures and models that there are not; InputError as above."""
-    of_papers = [
-        *((f"paper.yaml, the figure `{name}`", each) for name, each in paper.figures.items()),
-        *((f"{CLAIMS}, the claim `{name}`", each) for name, each in paper.claims.items()),
-    ]
-    for where, each in of_papers:
-        named = [] if each.estimators == ALL else each.estimators
-        for estimator in named:
+    named = {
+        f"paper.yaml, figure `{name}`": each.estimators for name, each in paper.figures.items()
+    }
+    named |= {f"{CLAIMS}, claim `{name}`": each.estimators for name, each in paper.claims.items()}
+    for where, estimators in named.items():
+        for estimator in () if estimators == ALL else estimators:
             if estimator not in measures:
                 raise unknown_name(estimator, measures, "estimator", f"{paper.name}/{where}")
     for name, claim in paper.claims.items():
