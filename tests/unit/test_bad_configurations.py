@@ -35,6 +35,7 @@ CONFIGURATIONS = {
     "measurement: {batch_vectors: 100}": "has batches of 100 vectors",
     "block_editing: {distillation_windows: 65}": "draws 65 windows for an update",
     "choices: {batch_share: [0.01]}": "`choices.batch_share` has 0.01",
+    "choices: {estimators: {dimension: [mada: {k: many}]}}": "mada.k` is 'many', but must be a whole",
     "tasks: {sst2: {hub: {split: {held_out: train}}}}": "`tasks.sst2.hub.split` names `train` twice",
     # names
     'models: ["x$(touch F)"]': f"`models.0` {NAME}",

@@ -131,8 +131,10 @@ def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
     if name not in measure_names():
         return True
     measure = find_measure(name)
-    needed = measure.chosen(name, measurement["parameters"].get(name, {})).neighbours
-    return int(needed) <= measurement["neighbours"]
+    needed: Any = measure.neighbours
+    if isinstance(needed, str):
+        needed = {**measure.parameters, **measurement["parameters"].get(name, {})}[needed]
+    return not isinstance(needed, int) or needed <= measurement["neighbours"]
 
 
 def claims_with_choices(
