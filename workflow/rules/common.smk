@@ -63,7 +63,7 @@ SEED = SETTINGS["seed"]
 
 # Everything that is made lies under results/, or in a folder of the run there.
 pathvars:
-    results="/".join(filter(None, ["results", SETTINGS["run"]])),
+    results=f"results/{SETTINGS['run']}" if SETTINGS["run"] else "results",
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 

@@ -18,7 +18,13 @@ from shape_of_learning.plan.paper_models import (
     models_of_targets,
     with_chosen_measures,
 )
-from shape_of_learning.plan.papers import Paper, check_names, figures_of, tables_of
+from shape_of_learning.plan.papers import (
+    FigureSpecification,
+    Paper,
+    check_names,
+    figures_of,
+    tables_of,
+)
 from shape_of_learning.plan.refusals import unknown_name, validated
 from shape_of_learning.plan.settings import Settings
 from shape_of_learning.plan.texts import Task
@@ -38,6 +44,8 @@ class Configuration:
         Those of ``measurements.csv``.
     measures : dict of str to Measure
         These, and what figures draw besides, with their settings.
+    drawn : dict of str to FigureSpecification
+        The figures of all papers, with the measures that they draw.
     figures, tables : dict of str to tuple of str
         The models that each figure or table of a paper shows; one without any is absent.
     claims : dict of str to Mapping of str to Claim
@@ -52,6 +60,7 @@ class Configuration:
     origins: dict[str, Model]
     estimators: tuple[str, ...]
     measures: dict[str, Measure]
+    drawn: dict[str, FigureSpecification]
     figures: dict[str, tuple[str, ...]]
     tables: dict[str, tuple[str, ...]]
     claims: dict[str, Mapping[str, Claim]]
@@ -138,6 +147,7 @@ def read_configuration(
         origins=origins_of(models.values()),
         estimators=tuple(estimators),
         measures=chosen_measures(measurement, [*estimators, *of_figures], last_layer),
+        drawn=drawn,
         figures=figures,
         tables=tables,
         claims={paper.name: paper.claims for paper in chosen if paper.claims},

@@ -11,12 +11,6 @@ from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Speci
 from shape_of_learning.plan.refusals import unknown_name
 from shape_of_learning.plan.settings import Figures
 
-# What `draws` in a paper.yaml allows, in the words of a notice.
-KINDS = {
-    "fine_tunings": " with `finetuning`, measured at the first and the last step",
-    "twins": " together with a twin, both at the last step",
-}
-
 
 def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:
     """Refuse keys of section ``figures`` that no paper has, and models that have no entry.
@@ -166,8 +160,10 @@ def _kind(shown: Specification) -> str:
     """What models must be or have to be drawn there, in the words of a notice."""
     if shown.is_of_entries:
         return " whose entry has `table_1`"
-    if shown.draws is not None:
-        return KINDS[shown.draws]
+    if shown.draws == "twins":
+        return " together with a twin, both at the last step"
+    if shown.draws == "fine_tunings":
+        return " with `finetuning`, measured at the first and the last step"
     if shown.role:
         return f" that are {shown.role}s"
     return " with training steps" if shown.needs_training_steps else ""

@@ -156,7 +156,7 @@ def tables_of(papers: Sequence[Paper]) -> dict[str, TableSpecification]:
 
 def check_names(paper: Paper, measures: Collection[str], models: Collection[str]) -> None:
     """Refuse figures and claims on measures and models that there are not; InputError as above."""
-    named = {
+    named: dict[str, Any] = {
         f"paper.yaml, figure `{name}`": each.estimators for name, each in paper.figures.items()
     }
     named |= {f"{CLAIMS}, claim `{name}`": each.estimators for name, each in paper.claims.items()}

@@ -15,8 +15,7 @@ from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.configuration import Configuration
 from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.paper_models import with_chosen_measures
-from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
+from shape_of_learning.plan.papers import FigureSpecification, Paper, tables_of
 from shape_of_learning.plan.steps import Checkpoint
 
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
@@ -47,7 +46,7 @@ class Run:
         # Those that are measured, and before them those from which they are trained further.
         self.models: dict[str, Model] = {**self.configuration.origins, **self.configuration.models}
         self.measured = list(self.configuration.models)
-        self.figures = with_chosen_measures(figures_of(self.papers), self.settings)
+        self.figures = self.configuration.drawn
         self.tables = tables_of(self.papers)
         measures = self.configuration.measures
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}

@@ -281,7 +281,7 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
         )
         for each in training.checkpoints or ()
     ]
-    steps = training.steps
+    steps: Any = training.steps
     if steps is None:
         return checkpoints, None
     revisions, repositories = (
