@@ -9,7 +9,12 @@ import yaml
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.choice_settings import read_choice_settings
-from shape_of_learning.plan.configuration import Configuration, read_configuration, with_defaults
+from shape_of_learning.plan.configuration import (
+    Configuration,
+    merged,
+    read_configuration,
+    with_defaults,
+)
 from shape_of_learning.plan.papers import read_papers
 
 REPOSITORY = Path(__file__).parents[2]
@@ -47,19 +52,10 @@ def configured(
         (folder / "mine.yaml").write_text(text)
         folders.append(folder)
     demo = with_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
-    options = {"papers": PAPERS, "has_hub_token": False, **options}
-    configuration = read_configuration(_over(demo, given), *folders, **options)
+    options = {"papers": PAPERS, "is_closed": lambda model: True, **options}
+    configuration = read_configuration(merged(demo, given), *folders, **options)
     read_choice_settings(configuration.settings)
     return configuration
-
-
-def _over(defaults: dict, given: dict) -> dict:
-    inner = {
-        key: _over(defaults[key], value)
-        for key, value in given.items()
-        if isinstance(value, dict) and isinstance(defaults.get(key), dict)
-    }
-    return {**defaults, **given, **inner}
 
 
 def refusal(*arguments: Any, **options: Any) -> str:

@@ -17,7 +17,7 @@ from shape_of_learning.metrics.table_columns import (
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
-from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS
 

@@ -11,77 +11,59 @@ from pathlib import Path
 
 import pytest
 
-from conda_standin.environment_file import EnvironmentFile, read_environment_file
+from conda_standin.environment_file import read_environment_file
 from conda_standin.names import NAMES
 from imports import PACKAGE, all_imported_files, imported_names
 from shape_of_learning.metrics.registry import MEASURES
-from workflow_rules import Rule, workflow_rules
 
 REPOSITORY = PACKAGE.parents[1]
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
 LOCKS = ["requirements-torch.txt", "requirements.txt"]
 
 
-@pytest.fixture(scope="module")
-def rules() -> list[Rule]:
-    found = workflow_rules()
-    assert found
+WORKFLOW = REPOSITORY / "workflow"
+
+
+def scripts_by_environment() -> dict[str, set[Path]]:
+    """Files of environments -> the scripts of their rules."""
+    found = defaultdict(set)
+    for file in WORKFLOW.rglob("*.smk"):
+        for rule in re.split(r"^ *rule ", file.read_text(), flags=re.MULTILINE)[1:]:
+            environment = re.search(r'conda:\s+"[./]+envs/(\S+)"', rule)
+            script = re.search(r'script:\s+"[./]+scripts/(\S+)"', rule)
+            assert bool(environment) == bool(script), rule
+            if environment and script:
+                found[environment[1]].add(WORKFLOW / "scripts" / script[1])
     return found
 
 
-def environment(rule: Rule) -> EnvironmentFile:
-    return read_environment_file(REPOSITORY / "envs" / Path(rule.environment).name)
+SCRIPTS = scripts_by_environment()
 
 
-def imported(rule: Rule) -> set[str]:
+def imported(script: Path) -> set[str]:
     """Top-level modules from outside Python and this project."""
-    names = {name for file in computed_with(rule) for name in imported_names(file)}
+    names = {name for file in computed_with(script) for name in imported_names(file)}
     tops = {name.split(".")[0] for name in names}
     return tops - sys.stdlib_module_names - {PACKAGE.name}
 
 
-def computed_with(rule: Rule) -> set[Path]:
-    """The rule's script and all that it imports, measures and papers that it finds by name included."""
-    files = all_imported_files([rule.script])
-    if "shape_of_learning.metrics.measure_entry.Measure" in imported_names(rule.script):
+def computed_with(script: Path) -> set[Path]:
+    """A script and all that it imports, measures and papers that it finds by name included."""
+    files = all_imported_files([script])
+    if "shape_of_learning.metrics.measure_entry.Measure" in imported_names(script):
         modules = {measure.function.partition(":")[0] for measure in MEASURES.values()}
-        files |= all_imported_files(
-            PACKAGE.parent / f"{module.replace('.', '/')}.py" for module in modules
-        )
+        files |= all_imported_files(WORKFLOW / f"{name.replace('.', '/')}.py" for name in modules)
     if PACKAGE / "figures" / "output.py" in files:
-        files |= all_imported_files((PACKAGE.parent / "papers").rglob("*.py"))
+        files |= all_imported_files((WORKFLOW / "papers").rglob("*.py"))
     return files
 
 
-def test_every_rule_is_a_script(rules):
-    assert [rule.name for rule in rules if not rule.script.is_file()] == []
-
-
-def test_every_rule_has_an_environment_and_every_environment_a_rule(rules):
-    named = {REPOSITORY / "envs" / Path(rule.environment).name for rule in rules}
-    assert named == set(FILES)
-
-
-def test_an_environment_provides_all_that_its_rules_import(rules):
-    missing = {
-        rule.name: lacking
-        for rule in rules
-        if (lacking := imported(rule) - {NAMES[n].module for n in environment(rule).packages})
-    }
-    assert not missing
-
-
-def test_an_environment_lists_nothing_that_no_rule_of_it_imports(rules):
-    used = defaultdict(set)
-    for rule in rules:
-        used[Path(rule.environment).name] |= imported(rule)
-    listed = {file.name: read_environment_file(file).packages for file in FILES}
-    unused = {
-        file: needless
-        for file, packages in listed.items()
-        if (needless := {name for name in packages if NAMES[name].module not in used[file]})
-    }
-    assert not unused
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_an_environment_lists_just_what_its_rules_import(file):
+    listed = {NAMES[name].module for name in read_environment_file(file).packages}
+    imports = [imported(script) for script in SCRIPTS[file.name]]
+    assert all(each <= listed for each in imports)
+    assert listed <= set().union(*imports)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

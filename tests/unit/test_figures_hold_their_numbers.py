@@ -16,7 +16,6 @@ from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, options_of
-from shape_of_learning.plan.functions import named_function
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
 
@@ -24,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 PAPERS = read_papers(ROOT / "workflow/papers")
 DEMO = with_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
-RUN = read_configuration(DEMO, ROOT / "config/models", papers=PAPERS, has_hub_token=False)
+RUN = read_configuration(DEMO, ROOT / "config/models", papers=PAPERS)
 FIGURES = with_chosen_measures(figures_of(PAPERS), DEMO)
 # By function, the columns of its CSV along both axes; none where an axis has places of its own.
 BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
@@ -74,7 +73,7 @@ def given(target):
         "Protocol.",
         tables,
     )
-    return named_function(figure.draw, figure.folder), inputs, options_of(figure, names, DEMO)
+    return figure.draw, inputs, options_of(figure, names, DEMO)
 
 
 def points_of(axes):
@@ -98,28 +97,30 @@ def numbers(table, columns):
 @pytest.mark.parametrize("target", sorted(set(RUN.figures) - {"linear_figure_4"}))
 def test_artists_hold_the_numbers_of_the_csv(target):
     function, inputs, options = given(target)
+    module, _, name = function.partition(":")
     with theme():
-        drawing = getattr(import_module(function.module), function.name)(inputs, **options)
-    table = in_figure(drawing.table, function.name)
+        drawing = getattr(import_module(module), name)(inputs, **options)
+    table = in_figure(drawing.table, name)
     panels = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
     of_panels = [each for axes in panels for each in points_of(axes)]
     found = np.concatenate([points for _, points in of_panels]).astype(float)
-    for values, columns in zip(found.T, AXES[function.name], strict=True):
+    for values, columns in zip(found.T, AXES[name], strict=True):
         if columns:
             assert numbers(table, columns)
             assert set(values[np.isfinite(values)]) == numbers(table, columns)
     for label, points in of_panels:
         if "label" in table and label in set(table["label"]):
             own = table[table["label"] == label]
-            for values, columns in zip(points.T.astype(float), AXES[function.name], strict=True):
+            for values, columns in zip(points.T.astype(float), AXES[name], strict=True):
                 assert not columns or set(values[np.isfinite(values)]) <= numbers(own, columns)
 
 
 @pytest.mark.parametrize("target", ["figure_1", "figure_4"])
 def test_bands_end_where_the_intervals_of_the_csv_do(target):
     function, inputs, options = given(target)
+    module, _, name = function.partition(":")
     with theme():
-        drawing = getattr(import_module(function.module), function.name)(inputs, **options)
+        drawing = getattr(import_module(module), name)(inputs, **options)
     bands = [
         path.vertices
         for axes in drawing.figure.axes

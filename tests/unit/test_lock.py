@@ -148,6 +148,10 @@ def test_a_damaged_lock_is_one_sentence(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
+def verdicts_of(curve):
+    return {name: each.verdict for name, each in curve.judged.items()}
+
+
 def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
     assert planned(tmp_path, "[0, 8]", LOCK).rows() == [
         [0, 0, "step0", f"{'a':0>40}", "model.safetensors", 7, f"sha256:{'a':0>64}", "ok"],
@@ -161,10 +165,10 @@ def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     curve = planned(tmp_path, "[0, 1, 8]", LOCK)
-    assert curve.unresolved == ""
+    assert curve.unasked == ""
     assert not curve.is_new
     verdicts = {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
-    assert curve.verdicts == verdicts
+    assert verdicts_of(curve) == verdicts
     assert [each.name for each in curve.measured(flagged=False)] == ["step0", "step1"]
     assert [each.name for each in curve.measured(flagged=True)] == ["step0", "step1"]
 
@@ -189,7 +193,7 @@ def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
 def test_a_lock_without_a_shape_does_for_a_typed_entry_and_no_other(tmp_path):
     lock = changed(LOCK, shape=Shape())
     assert planned(tmp_path, "[0]", lock).model.shape == SHAPE
-    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state `role`"):
+    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state all"):
         planned(tmp_path, "[0]", lock, typed="")
 
 
@@ -200,13 +204,13 @@ def test_steps_by_rule_stay_those_that_were_chosen(tmp_path):
 
 
 def test_another_rule_has_to_ask_and_says_what_to_do_if_it_cannot(tmp_path):
-    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or list the steps"):
+    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state all"):
         planned(tmp_path, "{linear: 3}", LOCK)
 
 
 def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
     curve = planned(tmp_path, "[1, 8]", LOCK)
-    assert curve.verdicts == {
+    assert verdicts_of(curve) == {
         "step1": "known bad: same weights as step 0 (there)",
         "step8": "missing",
     }
@@ -215,8 +219,8 @@ def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
 
 def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_asked(tmp_path):
     curve = planned(tmp_path, "[0, 99]", LOCK)
-    assert curve.unresolved == "no network"
-    assert set(curve.verdicts.values()) == {"ok"}
+    assert curve.unasked == "no network"
+    assert set(verdicts_of(curve).values()) == {"ok"}
 
 
 def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monkeypatch):
@@ -224,8 +228,8 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
     revisions = {"step0": locked(0, **weights("f")), "step8": locked(8, **weights("b"))}
     copy = changed(LOCK, mains={}, revisions=revisions)
     curve = planned(tmp_path, "[0, 8]", copy)
-    assert (curve.unresolved, curve.uncompared) == ("", "no network")
-    assert set(curve.verdicts.values()) == {"ok"}
+    assert curve.unasked == "no network"
+    assert set(verdicts_of(curve).values()) == {"ok"}
     assert not curve.is_new
 
     def answer(wanted, mains, *, where):
@@ -236,11 +240,11 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
     curve = curve_of(
         model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=lambda line: None
     )
-    assert curve.verdicts == {"step0": "same weights as main", "step8": "ok"}
+    assert verdicts_of(curve) == {"step0": "same weights as main", "step8": "ok"}
     assert curve.is_new
     write_lock(tmp_path / "tiny.yaml", curve.lock)
     again = planned(tmp_path, "[0, 8]", curve.lock)
-    assert (again.uncompared, again.verdicts) == ("", curve.verdicts)
+    assert (again.unasked, verdicts_of(again)) == ("", verdicts_of(curve))
 
 
 def test_offered_steps_that_are_listed_are_found_by_their_pattern():

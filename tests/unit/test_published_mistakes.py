@@ -13,8 +13,7 @@ from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, We
 from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
 from shape_of_learning.plan.configuration import read_configuration
 from shape_of_learning.plan.curve import curve_of
-from shape_of_learning.plan.model import Model
-from shape_of_learning.plan.models import read_entries, read_models
+from shape_of_learning.plan.models import Model, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +75,7 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     lock = tmp_path / f"{name}.yaml"
     write_lock(lock, Lock(revisions=revisions, mains={repository: main}))
     curve = curve_of(model, lock, unreachable="no network")
-    assert not curve.unresolved
+    assert not curve.unasked
     assert {each.name for each in curve.measured(flagged=False)} == {
         name for name, each in curve.judged.items() if each.is_good
     }
@@ -90,7 +89,7 @@ def test_the_report_on_pythia_2_8b_is_told_completely():
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     written = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     papers = read_papers(ROOT / "workflow/papers")
-    paper = read_configuration(written, ROOT / "config/models", papers=papers, has_hub_token=True)
+    paper = read_configuration(written, ROOT / "config/models", papers=papers)
     assert paper.figures["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
     steps = [each.step for each in paper.models["pythia-2.8b"].checkpoints]
     verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))

@@ -1,5 +1,4 @@
 import json
-import math
 import re
 import sys
 import textwrap
@@ -12,32 +11,6 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import MEASURES, registered
 from shape_of_learning.plan.measures import chosen_measures
-
-LABELS = {
-    "anisotropy": "Anisotropy",
-    "anisotropy_uncentered": "Anisotropy, not centred",
-    "average_cosine": "Average cosine",
-    "average_cosine_centered": "Average cosine, centred",
-    "two_nn": "TwoNN",
-    "two_nn_authors": "TwoNN (authors' code)",
-    "mada": "MADA",
-    "mom": "MOM",
-    "mle": "MLE",
-    **{f"gride_{n1}": f"Gride (n1 = {n1})" for n1 in (1, 2, 4, 8, 16, 32, 64)},
-    "log_partition_isotropy": "Partition isotropy",
-    "log_partition_isotropy_centered": "Partition isotropy, centred",
-    "log_partition_isotropy_both_signs": "Partition isotropy, both signs",
-    "intra_window_cosine": "Cosine within windows",
-    "inter_window_cosine": "Cosine between windows",
-    "participation_ratio": "Participation ratio",
-    "participation_ratio_corrected": "Participation ratio, corrected",
-    "isoscore": "IsoScore",
-    "top_10_share": "Variance share of the top 10",
-    "effective_rank": "Effective rank (exponent 2)",
-    "rankme": "RankMe (exponent 1)",
-    "alpha_req": "Alpha-ReQ",
-    "directions_for_90": "Directions for 90 %",
-}
 
 
 def chosen(*names, neighbours=128, **parameters):
@@ -53,11 +26,8 @@ def refusal(*names, **options):
     return str(caught.value)
 
 
-def test_our_measures_have_functions_and_the_labels_of_the_paper():
-    measures = chosen(*MEASURES)
-    labels = {name: measure.label for name, measure in measures.items()}
-    assert {name: labels[name] for name in LABELS} == LABELS
-    for measure in measures.values():
+def test_our_measures_have_functions_and_reach_jobs_whole():
+    for measure in chosen(*MEASURES).values():
         assert callable(measure.load())
         assert not measure.leaving_out or callable(measure.load_leaving_out())
         told = Measure(**json.loads(json.dumps(measure.for_jobs())))
@@ -82,25 +52,14 @@ def test_settings_reach_function_and_words():
             {"family": "dimension", "rows": {"first_token": "drop"}},
             "not for measures of the family",
         ),
-        ({"family": "weights", "rows": {"first_token": "drop"}}, "not for measures of the family"),
-        ({"family": "spectrum", "leaving_out": "without"}, "not for measures of the family"),
         ({"family": "linearity", "rows": {"first_token": "lose"}}, "{'first_token': 'lose'}"),
-        ({"family": "linearity", "rows": {"seed": "1"}}, "`rows` can have "),
         ({"family": "isotropy", "matrix": "final_norm"}, "a measure of weights only"),
         ({"family": "isotropy", "collapse": False}, "`collapse` may be false for a measure of two"),
-        ({"family": "dimension", "neighbours": 3, "collapse": False}, "`collapse` may be false"),
     ],
 )
 def test_an_entry_that_means_nothing_is_refused(changes, said):
     with pytest.raises(ValueError, match=re.escape(said)):
         Measure(**{"function": "numpy:sum", "family": "isotropy"} | changes)
-
-
-def test_words_name_parameters_that_there_are():
-    with pytest.raises(KeyError, match="k"):
-        Measure("numpy:sum", "isotropy", "{k}", "")
-    with pytest.raises(KeyError, match="k"):
-        Measure("numpy:sum", "dimension", neighbours="k").chosen("sum", {})
 
 
 def test_a_state_that_is_not_kept_is_refused_with_the_key():
@@ -111,18 +70,9 @@ def test_a_state_that_is_not_kept_is_refused_with_the_key():
         chosen_measures(measurement, ["before"], "both")
         with pytest.raises(
             InputError,
-            match=r"`before`, which figure `f` names, .*`forward\.last_layer` is .*; set it to `both`",
+            match=r"`before` takes .*`forward\.last_layer` is .*; set it to `both`",
         ):
-            chosen_measures(measurement, ["before"], "before_final_norm", {"before": "f"})
-
-
-def test_what_figures_make_of_a_value_is_no_reason_to_measure_again():
-    plain = Measure("math:fsum", "spectrum", "Sum", "axis").chosen("sum", {})
-    drawn = Measure(
-        "math:fsum", "spectrum", "Total", "axis", description="x", interval=False, suspect_above=0.2
-    ).chosen("sum", {})
-    assert drawn != plain
-    assert drawn.for_jobs() == plain.for_jobs()
+            chosen_measures(measurement, ["before"], "before_final_norm")
 
 
 def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
@@ -143,30 +93,15 @@ def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
             {"two_nn": {"kept": 0}},
             "parameters.two_nn.kept` is 0.0, but must be a number above 0 and",
         ),
-        ({"two_nn": {"kept": 1.1}}, "must be a number above 0 and at most 1"),
-        ({"two_nn": {"kept": math.nan}}, "`measurement.parameters.two_nn.kept` is nan"),
         ({"two_nn": {"kept": True}}, "is True, but must be a number"),
         ({"mada": {"k": 2.5}}, "is 2.5, but must be a whole number at least 2"),
-        ({"mada": {"k": 1}}, "`measurement.parameters.mada.k` is 1, but must be"),
-        ({"mada": {"k": 129}}, "`measurement.parameters.mada.k` asks for 129 neighbours, but"),
+        ({"mada": {"k": 129}}, "measure `mada` asks for 129 neighbours, but"),
         ({"mle": {"combine": "max"}}, "must be one of `mean`, `median`, `harmonic`"),
-        ({"anisotropy": {"center": False}}, "parameters.anisotropy`: it has no parameters"),
+        ({"anisotropy": {"center": False}}, "parameters.anisotropy`: unknown parameter `center`"),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_sentence(parameters, sentence):
     assert sentence in refusal("anisotropy", "two_nn", "mada", "mle", **parameters)
-
-
-def test_more_neighbours_than_are_searched_are_refused():
-    assert (
-        "key `measurement.parameters.mom.k` asks for 100 neighbours, but `measurement.neighbours` is 50; "
-        "raise the latter to 100" in refusal("mom", neighbours=50)
-    )
-    assert (
-        "measure `gride_64`, which `measurement.estimators` names, asks for 128 neighbours, but "
-        "`measurement.neighbours` is 127; raise" in refusal("gride_64", neighbours=127)
-    )
-    chosen("gride_32", neighbours=64)
 
 
 def test_gride_measures_at_the_scale_of_its_name():
@@ -235,9 +170,3 @@ def test_a_name_that_is_taken_is_refused(install):
     install("shapes", "", two_nn="shapes:X")
     message = "package `shapes` registers the measure `two_nn`, a name that is taken already"
     assert message in refusal("mada")
-
-
-def test_a_name_of_another_package_is_taken(install):
-    install("shapes", "", span="shapes:X")
-    install("others", "", span="others:X")
-    assert "registers the measure `span`, a name that is taken" in refusal("mada")

@@ -62,7 +62,7 @@ def test_a_target_that_is_left_out_is_refused_with_the_reason():
     shown.require_shown(run, "linear_figure_1")
     with pytest.raises(InputError, match="finetuning_figure_1 belongs to the paper `finetuning`"):
         shown.require_shown(run, "finetuning_figure_1")
-    with pytest.raises(InputError, match="linear_published_values shows"):
+    with pytest.raises(InputError, match=r"linear_published_values belongs .* and shows opt-125m"):
         shown.require_shown(run, "linear_published_values")
 
 
@@ -75,7 +75,7 @@ def test_matrices_are_measured_where_figures_read_them(demo):
 
 
 def test_claims_read_what_the_run_measures_anyway(demo):
-    assert set(demo.claimed_models("shape_of_learning")) == {*DEMO, "demo-twin"}
+    assert set(demo.claimed_models("shape_of_learning")) == {*demo.measured}
     assert ("verdicts", "demo-encoder") in demo.claimed_tables("shape_of_learning")
     evidence = {each["name"]: each for each in demo.evidence_models()}
     assert evidence["demo-twin"]["origin"] == "demo-decoder"

@@ -107,6 +107,6 @@ def test_a_claim_asks_for_no_measurement_that_the_run_does_not_make(checkout):
 def test_a_wrong_claim_is_one_sentence_before_any_job(checkout):
     chosen = write_claim(checkout, estimators=["anisotropi"])
     said = checkout.snakemake(*chosen, "--dry-run", succeeds=False)
-    file = "workflow/papers/throwaway/claims.yaml, key `high.estimators`"
+    file = "throwaway/claims.yaml, claim `high`"
     assert f"{file}: unknown estimator `anisotropi`; did you mean `anisotropy`?" in said
     assert "Traceback" not in said

@@ -16,22 +16,12 @@ CASES = {
     "text of the command line": (
         {},
         ("--config", "models=gpt2"),
-        "but must be a list; write [gpt2]",
-    ),
-    "run with a taken name": (
-        {"run": "figures"},
-        (),
-        "results/figures is there for something else",
+        "input should be a valid list; write [gpt2]",
     ),
     "figure without its models": (
         {"figures": {"figure_2": ["gpt2"]}},
         ("--", "figure_2"),
         "none of what it draws (`gpt2` with training steps); correct key `models`",
-    ),
-    "figure of a paper that is not chosen": (
-        {"papers": ["linear"]},
-        ("--", "finetuning_figure_1"),
-        "belongs to the paper `finetuning`, which this configuration does not choose",
     ),
 }
 

@@ -77,12 +77,6 @@ def test_an_edited_formula_is_measured_again_and_nothing_is_run_again(copy):
     assert "pretrain_model" not in planned
 
 
-def test_an_edited_forward_pass_is_run_again(copy):
-    edit(copy, with_a_statement, "shape_of_learning/embeddings/*.py")
-    assert copy.planned(*TINY)[FORWARD_PASS] == 2
-    assert "pretrain_model" not in copy.planned(*TINY)
-
-
 def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
     def planned(**changes: object) -> dict[str, int]:
         copy.write("changes.yaml", changes)
@@ -96,12 +90,6 @@ def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
     more = planned(measurement={"estimators": ["anisotropy", "two_nn", "mle"]})
     assert FORWARD_PASS not in more
     assert more[MEASURE] > 0
-
-
-def test_runs_lie_apart(copy):
-    other = ("--configfile", "tiny.yaml", "--config", "run=other", "--cores", "2")
-    assert copy.planned(*other)[FORWARD_PASS] == 2
-    assert copy.planned(*TINY) == {}
 
 
 def test_other_weights_of_ones_own_with_an_old_time_are_a_reason(copy):

@@ -19,13 +19,18 @@ judge_checkpoints when they have been measured.
 def pinned(model, revision):
     """What a lock says of a revision that is to be fetched."""
     if revision not in {each.name for each in RUN.checkpoints(model)}:
-        verdict = RUN.curve(model).verdicts.get(revision, "it is not in the model's entry")
-        raise InputError(f"model `{model}`: `{revision}` is not fetched: {verdict}")
+        known = RUN.curve(model).judged.get(revision)
+        why = known.verdict if known else "it is not in the model's entry"
+        raise InputError(f"model `{model}`: `{revision}` is not fetched: {why}")
     return RUN.curve(model).pinned(revision)
 
 
 def pretrained_on(device):
-    return [name for name in RUN.of_kind("pretraining") if MODELS[name].device == device]
+    return [
+        name
+        for name in RUN.of_kind("pretraining")
+        if MODELS[name].recipe.get("device", "cpu") == device
+    ]
 
 
 def files_of_checkpoints(pattern):
@@ -78,8 +83,6 @@ rule check_checkpoints:
     params:
         code=code("check_checkpoints"),
         rows=told(lambda model: RUN.curve(model).rows(), "model"),
-    message:
-        "Listing the revisions of {wildcards.model}"
     script:
         "../scripts/check_checkpoints.py"
 
@@ -108,12 +111,10 @@ rule fetch_checkpoint:
     threads: forward_threads
     resources:
         downloads=1,
-        runtime=minutes(needs.download_minutes),
+        runtime=minutes(needs.forward_minutes),
     params:
         revision=told(pinned, "model", "revision"),
         shape=told(shape_of, "model"),
-    message:
-        "Fetching {wildcards.model} at {wildcards.revision}"
     script:
         "../scripts/fetch_checkpoint.py"
 
@@ -143,8 +144,6 @@ rule pretrain_model:
     params:
         code=code("pretrain_model"),
         recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
-    message:
-        "Pretraining {wildcards.model}"
     script:
         "../scripts/pretrain_model.py"
 
@@ -198,8 +197,6 @@ rule finetune_model:
             for key, value in MODELS[wildcards.model].recipe.items()
             if key not in ("of", "task")
         },
-    message:
-        "Fine-tuning {wildcards.model}"
     script:
         "../scripts/finetune_model.py"
 
@@ -226,7 +223,5 @@ rule judge_checkpoints:
     params:
         code=code("judge_checkpoints"),
         verdicts=told(judgement, "model"),
-    message:
-        "Judging the checkpoints of {wildcards.model}"
     script:
         "../scripts/judge_checkpoints.py"

@@ -71,8 +71,6 @@ rule measure_choices:
         choices=[vars(rows) for rows in CHOICES.settings.sets_of_rows()],
         measures=lambda wildcards: [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
         measuring=MEASURING,
-    message:
-        "Measuring choices of {wildcards.model} at {wildcards.revision}"
     script:
         "../scripts/measure_choices.py"
 
@@ -81,9 +79,7 @@ rule judge_choices:
     """Judge claims under all specifications, and draw their curves."""
     input:
         measured=measured_choices,
-        verdicts=expand(
-            "<results>/tables/verdicts/{model}.csv", model=filter(RUN.is_judged, CHOICES.models)
-        ),
+        verdicts=expand("<results>/tables/verdicts/{model}.csv", model=CHOICES.models),
     output:
         matrix="<results>/claims/choices.csv",
         page=report(
@@ -119,8 +115,6 @@ rule judge_choices:
         models=RUN.evidence_models(),
         suspect_above=suspect_above(CHOICES.measures),
         protocol=CHOICES.protocol(),
-    message:
-        "Judging claims under every specification"
     script:
         "../scripts/judge_choices.py"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import shape_of_learning
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan import gates
 from shape_of_learning.plan import resources as needs
 from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.curve import is_closed
 from shape_of_learning.plan.identity import code
 from shape_of_learning.plan.measures import code_of_measures
 from shape_of_learning.plan.papers import read_papers
@@ -43,14 +43,12 @@ def read_run(given):
     """Read configuration, model list and papers; entries of the working directory go first."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
         read_yaml(file)  # of keys that are there twice Snakemake has kept the last
-    gates.check_endpoint()
     papers = read_papers(WORKFLOW / "papers")
     configuration = read_configuration(
         with_defaults(given, WORKFLOW.parent / "config/config.yaml"),
         *(WORKFLOW.parent / "config/models", Path("config/models")),
         papers=papers,
-        has_hub_token=gates.has_hub_token(),
-        is_closed=gates.is_closed,
+        is_closed=is_closed,
     )
     for notice in configuration.notices:
         say(f"NOTE: {notice}")
@@ -65,7 +63,7 @@ SEED = SETTINGS["seed"]
 
 # Everything that is made lies under results/, or in a folder of the run there.
 pathvars:
-    results="/".join(filter(None, ["results", SETTINGS["run"]])),
+    results=f"results/{SETTINGS['run']}" if SETTINGS["run"] else "results",
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 
@@ -159,27 +157,23 @@ def forward_threads(wildcards):
 
 
 @cache
-def work_of(name):
-    """A model's shape, and the sample that is run through each of its checkpoints."""
-    return needs.Work.of(MODELS[name], SETTINGS)
+def work_of(model, job=needs.measuring):
+    """What a job has to do of a model."""
+    return job(MODELS[model], SETTINGS)
 
 
-def memory(formula):
+def memory(formula, job=needs.measuring):
     """Ask for memory by a formula of plan/resources.py, more at each attempt."""
-
-    def mem_mb(wildcards, threads, attempt):
-        return needs.asked_mb(formula(work_of(wildcards.model), threads), attempt)
-
-    return mem_mb
+    return lambda wildcards, threads, attempt: needs.asked_mb(
+        formula(work_of(wildcards.model, job), threads), attempt
+    )
 
 
-def minutes(formula):
+def minutes(formula, job=needs.measuring):
     """Ask for time likewise."""
-
-    def runtime(wildcards, threads, attempt):
-        return needs.asked_minutes(formula(work_of(wildcards.model), threads), attempt)
-
-    return runtime
+    return lambda wildcards, threads, attempt: needs.asked_minutes(
+        formula(work_of(wildcards.model, job), threads), attempt
+    )
 
 
 # What no number depends on, so that to change it makes nothing anew.

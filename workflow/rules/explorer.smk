@@ -18,7 +18,7 @@ rule draw_explorer:
         estimates="<results>/tables/estimates.csv",
         verdicts=expand(
             "<results>/tables/verdicts/{model}.csv",
-            model=filter(RUN.is_judged, RUN.measured),
+            model=RUN.measured,
         ),
         further=paths(
             "<results>/tables/{kind}/{model}.csv",
@@ -43,8 +43,6 @@ rule draw_explorer:
         code=code("draw_explorer"),
         page=digest_of_page(),
         description=shown.explored(RUN),
-    message:
-        "Drawing {output}"
     script:
         "../scripts/draw_explorer.py"
 

@@ -36,11 +36,6 @@ def read_by(target):
     }
 
 
-def code_of(script, target):
-    file = shown.function_of(RUN, target).file
-    return code(script, str(file.relative_to(WORKFLOW)))
-
-
 def files_of_target(target):
     """The files of a figure or of a table."""
     if target in RUN.figures:
@@ -77,10 +72,8 @@ rule draw_figure:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: code_of("draw_figure", wildcards.figure),
+        code=lambda wildcards: code("draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]),
         figure=lambda wildcards: at_the_door(shown.figure_as_drawn, RUN, wildcards.figure),
-    message:
-        "Drawing {output.pdf}"
     script:
         "../scripts/draw_figure.py"
 
@@ -107,10 +100,8 @@ rule write_table:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=lambda wildcards: code_of("write_table", wildcards.table),
+        code=lambda wildcards: code("write_table", RUN.tables[wildcards.table].write.split(":")[0]),
         table=lambda wildcards: shown.table_as_written(RUN, wildcards.table),
-    message:
-        "Writing {output.markdown}"
     script:
         "../scripts/write_table.py"
 

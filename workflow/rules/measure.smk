@@ -18,6 +18,7 @@ STEPS: dump_embeddings once per checkpoint, then measure once per layer and fami
 from shape_of_learning.metrics.measure_entry import FAMILIES
 
 
+@cache
 def measures(model, revision, family=""):
     """All that the values of a checkpoint depend on."""
     return [measure.for_jobs() for measure in RUN.measures_at(model, revision, family)]
@@ -68,8 +69,6 @@ if SETTINGS["embeddings"]["dump"]:
             weights=told(RUN.weights, "model", "revision"),
             sample=told(sample, "model"),
             matrices=told(RUN.matrices, "model", "revision"),
-        message:
-            "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
         script:
             "../scripts/dump_embeddings.py"
 
@@ -130,7 +129,5 @@ else:
                 *("model", "revision"),
             ),
             matrices=told(RUN.matrices, "model", "revision"),
-        message:
-            "Measuring {wildcards.model} at {wildcards.revision}"
         script:
             "../scripts/measure_checkpoint.py"

@@ -71,7 +71,7 @@ def curves_in_table(table):
     if table == "estimates":
         return list(RUN.curves)
     asked = RUN.configuration.estimators
-    return [each for each in RUN.curves if each[1] in asked and RUN.is_measured_whole(each[0])]
+    return [each for each in RUN.curves if each[1] in asked]
 
 
 rule gather_model:
@@ -151,8 +151,6 @@ rule gather_tables:
     params:
         code=code("gather_tables"),
         curves=told(curves_in_table, "table"),
-    message:
-        "Gathering all {wildcards.table}"
     script:
         "../scripts/gather_tables.py"
 
@@ -177,7 +175,5 @@ rule write_protocol:
         code=code("write_protocol"),
         # Without passwords and tokens in its addresses.
         settings=json.loads(without_secrets(json.dumps(SETTINGS))),
-    message:
-        "Writing the protocol"
     script:
         "../scripts/write_protocol.py"

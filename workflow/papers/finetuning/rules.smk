@@ -46,8 +46,8 @@ rule measure_on_task:
     threads: forward_threads
     resources:
         **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
-        mem_mb=memory(lambda work, threads: needs.checkpoint_memory(work.on_task(), threads)),
-        runtime=minutes(needs.task_minutes),
+        mem_mb=memory(needs.checkpoint_memory, needs.measuring_on_task),
+        runtime=minutes(needs.checkpoint_minutes, needs.measuring_on_task),
     params:
         code=code("measure_on_task"),
         checkpoints=lambda wildcards: [
@@ -55,7 +55,5 @@ rule measure_on_task:
         ],
         protocol=told(of_texts, "model"),
         shape=told(shape_of, "model"),
-    message:
-        "Measuring {wildcards.model} on the texts of its task"
     script:
         "../../scripts/measure_on_task.py"

@@ -43,8 +43,8 @@ rule edit_blocks:
             RUN.last_checkpoint(wildcards.model).name,
             input.get("checkpoint", []),
         ),
-        mem_mb=memory(needs.editing_memory),
-        runtime=minutes(needs.editing_minutes),
+        mem_mb=memory(needs.editing_memory, needs.editing),
+        runtime=minutes(needs.training_minutes, needs.editing),
     params:
         code=code("edit_blocks"),
         revision=edited(lambda model, revision: revision),
@@ -58,7 +58,5 @@ rule edit_blocks:
             "model",
         ),
         editing=told(block_editing, "model"),
-    message:
-        "Changing blocks of {wildcards.model}"
     script:
         "../../scripts/edit_blocks.py"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import httpx2
 import huggingface_hub
-from huggingface_hub import HfApi, constants, get_session, hf_hub_download
+from huggingface_hub import HfApi, constants, get_session, get_token, hf_hub_download
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -191,7 +191,12 @@ def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]
 
 
 def is_closed(repository: str, *, where: str) -> bool:
-    """Whether the Hub refuses a gated repository to the token there is; False if it cannot be asked."""
+    """Whether the Hub refuses a gated repository to the token there is, or there is none.
+
+    Where it cannot be asked, a token is believed.
+    """
+    if get_token() is None:
+        return True
     try:
         asked(lambda: HfApi().auth_check(repository), repository, "main", where=where)
     except GatedError:

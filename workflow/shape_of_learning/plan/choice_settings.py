@@ -13,7 +13,7 @@ from shape_of_learning.claims.choices import (
 )
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.refusals import unknown_name
@@ -21,9 +21,11 @@ from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.steps import Checkpoint
 
 TEXTS = ("own", "resampled")
-OTHER_CHOICES = (*ROW_CHOICES, "average_over", "last_layer")
-# Columns of the tables of specifications besides.
-NUMBERS = ("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n", "because")
+# Names of other choices, and of columns of the tables of specifications.
+TAKEN = (
+    *(*ROW_CHOICES, "average_over", "last_layer"),
+    *("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n", "because"),
+)
 
 
 def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
@@ -46,60 +48,32 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
         under two names.
     """
     choices, measurement = settings["choices"], settings["measurement"]
-    sources = settings["corpus"]["sources"]
+    texts = (*TEXTS, *settings["corpus"]["sources"])
     for text in choices["text"]:
-        if text not in TEXTS and text not in sources:
-            where = "configuration key `choices.text`"
-            raise unknown_name(text, (*TEXTS, *sources), "text", where)
+        if text not in texts:
+            raise unknown_name(text, texts, "text", "configuration key `choices.text`")
     if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
         raise InputError(
-            f"configuration key `choices.text` names `own` and `{source}`, which are the same windows of the "
-            "run's text; remove one"
+            f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove "
+            "one"
         )
-    _check_batches(choices["batch_share"], measurement)
-    _check_families(choices["estimators"])
+    smallest = min(choices["batch_share"]) * measurement["batch_vectors"]
+    if smallest <= measurement["neighbours"]:
+        raise InputError(
+            f"configuration key `choices.batch_share` has {min(choices['batch_share']):g}, which makes batches "
+            f"of {smallest:.0f} vectors, but the neighbour search looks for {measurement['neighbours']} others "
+            "(`measurement.neighbours`); raise it"
+        )
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
     own = {"text": "own", "windows_share": "1", "batch_share": "1", **measurement}
+    families = {n: _variants(n, listed, measurement) for n, listed in choices["estimators"].items()}
+    _check_families(families)
     return ChoiceSettings(
         rows={name: _options(choices[name], own[name]) for name in ROW_CHOICES},
         average_over=tuple(choices["average_over"]),
         last_layer=_options(choices["last_layer"], last_layer),
-        families={
-            name: tuple(_variants(entries, measurement, f"choices.estimators.{name}"))
-            for name, entries in choices["estimators"].items()
-        },
+        families=families,
     )
-
-
-def _check_batches(shares: Sequence[float], measurement: Mapping[str, Any]) -> None:
-    size, searched = min(shares) * measurement["batch_vectors"], measurement["neighbours"]
-    if size <= searched:
-        raise InputError(
-            f"configuration key `choices.batch_share` has {min(shares):g}, which makes batches of {size:.0f} "
-            f"vectors, but the neighbour search looks for {searched} others (`measurement.neighbours`); "
-            "raise it"
-        )
-
-
-def _check_families(families: Mapping[str, Sequence[Any]]) -> None:
-    """Refuse names of other choices, and an estimator in two families."""
-    owners: dict[str, str] = {}
-    for name, entries in families.items():
-        key = f"configuration key `choices.estimators.{name}`"
-        if name in (*OTHER_CHOICES, *NUMBERS):
-            raise InputError(f"{key} has the name of another choice or of a column; rename it")
-        for base in {each if isinstance(each, str) else next(iter(each)) for each in entries}:
-            if base in owners:
-                raise InputError(
-                    f"{key} names `{base}`, which is in `{owners[base]}` already; remove one"
-                )
-            owners[base] = name
-    for name in families:
-        if owners.get(name, name) != name:
-            raise InputError(
-                f"configuration key `choices.estimators.{name}` has the name of an estimator of "
-                f"`{owners[name]}`; rename it"
-            )
 
 
 def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
@@ -107,35 +81,48 @@ def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(written), key=lambda each: each != own))
 
 
-def _variants(entries: Sequence[Any], measurement: Mapping[str, Any], key: str) -> list[Variant]:
+def _check_families(families: Mapping[str, Sequence[Variant]]) -> None:
+    """Refuse names of other choices, and an estimator in two families."""
+    owners: dict[str, str] = {}
+    for name, variants in families.items():
+        key = f"configuration key `choices.estimators.{name}`"
+        if name in TAKEN:
+            raise InputError(f"{key} has the name of another choice or of a column; rename it")
+        for base in {each.base for each in variants}:
+            if base in owners:
+                raise InputError(f"{key} names `{base}`, which is in `{owners[base]}`; remove one")
+            owners[base] = name
+
+
+def _variants(
+    family: str, entries: Sequence[Any], measurement: Mapping[str, Any]
+) -> tuple[Variant, ...]:
     """Look up the estimators of a family, each with its own parameters; equal ones once.
 
     Those that ask for more neighbours than the run searches are left out.
     """
-    found: list[Variant] = []
+    found: dict[str, Variant] = {}
     for entry in entries:
         base, own = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
-        parameters = {base: {**measurement["parameters"].get(base, {}), **own}}
-        if not _is_searched(base, {**measurement, "parameters": parameters}):
+        of_run = measurement["parameters"].get(base, {})
+        given = {**measurement, "parameters": {base: {**of_run, **own}}}
+        if not _is_searched(base, given):
             continue
         try:
-            chosen = chosen_measures({**measurement, "parameters": parameters}, [base])[base]
+            chosen = chosen_measures(given, [base])[base]
         except InputError as error:
-            said = str(error).replace("measurement.parameters", key)
-            raise InputError(said.replace("measurement.estimators", key)) from error
-        if chosen.family == "weights":
-            raise InputError(
-                f"configuration key `{key}` names `{base}`, which is measured of a model's own matrices; "
-                "remove it"
-            )
-        of_run = {**find_measure(base).parameters, **measurement["parameters"].get(base, {})}
+            raise InputError(f"configuration key `choices.estimators.{family}`: {error}") from None
+        defaults = {**find_measure(base).parameters, **of_run}
         words = ", ".join(f"{name}={value}" for name, value in own.items())
-        differs = any(of_run.get(name) != value for name, value in own.items())
-        named = replace(chosen, name=f"{base}({words})" if differs else base)
-        alike = (replace(named, name=each.measure.name) == each.measure for each in found)
-        if not any(alike):
-            found.append(Variant(base, named))
-    return found
+        differs = any(defaults[name] != value for name, value in own.items())
+        name = f"{base}({words})" if differs else base
+        if all(
+            each.measure.arguments != chosen.arguments
+            for each in found.values()
+            if each.base == base
+        ):
+            found[name] = Variant(base, replace(chosen, name=name))
+    return tuple(found.values())
 
 
 def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
@@ -145,7 +132,7 @@ def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
     measure = find_measure(name)
     needed: Any = measure.neighbours
     if isinstance(needed, str):
-        needed = measurement["parameters"].get(name, {}).get(needed, measure.parameters[needed])
+        needed = {**measure.parameters, **measurement["parameters"].get(name, {})}[needed]
     return not isinstance(needed, int) or needed <= measurement["neighbours"]
 
 
@@ -193,18 +180,13 @@ def claims_with_choices(
     for paper in (each for each in claims if wanted is None or each in wanted):
         for name, claim in claims[paper].items():
             named = _models_of(claim, models)
-            if claim.reads or not claim.estimators or not named:
-                continue
-            if not all(_is_searched(each, settings["measurement"]) for each in claim.estimators):
+            is_of_states = claim.estimators and not claim.reads
+            searched = all(_is_searched(e, settings["measurement"]) for e in claim.estimators)
+            if not (named and is_of_states and searched):
                 continue
             measures = chosen_measures(settings["measurement"], claim.estimators, "both")
-            if any(measure.family == "weights" for measure in measures.values()):
+            if any(measure.family == WEIGHTS for measure in measures.values()):
                 continue
-            if name in found:
-                raise InputError(
-                    f"two papers have a claim `{name}`, whose figures would be one file; rename one in its "
-                    "claims.yaml"
-                )
             of = choices.of_claim(claim, measures)
             found[name] = of, named
             variants[name] = choices.variants(of, measures)

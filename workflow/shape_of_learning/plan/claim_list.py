@@ -1,46 +1,44 @@
 """Claims of a paper: what its ``claims.yaml`` says, checked before any job."""
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+import ast
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from shape_of_learning.claims.claim import STATISTICS, Claim
-from shape_of_learning.errors import InputError
+from shape_of_learning.claims import claim
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.functions import Signature, check_function, public_functions
-from shape_of_learning.plan.refusals import (
-    Section,
-    Words,
-    cut,
-    must_be,
-    refused,
-    shown,
-    unknown_name,
-    validated,
-)
+from shape_of_learning.plan.refusals import Section, Words, hint, must_be, refused, shown, validated
 
 CLAIMS = "claims.yaml"
-ROOM = Path(__file__).parents[1] / "claims"
 KINDS_OF_CONDITIONS = (
     *("above", "below", "at_least", "at_most", "not_above", "not_below"),
     *("all_of", "any_of", "holds"),
 )
+# Names of statistics -> their modules, which are too slow to import for a plan.
+STATISTICS = {
+    node.name: module
+    for module in claim.STATISTICS
+    for node in ast.parse(Path(claim.__file__).with_name(f"{module}.py").read_text()).body
+    if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+}
+Text = Annotated[str, Field(min_length=1)]
+Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
 In = Annotated[
     Literal["all", "any", "most"]
     | Annotated[int, Field(ge=1)]
     | Annotated[float, Field(gt=0, lt=1)],
     must_be("`all`, `any`, `most`, a number of them, or a share above 0 and below 1"),
 ]
-# Annotations of arguments of statistics, and what YAML may have there.
-KINDS = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
-WORDS = {
-    **{"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"},
-    **{"Sequence[str]": "a list of words", "Sequence[int]": "a list of whole numbers"},
-    "Sequence[float]": "a list of numbers",
-}
+
+
+def _known(statistic: str) -> str:
+    if statistic not in STATISTICS:
+        raise refused(
+            f"is {shown(statistic)}, which is no statistic; {hint(statistic, [*STATISTICS])}"
+        )
+    return statistic
 
 
 class Condition(Section):
@@ -117,9 +115,9 @@ class ClaimEntry(Section):
     :class:`.Claim` says what the keys mean.
     """
 
-    sentence: Annotated[str, Field(min_length=1)]
-    where: Annotated[str, Field(min_length=1)]
-    statistic: str
+    sentence: Text
+    where: Text
+    statistic: Annotated[str, AfterValidator(_known)]
     estimators: Annotated[Words, Field(min_length=1)] | None = None
     arguments: dict[str, Any] = {}
     reads: Annotated[Words, Field(min_length=1)] | None = None
@@ -135,12 +133,22 @@ class ClaimEntry(Section):
     rule: Rule
 
     @model_validator(mode="after")
-    def _has_enough_models(self) -> "ClaimEntry":
+    def _makes_sense(self) -> "ClaimEntry":
+        if STATISTICS[self.statistic] == "training_statistics" and self.checkpoints != "training":
+            raise refused(
+                f"has `{self.statistic}`, which is of a training; add `checkpoints: training`"
+            )
         if not isinstance(self.models, str) and (self.needs or 0) > len(self.models):
             raise refused(
                 f"has `needs: {self.needs}`, but `models` names {len(self.models)}; lower it"
             )
         return self
+
+
+class ClaimsFile(Section):
+    """A ``claims.yaml``, whose names are those of claims."""
+
+    claims: dict[Target, ClaimEntry]
 
 
 def read_claims(file: Path) -> dict[str, Claim]:
@@ -149,99 +157,11 @@ def read_claims(file: Path) -> dict[str, Claim]:
     Raises
     ------
     InputError
-        One sentence that names the file and the key: a claim with an unknown key or a value that cannot be,
-        or a statistic that does not exist or takes other arguments.
+        One sentence that names the file and the key: a claim with an unknown key or a value that cannot be.
+        Arguments of statistics are checked when claims are judged.
     """
     if not file.exists():
         return {}
-    content = read_yaml(file)
-    if not isinstance(content, dict):
-        raise InputError(f"{file} must map names to claims; see docs/claims.md")
-    modules = {module: public_functions(ROOM / f"{module}.py") for module in STATISTICS}
-    return {name: _claim(name, entry, modules, file) for name, entry in content.items()}
-
-
-def _claim(
-    name: str,
-    entry: Mapping[str, Any],
-    modules: Mapping[str, Mapping[str, Signature]],
-    file: Path,
-) -> Claim:
-    functions = {each: of for module in modules.values() for each, of in module.items()}
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise InputError(
-            f"{file}: `{cut(name)}` is no name of a claim; use small letters, digits and `_`"
-        )
-    validated(ClaimEntry, entry, f"{file}, claim `{name}`")
-    where = f"{file}, key `{name}.statistic`"
-    statistic, arguments = entry["statistic"], entry.get("arguments", {})
-    estimators = ["estimators"] if "estimators" in entry else []
-    check_function(statistic, (*estimators, *arguments), functions, where, "statistic")
-    given = {*estimators, *arguments}
-    if lacking := [each for each in functions[statistic].needed if each not in given]:
-        key = lacking[0] if lacking[0] == "estimators" else f"arguments.{lacking[0]}"
-        raise InputError(f"{file}, key `{name}`: `{statistic}` needs `{key}`; add it")
-    _check_values(name, entry, functions[statistic].kinds, file)
-    is_of_training = statistic in modules["training_statistics"]
-    if is_of_training and entry.get("checkpoints") != "training":
-        raise InputError(
-            f"{file}, key `{name}`: `{statistic}` is of a training; add `checkpoints: training`"
-        )
-    return Claim(name=name, **entry)
-
-
-def _check_values(
-    name: str, entry: Mapping[str, Any], kinds: Mapping[str, str], file: Path
-) -> None:
-    """Refuse another number of estimators than a statistic is of, and arguments of another kind."""
-    listed, of = entry.get("estimators", ()), kinds.get("estimators", "")
-    if of.startswith("tuple[") and len(listed) != (number := of.count("str")):
-        raise InputError(
-            f"{file}, key `{name}.estimators` names {len(listed)}, but `{entry['statistic']}` is of "
-            f"{number}; correct the list"
-        )
-    for argument, value in entry.get("arguments", {}).items():
-        where = f"{file}, key `{name}.arguments.{argument}`"
-        if argument == "estimators":
-            raise InputError(f"{where}: estimators stand beside `arguments`; move it there")
-        if not _is_of_kind(value, kinds.get(argument, "")):
-            raise InputError(
-                f"{where} is {shown(value)}, but must be {WORDS.get(kinds[argument], kinds[argument])}"
-            )
-
-
-def _is_of_kind(value: Any, kind: str) -> bool:
-    if kind.startswith("Sequence["):
-        of = kind.removeprefix("Sequence[").removesuffix("]")
-        return isinstance(value, list) and all(_is_of_kind(each, of) for each in value)
-    return kind not in KINDS or type(value) in KINDS[kind]
-
-
-def check_claims(
-    claims: Mapping[str, Claim], file: Path, measures: Collection[str], models: Iterable[str]
-) -> None:
-    """Refuse claims on what cannot be measured, and on models that have no entry.
-
-    Parameters
-    ----------
-    claims : mapping of str to Claim
-    file : Path
-        That says them.
-    measures, models : iterable of str
-        Names that there are.
-
-    Raises
-    ------
-    InputError
-        One sentence that names the file and the key.
-    """
-    entries = set(models)
-    for name, claim in claims.items():
-        for estimator in claim.estimators:
-            if estimator not in measures:
-                raise unknown_name(
-                    estimator, measures, "estimator", f"{file}, key `{name}.estimators`"
-                )
-        for model in () if isinstance(claim.models, str) else claim.models:
-            if model not in entries:
-                raise unknown_name(model, entries, "model", f"{file}, key `{name}.models`")
+    written = read_yaml(file)
+    validated(ClaimsFile, {"claims": written}, str(file))
+    return {name: Claim(name=name, **entry) for name, entry in written.items()}

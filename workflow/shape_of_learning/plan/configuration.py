@@ -10,18 +10,21 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import measure_names
-from shape_of_learning.plan.claim_list import CLAIMS, check_claims
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.model import Model
-from shape_of_learning.plan.models import Entries, origins_of, read_entries, read_models
+from shape_of_learning.plan.models import Entries, Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import (
-    check_estimators,
     check_targets,
     chosen_papers,
     models_of_targets,
     with_chosen_measures,
 )
-from shape_of_learning.plan.papers import Paper, figures_of, tables_of
+from shape_of_learning.plan.papers import (
+    FigureSpecification,
+    Paper,
+    check_names,
+    figures_of,
+    tables_of,
+)
 from shape_of_learning.plan.refusals import unknown_name, validated
 from shape_of_learning.plan.settings import Settings
 from shape_of_learning.plan.texts import Task
@@ -41,6 +44,8 @@ class Configuration:
         Those of ``measurements.csv``.
     measures : dict of str to Measure
         These, and what figures draw besides, with their settings.
+    drawn : dict of str to FigureSpecification
+        The figures of all papers, with the measures that they draw.
     figures, tables : dict of str to tuple of str
         The models that each figure or table of a paper shows; one without any is absent.
     claims : dict of str to Mapping of str to Claim
@@ -55,6 +60,7 @@ class Configuration:
     origins: dict[str, Model]
     estimators: tuple[str, ...]
     measures: dict[str, Measure]
+    drawn: dict[str, FigureSpecification]
     figures: dict[str, tuple[str, ...]]
     tables: dict[str, tuple[str, ...]]
     claims: dict[str, Mapping[str, Claim]]
@@ -64,12 +70,13 @@ class Configuration:
 
 def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
     """Complete what the user says by a file with all keys: sections key by key; lists are replaced."""
-    return _merged(read_yaml(defaults), given)
+    return merged(read_yaml(defaults), given)
 
 
-def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay what is given over defaults, key by key."""
     both = {
-        key: _merged(defaults[key], value)
+        key: merged(defaults[key], value)
         for key, value in given.items()
         if isinstance(value, Mapping) and isinstance(defaults.get(key), Mapping)
     }
@@ -80,7 +87,6 @@ def read_configuration(
     settings: Mapping[str, Any],
     *model_folders: Path,
     papers: Sequence[Paper],
-    has_hub_token: bool,
     is_closed: Callable[[Model], bool] = lambda model: False,
 ) -> Configuration:
     """Validate the settings and the model entries that they name.
@@ -93,10 +99,8 @@ def read_configuration(
         Folders of the model list. Of two entries of one name that of the later folder is taken.
     papers : sequence of Paper
         All that there are: their figures and tables are keys of ``figures``.
-    has_hub_token : bool
-        Whether gated repositories can be asked for at all.
     is_closed : callable
-        Whether the Hub refuses a gated model to that token. By default it is not asked.
+        Whether the Hub does not show a gated model to us. By default it is not asked.
 
     Raises
     ------
@@ -105,73 +109,68 @@ def read_configuration(
     """
     typed = validated(Settings, settings, "configuration")
     settings = typed.model_dump(exclude_unset=True)
-    corpus, measurement = settings["corpus"], settings["measurement"]
-    if corpus["source"] not in corpus["sources"]:
-        raise unknown_name(corpus["source"], corpus["sources"], "source", "key `corpus.source`")
+    source, sources = settings["corpus"]["source"], settings["corpus"]["sources"]
+    if source not in sources:
+        raise unknown_name(source, sources, "source", "key `corpus.source`")
     entries: Entries = {}
     for folder in model_folders:
         entries |= read_entries(folder)
-    drawn = with_chosen_measures(figures_of(papers), settings)
-    written = tables_of(papers)
-    check_estimators(drawn, measure_names())
     for paper in papers:
-        check_claims(paper.claims, paper.folder / CLAIMS, measure_names(), entries)
+        check_names(paper, measure_names(), entries)
+    drawn, written = with_chosen_measures(figures_of(papers), settings), tables_of(papers)
     check_targets(typed.figures.targets, (*drawn, *written), entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
-    drawn = {name: drawn[name] for name in figures_of(chosen)}
-    written = tables_of(chosen)
-    entries = _with_recipe(entries, settings["pretraining"])
-    entries = _with_steps(entries, settings["training_steps"])
+    entries = _with_steps(
+        _with_recipe(entries, settings["pretraining"]), settings["training_steps"]
+    )
     models = read_models(entries, settings["models"])
-    apart = measurement["for_figures_only"]
-    for name in apart:
-        if name not in entries:
-            where = "configuration key `measurement.for_figures_only`"
-            raise unknown_name(name, entries, "model", where)
     for each in [*models.values(), *origins_of(models.values()).values()]:
         _check_task(each, typed.tasks)
-    notices: list[str] = []
-    for model in list(models.values()):
-        needed = [model, *origins_of([model]).values()]
-        if coded := [each.name for each in needed if each.needs_code]:
-            whose = "its" if coded[0] == model.name else f"it rests on `{coded[0]}`, whose"
-            reason = f"{whose} architecture is code from the Hub, which is never run"
-            notices.append(f"model `{model.name}` is left out: {reason}")
-            del models[model.name]
-            continue
-        shut = [m for m in needed if m.gated and (not has_hub_token or is_closed(m))]
-        if shut:
-            token = "the Hub refuses it to the Hugging Face token"
-            lacking = token if has_hub_token else "no Hugging Face token is set"
-            rests = "" if shut[0] is model else f" rests on `{shut[0].name}`, which"
-            reason = f"model `{model.name}`{rests} is gated and {lacking}"
-            remedy = "accept its licence on the Hub and set HF_TOKEN to a token of that account"
-            if settings["gated_models"] == "fail":
-                raise InputError(f"{reason}; {remedy}, or remove it from key `models`")
-            notices.append(f"{reason}: it is left out; {remedy} to include it")
-            del models[model.name]
+    reasons = {name: why for name, each in models.items() if (why := _left_out(each, is_closed))}
+    gated = [reason for reason in reasons.values() if "is gated" in reason]
+    if gated and settings["gated_models"] == "fail":
+        raise InputError(f"{gated[0]}, or remove it from key `models`")
+    models = {name: model for name, model in models.items() if name not in reasons}
+    notices = [*reasons.values()]
     if not models:
         raise InputError(
             f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
-    figures = models_of_targets(settings["figures"], drawn, models, apart, notices)
-    tables = models_of_targets(settings["figures"], written, models, apart, notices)
-    estimators = tuple(measurement["estimators"])
-    drawn_by = {name: figure for figure in figures for name in drawn[figure].estimators}
-    drawn_by = {name: figure for name, figure in drawn_by.items() if name not in estimators}
+    of_run = {name: drawn[name] for name in figures_of(chosen)}
+    figures = models_of_targets(settings["figures"], of_run, models, notices)
+    tables = models_of_targets(settings["figures"], tables_of(chosen), models, notices)
+    measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
+    estimators = measurement["estimators"]
+    of_figures = [name for figure in figures for name in drawn[figure].estimators]
     return Configuration(
         models=models,
         origins=origins_of(models.values()),
-        estimators=estimators,
-        measures=chosen_measures(
-            measurement, [*estimators, *drawn_by], settings["forward"]["last_layer"], drawn_by
-        ),
+        estimators=tuple(estimators),
+        measures=chosen_measures(measurement, [*estimators, *of_figures], last_layer),
+        drawn=drawn,
         figures=figures,
         tables=tables,
         claims={paper.name: paper.claims for paper in chosen if paper.claims},
         notices=tuple(notices),
         settings=settings,
     )
+
+
+def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:
+    """Why a model cannot be had, or one that it is trained from; nothing if it can."""
+    for each in (model, *origins_of([model]).values()):
+        rests = "" if each is model else f" rests on `{each.name}`, which"
+        if each.needs_code:
+            return (
+                f"model `{model.name}`{rests} is left out: its architecture is code from the Hub, which is "
+                "never run"
+            )
+        if each.gated and is_closed(each):
+            return (
+                f"model `{model.name}`{rests} is gated, and left out: accept its licence on the Hub and set "
+                "HF_TOKEN to a token of that account"
+            )
+    return ""
 
 
 def _check_task(model: Model, tasks: Mapping[str, Task]) -> None:
@@ -196,15 +195,9 @@ def _with_recipe(entries: Entries, recipe: Mapping[str, Any]) -> Entries:
     for name, (file, entry) in entries.items() if recipe else ():
         if isinstance(entry, dict) and isinstance(entry.get("pretraining"), dict):
             own = {k: value for k, value in entry.items() if k != "table_1"}  # of another recipe
+            pretraining = {**entry["pretraining"], **rest}
             where = f"{file} with configuration key `pretraining`"
-            changed[name] = (
-                where,
-                {
-                    **own,
-                    **size,
-                    "pretraining": {**entry["pretraining"], **rest},
-                },
-            )
+            changed[name] = where, {**own, **size, "pretraining": pretraining}
     return changed
 
 
@@ -215,10 +208,9 @@ def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:
         if name not in entries:
             raise unknown_name(name, entries, "model", "configuration key `training_steps`")
         file, entry = entries[name]
-        entry = entry if isinstance(entry, dict) else {}
-        trained = "finetuning" in entry or "pretraining" in entry
-        training = entry.get("training", {"steps": "all"} if trained else None)
-        if not isinstance(training, dict) or "steps" not in training:
+        own = {"steps": "all"} if {"finetuning", "pretraining"} & entry.keys() else {}
+        training = entry.get("training", own)
+        if "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "
                 "`training.steps` in the place of which others could be chosen; remove the key"

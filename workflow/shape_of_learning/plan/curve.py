@@ -3,14 +3,14 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightFile, read_lock
 from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
-from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.steps import Checkpoint, StepRule
 
 
@@ -30,10 +30,8 @@ class Curve:
         What pins them; empty for what is not from the Hub.
     is_new : bool
         Whether the lock file does not hold all of it yet.
-    unresolved : str
-        Why nothing is pinned though it should be; empty if all is.
-    uncompared : str
-        Why the main branch could not be asked for; empty if it has been.
+    unasked : str
+        Why the Hub could not be asked for what the lock lacks; empty if it has all.
     """
 
     model: Model
@@ -41,12 +39,16 @@ class Curve:
     judged: Mapping[str, JudgedCheckpoint]
     lock: Lock = EMPTY
     is_new: bool = False
-    unresolved: str = ""
-    uncompared: str = ""
+    unasked: str = ""
 
     def bad(self) -> dict[str, str]:
         """Names and verdicts of the checkpoints that are not what they should be, as far as is known yet."""
         return {name: each.verdict for name, each in self.judged.items() if each.is_condemned}
+
+    @property
+    def bad_in_words(self) -> str:
+        """The same in a row."""
+        return ", ".join(f"`{name}` ({verdict})" for name, verdict in self.bad().items())
 
     def measured(self, *, flagged: bool) -> tuple[Checkpoint, ...]:
         """Checkpoints that a run measures: those not known to be bad, and the `flagged` ones if asked for."""
@@ -54,11 +56,6 @@ class Curve:
         unusable = {name for name in self.judged if name in locked and locked[name].problem}
         bad = unusable if flagged else {*self.bad()}
         return tuple(each for each in self.checkpoints if each.name not in bad)
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        """Name of each checkpoint -> the verdict on it."""
-        return {name: each.verdict for name, each in self.judged.items()}
 
     def pins(self, name: str) -> str:
         """What decides the weights of a checkpoint: the commit and the hashes that are pinned, and the tokenizer's."""
@@ -120,9 +117,9 @@ def curve_of(
         the model is like.
     """
     if model.kind != "repository":
-        return _as_listed(model)
+        return _judged(model, EMPTY)
     lock = old = read_lock(lock_file) or EMPTY
-    uncompared = ""
+    unasked = ""
     if not is_pinned(model, old) or _mains_to_ask(model, old):
         try:
             if unreachable:
@@ -130,20 +127,25 @@ def curve_of(
             say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
             lock = pinned(model, old)
         except UnreachableError as error:
+            unasked = re.sub(r"^model `[^`]*`: ", "", str(error))
             if not is_pinned(model, old):
-                _refuse_if_unknown(model, lock_file, error)
-                return _as_listed(model, unresolved=str(error))
-            uncompared = str(error)
-    checkpoints = planned_checkpoints(model, lock) or []
-    is_known = model.shape.is_whole() or lock.shape.layers > 0
-    return Curve(
-        model.with_shape(lock.shape) if is_known else model,
-        tuple(checkpoints),
-        _judged(model, checkpoints, lock),
-        lock,
-        is_new=lock != old,
-        uncompared=uncompared,
-    )
+                lock = EMPTY
+                if model.offered is not None or not model.shape.is_whole():
+                    raise InputError(
+                        f"model `{model.name}`: its steps or its shape are what the Hub says, but {unasked}; "
+                        f"restore {lock_file}, or state all of them in the entry"
+                    ) from error
+    curve = _judged(model, lock)
+    return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
+
+
+def is_closed(model: Model) -> bool:
+    """Whether the Hub does not show a gated model to the token that there is, or there is none."""
+    from shape_of_learning.checkpoints import hub
+
+    place = model.checkpoints[-1] if model.checkpoints else model.offered
+    assert place is not None
+    return hub.is_closed(place.repository, where=f"model `{model.name}`")
 
 
 def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
@@ -239,14 +241,9 @@ def _mains_to_ask(model: Model, lock: Lock) -> set[str]:
     return {each.repository for each in checkpoints if each.revision != MAIN} - set(lock.mains)
 
 
-def _as_listed(model: Model, unresolved: str = "") -> Curve:
-    judged = _judged(model, model.checkpoints, EMPTY)
-    return Curve(model, model.checkpoints, judged, unresolved=unresolved)
-
-
-def _judged(
-    model: Model, checkpoints: Sequence[Checkpoint], lock: Lock
-) -> dict[str, JudgedCheckpoint]:
+def _judged(model: Model, lock: Lock) -> Curve:
+    """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
+    checkpoints = planned_checkpoints(model, lock) or []
     points = [
         CurvePoint(
             each.name,
@@ -259,7 +256,9 @@ def _judged(
         for each in checkpoints
     ]
     judged = judged_curve(points, lock.mains, model.known_bad, _last_step(model, checkpoints))
-    return {each.name: each for each in judged}
+    if lock.shape.layers:
+        model = model.with_shape(lock.shape)
+    return Curve(model, tuple(checkpoints), {each.name: each for each in judged})
 
 
 def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:
@@ -270,17 +269,3 @@ def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:
     if not takes_the_last:
         return None
     return max((each.step for each in checkpoints if each.step is not None), default=None)
-
-
-def _refuse_if_unknown(model: Model, lock_file: Path, error: UnreachableError) -> None:
-    reason = re.sub(r"^model `[^`]*`: ", "", str(error))  # each sentence names its model once
-    if model.offered is not None:
-        raise InputError(
-            f"model `{model.name}`: its steps are chosen among those that the Hub offers, but {reason}; "
-            f"restore {lock_file}, or list the steps"
-        ) from error
-    if not model.shape.is_whole():
-        raise InputError(
-            f"model `{model.name}`: its config.json on the Hub says what the entry does not, but {reason}; "
-            f"restore {lock_file}, or state `role`, `layers` and `hidden_size`"
-        ) from error

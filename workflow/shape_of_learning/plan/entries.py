@@ -1,8 +1,9 @@
 """Entries of the model list, ``config/models/*.yaml``, as they are written."""
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from shape_of_learning.plan.refusals import Name, Section, must_be, refused, unique
 
@@ -49,6 +50,7 @@ Subfolder = Annotated[
     str,
     Field(pattern=r"^(?!/)(?!(.*/)?\.\.(/|\Z))[^\x00-\x1f\x7f-\x9f\\]{0,500}\Z"),
     must_be("a folder inside the repository, such as `a/b`, without `..`"),
+    AfterValidator(lambda folder: "/".join(PurePosixPath(folder).parts)),
 ]
 Folder = Annotated[
     str,
@@ -62,24 +64,12 @@ Step = Annotated[int, Field(ge=0, le=10**12)]
 Steps = Annotated[list[Step], Field(min_length=1), unique]
 
 
-class Spaced(Section):
-    """So many steps, evenly spaced."""
-
-    log: int | None = Field(None, ge=2, le=100_000)
-    linear: int | None = Field(None, ge=2, le=100_000)
-
-    @model_validator(mode="after")
-    def _one(self) -> "Spaced":
-        if (self.log is None) == (self.linear is None):
-            raise refused("needs one of `log` and `linear`")
-        return self
-
-
-class Range(Section):
-    """All steps from one to another."""
-
-    first: Step = Field(alias="from")
-    last: Step = Field(alias="to")
+# So many steps, evenly spaced.
+Spaced = Annotated[
+    dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
+    Field(min_length=1, max_length=1),
+]
+Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
 
 
 class Mistake(Section):
@@ -105,8 +95,8 @@ class Mistake(Section):
     @property
     def all_steps(self) -> tuple[int, ...] | range:
         """The steps that it is about."""
-        if isinstance(self.steps, Range):
-            return range(self.steps.first, self.steps.last + 1)
+        if isinstance(self.steps, dict):
+            return range(self.steps["from"], self.steps["to"] + 1)
         return tuple(self.steps)
 
     @model_validator(mode="after")
@@ -206,10 +196,10 @@ class Pretraining(Section):
     warmup_steps: int = Field(ge=0, le=10**9)
     last_step: int = Field(ge=1, le=10**9)
     threads: Threads
-    regulariser: Literal["none", "cosine", "mse"] | None = None
+    regulariser: Literal["none", "cosine", "mse"] = "none"
     strength: Positive | None = None
     twin_of: Name | None = None
-    device: Literal["cpu", "cuda"] | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
 
 
 class Finetuning(Section):
@@ -331,15 +321,14 @@ class Entry(Section):
             "repository": set(Training.model_fields),
             "path": {"steps", "tokens_per_step", "last_step", "warmup_steps", "note"},
         }.get(self.kind, {"steps", "note"})
-        for key in sorted(training.model_fields_set - allowed):
-            needs = "`repository`" if self.kind == "path" else "`repository` or `path`"
+        if others := sorted(training.model_fields_set - allowed):
             raise refused(
-                f"has `training.{key}`, which needs {needs}; of `{self.kind}` leave it out, and choose "
-                "`training.steps`"
+                f"has `training.{others[0]}`, which means nothing of `{self.kind}`; remove it"
             )
         if self.kind == "path" and training.steps is None:
             raise refused("needs `training.steps`; write `training: {steps: all}`")
-        if self.kind == "repository" and training.steps is None and training.checkpoints is None:
-            raise refused("needs `training.steps` or `training.checkpoints`")
-        if training.revision is not None and training.steps is None:
-            raise refused("has `training.revision`, which needs `training.steps`; add it")
+        if self.kind == "repository":
+            if training.steps is None and training.checkpoints is None:
+                raise refused("needs `training.steps` or `training.checkpoints`")
+            if (training.steps is None) != (training.revision is None):
+                raise refused("has one of `training.steps` and `training.revision`; add the other")

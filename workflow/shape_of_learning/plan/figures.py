@@ -6,10 +6,9 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.plan.functions import Function, named_function
-from shape_of_learning.plan.model import Model
+from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
-from shape_of_learning.plan.papers import CAPTION_SECTIONS, FigureSpecification, Paper
+from shape_of_learning.plan.papers import FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
 
 KEPT_WORDS = ("name", "label", "axis", "interval", "suspect_above")
@@ -71,11 +70,11 @@ def opening_words(
     """
     labels = {"measures": _listed(measures), "models": _listed(models)}
     try:
-        words = figure.caption.format(**labels, **{key: settings[key] for key in CAPTION_SECTIONS})
-    except KeyError as error:
+        words = figure.caption.format(**{**settings, **labels})
+    except (KeyError, ValueError) as error:
         raise InputError(
-            f"{figure.folder / 'paper.yaml'}: a caption names the key {error}, which the configuration does "
-            "not have; correct it"
+            f"the caption {figure.caption!r} has {error}, which is no setting of the configuration, nor "
+            "`models` or `measures`; correct it in paper.yaml"
         ) from None
     details = "; ".join(measure.description for measure in measures if measure.description)
     details = f"{details[:1].upper()}{details[1:]}." if details else ""
@@ -118,13 +117,6 @@ def _protocol(
     return sentences
 
 
-def function_of(run: Run, target: str) -> Function:
-    """The function that draws a figure or writes a table."""
-    if target in run.tables:
-        return named_function(run.tables[target].write, run.tables[target].folder)
-    return named_function(run.figures[target].draw, run.figures[target].folder)
-
-
 def tables_of(run: Run, target: str) -> dict[str, list[str]]:
     """Kinds of tables that a figure or a table of the run reads -> of which models."""
     if target in run.tables:
@@ -144,7 +136,7 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
     last = {} if figure.needs_training_steps else {n: run.last_checkpoint(n).name for n in names}
     words = (figure, models, measures, run.settings, _on_last_checkpoints(run, last))
     return {
-        "function": str(function_of(run, target)),
+        "function": figure.draw,
         "models": drawn_models(models, last),
         "measures": drawn_measures(measures),
         "options": options_of(figure, names, run.settings),
@@ -176,8 +168,7 @@ def table_as_written(run: Run, target: str) -> dict[str, Any]:
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
         named = {"name": model.name, "family": model.family} if table.reads else {}
         entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
-    function = str(function_of(run, target))
-    return {"function": function, "entries": entries, "caption": table.caption}
+    return {"function": table.write, "entries": entries, "caption": table.caption}
 
 
 def require_shown(run: Run, target: str) -> None:
@@ -185,18 +176,15 @@ def require_shown(run: Run, target: str) -> None:
     configuration = run.configuration
     if target in configuration.figures or target in configuration.tables:
         return
-    reason = next((n for n in configuration.notices if n.startswith(f"{target} ")), None)
-    if reason is not None:
-        raise InputError(f"{reason}; correct key `models` or `figures.{target}`")
+    for notice in configuration.notices:
+        if notice.startswith(f"{target} "):
+            raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
     figure = run.figures.get(target)
-    if figure is not None and figure.published:
-        names = dict.fromkeys(f"`{row['model']}`" for row in figure.published_rows)
-        raise InputError(
-            f"{target} shows {' and '.join(names)}, and key `models` names none of these; add one"
-        )
+    rows = figure.published_rows if figure is not None else []
+    has_values = f", and shows {', '.join({row['model']: 1 for row in rows})} alone" if rows else ""
     raise InputError(
-        f"{target} belongs to the paper `{run.paper_of(target).name}`, which this configuration does not "
-        f"choose; name the paper in key `papers`, or its models in key `figures.{target}`"
+        f"{target} belongs to the paper `{run.paper_of(target).name}`{has_values}; name the paper in key "
+        f"`papers`, or its models in keys `models` and `figures.{target}`"
     )
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from shape_of_learning.errors import InputError
 
 WORKFLOW = Path(__file__).resolve().parents[2]
-PACKAGE = "shape_of_learning"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -27,9 +26,8 @@ def code(script: str, *modules: str) -> str:
     script : str
         Name of a file in ``workflow/scripts``, without its suffix.
     *modules : str
-        What is chosen at run time: modules by name, such as ``"shape_of_learning.estimators.dimension"``,
-        or paths of files below ``workflow``, such as a paper's ``figures.py``. Of a module of another
-        package, all that lies beside and below it counts.
+        What is chosen at run time, such as ``"shape_of_learning.estimators.dimension"`` or
+        ``"papers.linear.figures"``. Of a module of another package, all that lies beside and below it counts.
 
     Returns
     -------
@@ -37,8 +35,8 @@ def code(script: str, *modules: str) -> str:
         Sixteen hexadecimal digits.
     """
     digest = hashlib.sha256()
-    own = [name for name in modules if not _is_foreign(name)]
-    for file in files_of(f"scripts/{script}.py", *own):
+    own = [name for name in modules if _file(name)]
+    for file in files_of(f"scripts.{script}", *own):
         digest.update(f"{file.relative_to(WORKFLOW).as_posix()}\0{_syntax(file)}\0".encode())
     for name in sorted(set(modules) - set(own)):
         digest.update("".join(map(_syntax, _foreign_files(name))).encode())
@@ -57,14 +55,8 @@ def files_of(*named: str) -> list[Path]:
     return sorted(found)
 
 
-def _is_foreign(name: str) -> bool:
-    return not name.endswith(".py") and name.partition(".")[0] != PACKAGE
-
-
 def _file(name: str) -> Path | None:
-    """The file of one of our modules; None for what is no module, such as an imported function."""
-    if name.endswith(".py"):
-        return WORKFLOW / name
+    """The file of one of our modules; None for what is none, such as an imported function."""
     path = WORKFLOW.joinpath(*name.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((each for each in candidates if each.exists()), None)
@@ -77,7 +69,7 @@ def _foreign_files(name: str) -> list[Path]:
         spec = None
     if spec is None or not str(spec.origin).endswith(".py"):
         raise InputError(
-            f"there is no Python module {name}, which a measure names; correct its entry point"
+            f"there is no Python module {name}, which a measure or a figure names; correct it"
         )
     file = Path(str(spec.origin))
     return sorted(file.parent.rglob("*.py")) if file.with_name("__init__.py").exists() else [file]

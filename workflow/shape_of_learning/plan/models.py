@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ from shape_of_learning.checkpoints.verdicts import KnownBad
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
-from shape_of_learning.plan.hub_revisions import hub_checkpoints
 from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, separates_texts
-from shape_of_learning.plan.model import Model
 from shape_of_learning.plan.refusals import unknown_name, validated
 from shape_of_learning.plan.steps import (
     Checkpoint,
+    OfferedSteps,
     StepRule,
     chosen_steps,
+    hub_checkpoints,
 )
 from shape_of_learning.training.recipe import (
     STEPS_PER_EPOCH,
@@ -28,10 +28,110 @@ from shape_of_learning.training.recipe import (
 )
 
 # What is trained differs between twins, and nothing else.
-OF_TWINS = ("regulariser", "strength", "twin_of")
-
-
+OF_TWINS = {"regulariser", "strength", "twin_of"}
+# Columns of Table 1 that a recipe says.
+COLUMNS = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
 Entries = dict[str, tuple[str, Any]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model and its checkpoints, ordered by step.
+
+    Attributes
+    ----------
+    kind : {"repository", "path", "pretraining", "finetuning"}
+        Where its checkpoints come from: the Hub, folders of the user's, or a job of this run.
+    shape : Shape
+        Role, layers and widths, as far as they are known: where only ``config.json`` on the Hub says them,
+        they are not.
+    checkpoints : tuple of Checkpoint
+        Those that the entry names by itself.
+    offered : OfferedSteps or None
+        Steps that are chosen among what the Hub offers, in addition.
+    known_bad : tuple of KnownBad
+        Published mistakes.
+    last_step, warmup_steps : int or None
+        Where training ended, among the checkpoints or not, and until which the learning rate rose; None where
+        nothing tells.
+    note : str
+        A sentence for the captions of figures by training step; may be empty.
+    tokenizer : str
+        A repository, if it is not in the model's own.
+    gated, needs_code : bool
+        Whether the Hub asks for a licence to be accepted; whether its architecture is code from the Hub,
+        which is never run.
+    precision : str or None
+        Overrides ``forward.precision``.
+    table_1 : mapping or None
+        Its columns in Table 1.
+    vocabulary : int or None
+        Its entries, where they are known.
+    recipe : mapping
+        Of a training of this run, as the entry has it; with the size of the model where it is pretrained.
+    saved_steps : list of int
+        What a training of this run saves, whichever of it is measured.
+    origin, origin_revision : Model or None, str or None
+        The model that a fine-tuning begins with, and the name of its checkpoint; None for the last good one.
+    separates_texts : bool
+        Whether, for all that is known before a job, its tokenizer puts something between two texts.
+    """
+
+    name: str
+    label: str
+    family: str
+    kind: str
+    shape: Shape
+    checkpoints: tuple[Checkpoint, ...] = ()
+    offered: OfferedSteps | None = None
+    known_bad: tuple[KnownBad, ...] = ()
+    last_step: int | None = None
+    warmup_steps: int | None = None
+    note: str = ""
+    tokenizer: str = ""
+    gated: bool = False
+    needs_code: bool = False
+    precision: str | None = None
+    table_1: Mapping[str, Any] | None = None
+    vocabulary: int | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    saved_steps: tuple[int, ...] = ()
+    origin: "Model | None" = None
+    origin_revision: str | None = None
+    separates_texts: bool = True
+
+    def with_shape(self, own: Shape) -> "Model":
+        """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it."""
+        return replace(self, shape=completed(self.shape, own, f"model `{self.name}`"))
+
+    @property
+    def has_training_steps(self) -> bool:
+        """Whether there is a training curve to draw."""
+        return self.offered is not None or len(self.checkpoints) > 1
+
+    @property
+    def trainable_names(self) -> list[str]:
+        """Names of all checkpoints that can be trained further, where they are known without the Hub."""
+        if self.saved_steps:
+            return [revision_of_step(step) for step in self.saved_steps]
+        return [] if self.offered is not None else [each.name for each in self.checkpoints]
+
+    @property
+    def local_folders(self) -> dict[str, str]:
+        """Names of checkpoints that lie in folders of the user's -> these."""
+        return {each.name: each.path for each in self.checkpoints if each.path}
+
+    def as_evidence(self) -> dict[str, Any]:
+        """What claims ask of a model besides its numbers."""
+        facts = {"kind": "pretrained"}
+        if self.origin is not None:
+            task = self.recipe["task"]
+            facts = {"kind": "fine_tuning", "origin": self.origin.name, "treatment": task}
+        elif "twin_of" in self.recipe:
+            treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
+            facts = {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
+        shape = {"role": self.shape.role, "layers": self.shape.layers}
+        return {"name": self.name, **shape, "warmup_steps": self.warmup_steps, **facts}
 
 
 def read_entries(folder: Path) -> Entries:
@@ -100,8 +200,7 @@ Lookup = Callable[[str, str], Model]
 
 
 def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
-    width = entry.hidden_size or 0
-    training = entry.training or Training()
+    width, training = entry.hidden_size or 0, entry.training or Training()
     model = Model(
         name=name,
         label=entry.label or name,
@@ -118,30 +217,32 @@ def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
         table_1=entry.table_1.model_dump() if entry.table_1 else None,
         vocabulary=entry.table_1.vocabulary if entry.table_1 else None,
     )
-    reader = {
+    kinds = {
         "repository": _from_hub,
         "path": _from_folders,
         "pretraining": _pretrained,
         "finetuning": _finetuned,
-    }[entry.kind]
-    model = reader(model, entry, where, models)
+    }
+    model = kinds[entry.kind](model, entry, where, models)
+    in_order = sorted(model.checkpoints, key=lambda each: each.step or 0)
+    model = replace(model, checkpoints=tuple(in_order))
     _check_steps(model, where)
     return model
 
 
 def _check_steps(model: Model, where: str) -> None:
-    for name, times in Counter(c.name for c in model.checkpoints).items():
-        if times > 1:
-            raise InputError(f"{where}: two checkpoints are called `{name}`; give one a `name`")
-    for step, times in Counter(c.step for c in model.checkpoints).items():
-        if times > 1:
-            raise InputError(f"{where}: two checkpoints are at step {step}; remove one")
-    listed = {each.step or 0 for each in model.checkpoints}
+    for key in ("name", "step"):
+        values = Counter(getattr(each, key) for each in model.checkpoints)
+        if twice := [value for value, times in values.items() if times > 1]:
+            raise InputError(
+                f"{where}: two checkpoints have the {key} `{twice[0]}`; give one another, or remove it"
+            )
+    steps = {each.step or 0 for each in model.checkpoints}
     if model.offered is not None and not isinstance(model.offered.wanted, StepRule):
-        listed.update(model.offered.wanted)
-    if model.last_step is not None and max(listed, default=0) > model.last_step:
+        steps.update(model.offered.wanted)
+    if model.last_step is not None and max(steps, default=0) > model.last_step:
         raise InputError(
-            f"{where}: `training.last_step` is {model.last_step}, but step {max(listed)} is asked for; "
+            f"{where}: `training.last_step` is {model.last_step}, but step {max(steps)} is asked for; "
             "correct one of them"
         )
 
@@ -173,98 +274,84 @@ def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Mod
 
 def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """A small model that is trained on the run's own corpus, and saved at log-spaced steps."""
-    written = entry.pretraining.model_dump(exclude_none=True)  # type: ignore[union-attr]
+    assert entry.pretraining is not None
+    written = entry.pretraining.model_dump(exclude_defaults=True)
     recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
-    if recipe.get("device") == "cpu":  # written or not
-        del recipe["device"]
     try:
         PretrainingRecipe(**recipe, seed=0)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     if "twin_of" in recipe:
         _check_twin(recipe, f"{where}: `pretraining.twin_of`", models)
-    same = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
-    tokens = recipe["batch_size"] * recipe["context"]
-    columns = {name: recipe[name] for name in same}
-    columns["training_tokens"] = recipe["last_step"] * tokens
-    return _trained(
-        replace(
-            model,
-            warmup_steps=recipe["warmup_steps"],
-            table_1=columns if model.table_1 is None else model.table_1,
-            vocabulary=recipe["vocabulary"],
-            recipe=recipe,
-            saved_steps=tuple(pretraining_steps(recipe["last_step"])),
-            separates_texts=recipe["architecture"] == "bert",
-        ),
-        entry,
-        where,
-        tokens,
+    tokens, last_step = recipe["batch_size"] * recipe["context"], recipe["last_step"]
+    columns = {**{key: recipe[key] for key in COLUMNS}, "training_tokens": last_step * tokens}
+    trained = replace(
+        model,
+        warmup_steps=recipe["warmup_steps"],
+        table_1=model.table_1 or columns,
+        vocabulary=recipe["vocabulary"],
+        recipe=recipe,
+        saved_steps=tuple(pretraining_steps(last_step)),
+        separates_texts=recipe["architecture"] == "bert",
     )
+    return _with_saved_steps(trained, entry, where, tokens)
 
 
 def _check_twin(recipe: Mapping[str, Any], where: str, models: Lookup) -> None:
     """Refuse a twin of what is no pretraining with the same recipe."""
     name = recipe["twin_of"]
     other = models(name, where)
-    if other.kind != "pretraining" or {"twin_of", "strength"} & other.recipe.keys():
-        raise InputError(
-            f"{where} is `{name}`, which is no pretraining with random numbers of its own and without a "
-            "regulariser; name one that is"
+    differing = [
+        key
+        for key in sorted({*recipe, *other.recipe} - OF_TWINS)
+        if recipe.get(key) != other.recipe.get(key)
+    ]
+    problem = ""
+    if other.kind != "pretraining" or OF_TWINS & other.recipe.keys():
+        problem = "which is no pretraining with random numbers of its own and without a regulariser"
+    elif "strength" not in recipe:
+        problem = "and without `pretraining.regulariser` this would be the same model"
+    elif differing:
+        problem = (
+            f"whose `{differing[0]}` differs; twins differ in `regulariser` and `strength` alone"
         )
-    if "strength" not in recipe:
-        raise InputError(
-            f"{where} is `{name}`, and without `pretraining.regulariser` this would be the same model; add "
-            "one"
-        )
-    for key in sorted({*recipe, *other.recipe} - {*OF_TWINS}):
-        default = "cpu" if key == "device" else None
-        own, its = recipe.get(key, default), other.recipe.get(key, default)
-        if own != its:
-            raise InputError(
-                f"{where} is `{name}`, but `{key}` is {own} here and {its} there; twins differ in "
-                "`regulariser` and `strength` alone"
-            )
+    if problem:
+        raise InputError(f"{where} is `{name}`, {problem}; correct the entry")
 
 
 def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """A checkpoint that is trained further, and saved at log-spaced steps; step 0 is what it begins with."""
-    recipe = entry.finetuning.model_dump()  # type: ignore[union-attr]
+    assert entry.finetuning is not None
+    recipe = entry.finetuning.model_dump()
     name, _, revision = recipe["of"].partition("@")
     origin = models(name, f"{where}: `finetuning.of`")
-    if revision and origin.names and revision not in origin.names:
-        named = f"revision of model `{name}`"
-        raise unknown_name(revision, origin.names, named, f"{where}: `finetuning.of`")
-    is_known = origin.shape.is_whole()
-    return _trained(
-        replace(
-            model,
-            shape=completed(model.shape, origin.shape, where) if is_known else model.shape,
-            note=model.note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch.",
-            vocabulary=origin.vocabulary,
-            recipe=recipe,
-            saved_steps=tuple(pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
-            origin=origin,
-            origin_revision=revision or origin.final,
-            separates_texts=origin.separates_texts,
-        ),
-        entry,
-        where,
-    )
-
-
-def _trained(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
-    """Choose what is measured among the steps that a training of this run saves."""
-    training = entry.training or Training(steps="all")
-    wanted = training.model_dump(exclude_none=True).get("steps", "all")
-    steps = chosen_steps(wanted, model.saved_steps, where, "the recipe saves")
-    checkpoints = [
-        Checkpoint(
-            revision_of_step(step),
-            revision_of_step(step),
-            step=step,
-            tokens=tokens and step * tokens,
+    names = origin.trainable_names
+    if revision and names and revision not in names:
+        raise unknown_name(
+            revision, names, f"revision of model `{name}`", f"{where}: `finetuning.of`"
         )
-        for step in steps
-    ]
-    return replace(model, checkpoints=tuple(checkpoints), last_step=model.saved_steps[-1])
+    shape = model.shape
+    if origin.shape.is_whole():
+        shape = completed(shape, origin.shape, where)
+    # Only what the Hub lists says which of its checkpoints is the last good one.
+    final = None if origin.kind == "repository" else names[-1]
+    trained = replace(
+        model,
+        shape=shape,
+        note=model.note or f"Steps of a fine-tuning are {STEPS_PER_EPOCH}ths of an epoch.",
+        vocabulary=origin.vocabulary,
+        recipe=recipe,
+        saved_steps=tuple(pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
+        origin=origin,
+        origin_revision=revision or final,
+        separates_texts=origin.separates_texts,
+    )
+    return _with_saved_steps(trained, entry, where)
+
+
+def _with_saved_steps(model: Model, entry: Entry, where: str, tokens: int | None = None) -> Model:
+    """Choose what is measured among the steps that a training of this run saves."""
+    wanted = entry.training.steps if entry.training else None
+    steps = chosen_steps(wanted or "all", model.saved_steps, where, "the recipe saves")
+    checkpoints = tuple(Checkpoint.of_step(step, tokens) for step in steps)
+    return replace(model, checkpoints=checkpoints, last_step=model.saved_steps[-1])

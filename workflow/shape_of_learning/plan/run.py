@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,8 @@ from shape_of_learning.files import fingerprint
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.configuration import Configuration
 from shape_of_learning.plan.curve import Curve, curve_of
-from shape_of_learning.plan.model import Model
-from shape_of_learning.plan.paper_models import with_chosen_measures
-from shape_of_learning.plan.papers import FigureSpecification, Paper, figures_of, tables_of
+from shape_of_learning.plan.models import Model
+from shape_of_learning.plan.papers import FigureSpecification, Paper, tables_of
 from shape_of_learning.plan.steps import Checkpoint
 
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
@@ -46,7 +46,7 @@ class Run:
         # Those that are measured, and before them those from which they are trained further.
         self.models: dict[str, Model] = {**self.configuration.origins, **self.configuration.models}
         self.measured = list(self.configuration.models)
-        self.figures = with_chosen_measures(figures_of(self.papers), self.settings)
+        self.figures = self.configuration.drawn
         self.tables = tables_of(self.papers)
         measures = self.configuration.measures
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
@@ -81,11 +81,9 @@ class Run:
             )
             self._curves[name] = curve
             self._tell(name, curve)
-            if not self._unreachable and (curve.unresolved or curve.uncompared):
-                self._unreachable = curve.unresolved or curve.uncompared
-                so = "revisions are planned as their entries say, unchecked"
-                if not curve.unresolved:
-                    so = "copies of a main branch that no lock lists are not found"
+            if curve.unasked and not self._unreachable:
+                self._unreachable = curve.unasked
+                so = "what no lock says is planned as entries say, unchecked"
                 self.say(f"NOTE: {self._unreachable}; {so}")
         return self._curves[name]
 
@@ -99,7 +97,7 @@ class Run:
     def resolve(self) -> list[str]:
         """Resolve all models of the Hub, for which no file is needed; InputError if it cannot be asked."""
         for name in self.of_kind("repository"):
-            if reason := self.curve(name).unresolved:
+            if reason := self.curve(name).unasked:
                 raise InputError(reason)
         return []
 
@@ -122,19 +120,11 @@ class Run:
         """The checkpoints of a model that are measured."""
         curve, policy = self.curve(name), self.settings["bad_checkpoints"]
         measured = curve.measured(flagged=policy == "flag")
-        if measured and policy != "fail":
-            return measured
-        said = ", ".join(f"`{n}` ({verdict})" for n, verdict in curve.bad().items())
-        total = len(curve.checkpoints)
-        if said and policy == "fail":
+        if not measured or (policy == "fail" and curve.bad()):
             raise InputError(
-                f"model `{name}`: {len(curve.bad())} of {total} revisions are not what they should be: "
-                f"{said}; correct the entry, or set key `bad_checkpoints` to `skip` or `flag`"
-            )
-        if not measured:
-            raise InputError(
-                f"model `{name}` has no checkpoint that can be used: {said}; correct its entry, or remove it "
-                "from key `models`"
+                f"model `{name}`: {len(curve.bad())} of {len(curve.checkpoints)} revisions are not what they "
+                f"should be: {curve.bad_in_words}; correct the entry, remove it from key `models`, or set key "
+                "`bad_checkpoints` to `skip` or `flag`"
             )
         return measured
 
@@ -142,9 +132,8 @@ class Run:
         """Say which revisions of a model are left out, and that it is not pinned yet."""
         flagged = self.settings["bad_checkpoints"] == "flag"
         if left_out := len(curve.checkpoints) - len(curve.measured(flagged=flagged)):
-            said = ", ".join(f"`{n}` ({verdict})" for n, verdict in curve.bad().items())
             total = f"{left_out} of {len(curve.checkpoints)} revisions are left out"
-            self.say(f"NOTE: model `{name}`: {total}; bad ones are {said}")
+            self.say(f"NOTE: model `{name}`: {total}; bad ones are {curve.bad_in_words}")
         if curve.is_new:
             pins = f"a run writes {self.lock_file(name)} as it starts"
             self.say(f"NOTE: model `{name}` is not pinned yet; {pins}")
@@ -166,36 +155,21 @@ class Run:
         model = self.models[name]
         if model.kind == "repository":
             return self.curve(name).pins(revision)
-        if model.kind != "path":
-            return ""
-        try:
+        if model.kind == "path":
             files = checkpoint_files(Path(model.local_folders[revision]))
             return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
-        except OSError as error:
-            raise InputError(f"model `{name}`: {error}; correct `path` in its entry") from None
+        return ""
 
     # --- what is measured
 
-    def is_measured_whole(self, model: str) -> bool:
-        """Whether all estimators of the configuration are measured at every checkpoint of a model."""
-        return model not in self.settings["measurement"]["for_figures_only"]
-
     @cached_property
-    def curves(self) -> dict[tuple[str, str], str]:
-        """Model and estimator -> ``"every_checkpoint"`` or ``"last_checkpoint"``."""
-        wanted = {
-            (model, name): "every_checkpoint"
-            for model in filter(self.is_measured_whole, self.measured)
-            for name in self.configuration.estimators
-            if name in self.measures
-        }
+    def curves(self) -> dict[tuple[str, str], bool]:
+        """Model and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
+        asked = [name for name in self.configuration.estimators if name in self.measures]
+        wanted = dict.fromkeys(product(self.measured, asked), True)
         for figure, models in self.drawn():
-            which = "every_checkpoint" if figure.needs_training_steps else "last_checkpoint"
-            for model in models:
-                for name in self.estimated(figure):
-                    # Every checkpoint, if one figure draws them all, is also the last one.
-                    if wanted.get((model, name)) != "every_checkpoint":
-                        wanted[model, name] = which
+            for each in product(models, self.estimated(figure)):
+                wanted[each] = wanted.get(each, False) or figure.needs_training_steps
         return wanted
 
     def drawn(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
@@ -210,11 +184,9 @@ class Run:
         """By checkpoint of a model, the estimators that are wanted of it, in the order of their names."""
         if model not in self._estimators:
             last = self.last_checkpoint(model).name
-            own = sorted((name, which) for (m, name), which in self.curves.items() if m == model)
+            own = sorted((name, always) for (m, name), always in self.curves.items() if m == model)
             self._estimators[model] = {
-                each.name: [
-                    n for n, which in own if which == "every_checkpoint" or each.name == last
-                ]
+                each.name: [name for name, always in own if always or each.name == last]
                 for each in self.checkpoints(model)
             }
         return self._estimators[model]
@@ -237,11 +209,6 @@ class Run:
             for of, name in self.curves
             if of == model
         ]
-
-    def is_judged(self, model: str) -> bool:
-        """Whether the run has all checkpoints of a model, and so a verdict on each."""
-        by_step = any(f.needs_training_steps for f, models in self.drawn() if model in models)
-        return self.is_measured_whole(model) or by_step
 
     # --- what is measured of models themselves, and further tables
 
@@ -318,8 +285,8 @@ class Run:
         kinds = {kind for c in self.configuration.claims[paper].values() for kind in c.reads}
         models = set(self.claimed_models(paper))
         models.update(self.weight_models("weights") if "weights" in kinds else ())
-        judged = [name for name in self.measured if name in models and self.is_judged(name)]
-        return [*self.tables_read(sorted(kinds)), *(("verdicts", name) for name in judged)]
+        judged = [("verdicts", name) for name in self.measured if name in models]
+        return [*self.tables_read(sorted(kinds)), *judged]
 
     def evidence_models(self) -> list[dict[str, Any]]:
         """What claims ask of the models besides their numbers."""

@@ -121,9 +121,6 @@ class Measurement(Section):
         frequent token then weighs as much as a rare one. Of the tokens of 128 windows about a fifth
         remains, fewer than one batch: raise `sampling.windows` (256 are enough for MiniLM), or lower
         `measurement.batch_vectors`
-    for_figures_only
-        models of which only what a figure draws is measured; a figure draws them where it names them, not
-        for `all`
     estimators
         list of the measures that `measurements.csv`, `estimates.csv` and `changes.csv` hold; those that a
         figure draws are measured for its models besides, and are in `estimates.csv`, too
@@ -136,7 +133,6 @@ class Measurement(Section):
     special_tokens: Switch = "keep"
     first_token: Switch = "keep"
     token_types: TokenTypes = "all"
-    for_figures_only: Names = []
     estimators: Annotated[Words, Field(min_length=1)] = [
         *("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered"),
         *("two_nn", "two_nn_authors", "mada", "mom", "mle"),

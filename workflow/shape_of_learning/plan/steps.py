@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.entries import Entry
+from shape_of_learning.training.recipe import revision_of_step
 
 PLACEHOLDERS = {"step", "kilosteps", "gigatokens"}
 SHOWN_STEPS = 20
@@ -107,16 +109,12 @@ def chosen_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> l
     found, rule = sorted(there), StepRule.parse(wanted)
     steps = sorted(wanted) if rule is None else rule.choose(found)
     if missing := [step for step in steps if step not in set(found)]:
+        some = ", ".join(map(str, found[:SHOWN_STEPS])) + (", ..." if found[SHOWN_STEPS:] else "")
         raise InputError(
-            f"{where}: `training.steps` asks for {_listed(missing)}, but {place} only the steps "
-            f"{_listed(found)}; correct the list, or write `all`"
+            f"{where}: `training.steps` asks for {missing[0]}, but {place} only the steps {some}; correct the "
+            "list, or write `all`"
         )
     return steps
-
-
-def _listed(steps: list[int]) -> str:
-    more = f" and {len(steps) - SHOWN_STEPS} more" if len(steps) > SHOWN_STEPS else ""
-    return ", ".join(map(str, steps[:SHOWN_STEPS])) + more
 
 
 @dataclass(frozen=True)
@@ -193,6 +191,14 @@ class Checkpoint:
     tokens: int | None = None
     path: str = ""
 
+    @classmethod
+    def of_step(cls, step: int, tokens_per_step: int | None, path: str = "") -> "Checkpoint":
+        """A step of a training of one's own, or of this run."""
+        name = revision_of_step(step)
+        return cls(
+            name, name, step=step, tokens=tokens_per_step and step * tokens_per_step, path=path
+        )
+
 
 @dataclass(frozen=True)
 class OfferedSteps:
@@ -249,3 +255,68 @@ def folder_name(revision: str) -> str:
     if name == revision.replace("/", "--"):
         return name
     return f"{name}-{hashlib.sha256(revision.encode()).hexdigest()[:8]}"
+
+
+def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], OfferedSteps | None]:
+    """List the checkpoints that an entry of the Hub names by itself, and the steps that it must be asked for.
+
+    Raises
+    ------
+    InputError
+        If no step's name can be made from the patterns; `where` names the entry.
+    """
+    training, repository, subfolder = entry.training, entry.repository or "", entry.subfolder or ""
+    if training is None:
+        revision = entry.revision or "main"
+        return [Checkpoint(folder_name(revision), revision, repository, subfolder)], None
+    per_step = training.tokens_per_step
+    checkpoints = [
+        Checkpoint(
+            each.name or folder_name(each.revision),
+            each.revision,
+            each.repository or repository,
+            each.subfolder or subfolder,
+            each.step,
+            (per_step and each.step * per_step) if each.tokens is None else each.tokens,
+        )
+        for each in training.checkpoints or ()
+    ]
+    steps: Any = training.steps
+    if steps is None:
+        return checkpoints, None
+    revisions, repositories = (
+        RevisionTemplate(training.revision or ""),
+        RevisionTemplate(repository),
+    )
+    _check_templates(revisions, repositories, steps, where)
+    if not isinstance(steps, list) or not revisions.says_all:
+        wanted = StepRule.parse(steps) or tuple(sorted(steps))
+        return checkpoints, OfferedSteps(repository, subfolder, revisions, wanted, per_step)
+    for step in steps:
+        revision = revisions.name(step)
+        name = folder_name(revision) if revisions.has_step else revision_of_step(step)
+        place = (repositories.name(step), subfolder)
+        checkpoints.append(Checkpoint(name, revision, *place, step, per_step and step * per_step))
+    return checkpoints, None
+
+
+def _check_templates(
+    revisions: RevisionTemplate, repositories: RevisionTemplate, steps: Any, where: str
+) -> None:
+    """Refuse patterns from which no step's name can be made."""
+    placeholders = re.findall(r"\{(.*?)\}", revisions.pattern + repositories.pattern)
+    listed = steps if isinstance(steps, list) else []
+    problem = ""
+    if len({*placeholders} & PLACEHOLDERS) < len(placeholders):
+        known = ", ".join(f"`{{{each}}}`" for each in sorted(PLACEHOLDERS))
+        problem = (
+            f"`{revisions.pattern}` or `repository` may have each of {known} once, and no other"
+        )
+    elif revisions.has_step == repositories.has_step:
+        problem = "needs `{step}`, there or in `repository`, where each step has one of its own"
+    elif repositories.has_step and not listed:
+        problem = "has no `{step}`, but `repository`, for which `training.steps` must be a list"
+    elif "kilosteps" in placeholders and any(step % 1000 for step in listed):
+        problem = "has `{kilosteps}`, but a step is no whole number of thousands"
+    if problem:
+        raise InputError(f"{where}: `training.revision` {problem}; correct the entry")

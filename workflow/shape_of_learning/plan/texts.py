@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from shape_of_learning.plan.refusals import Name, Section, must_be, refused
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
+Most = Annotated[int, Field(ge=2, le=100_000_000)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\Z"), must_be("64 small hexadecimal digits")]
 
 
@@ -100,13 +101,6 @@ class HubTask(Section):
     label: str
 
 
-class Most(Section):
-    """Bounds on the examples of a task."""
-
-    train: int | None = Field(None, ge=2, le=100_000_000)
-    held_out: int | None = Field(None, ge=2, le=100_000_000)
-
-
 class Task(Section):
     """An entry of `tasks`: labelled texts.
 
@@ -134,7 +128,7 @@ class Task(Section):
     builtin: Literal["topic", "same_article", "bigram_shift"] | None = None
     hub: HubTask | None = None
     metric: Literal["accuracy", "matthews", "spearman"] | None = None
-    most: Most | None = None
+    most: dict[Literal["train", "held_out"], Most] | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Task":
