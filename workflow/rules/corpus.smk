@@ -35,6 +35,7 @@ rule fetch_corpus:
     wildcard_constraints:
         source=any_of(name for name, entry in SOURCES.items() if "urls" in entry),
     localrule: True
+    retries: 2  # connections break, and servers are busy for a while
     conda:
         "../../envs/corpus.yaml"
     resources:

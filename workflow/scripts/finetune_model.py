@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import transformers
 
-from shape_of_learning.checkpoints.record import RECORD, refuse_changed
+from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenised_windows import load_tokenizer
@@ -33,7 +33,7 @@ def main(
     """Train the model in `checkpoint`; write a folder per saved step, and a table of all."""
     examples = read_task(task)
     if is_download:
-        refuse_changed(checkpoint, checkpoint / RECORD)
+        refuse_changed(checkpoint)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     base, head, _ = load_model(

@@ -48,26 +48,20 @@ class TeacherStates:
             Numbers of the windows.
         """
         chosen = list(chosen)
-        states = blocks.states([self._windows[number].ids for number in chosen], self._padding)
-        tokens = sum(self._rows[number].stop - self._rows[number].start for number in chosen)
+        found = blocks.states([self._windows[number].ids for number in chosen], self._padding)
+        rows = [self._rows[number] for number in chosen]
+        tokens = sum(each.stop - each.start for each in rows)
         errors = []
-        for number in range(first, len(states)):
-            squares = [
-                (own[: rows.stop - rows.start].float() - self._wanted(number, rows, own.device))
-                .square()
-                .sum()
-                for own, rows in zip(
-                    states[number], [self._rows[each] for each in chosen], strict=True
-                )
-            ]
+        for number in range(first, len(found)):
+            squares = []
+            for own, each in zip(found[number], rows, strict=True):
+                wanted = torch.from_numpy(self._states[number][each]).to(own.device)
+                squares.append((own[: len(wanted)].float() - wanted).square().sum())
             errors.append(torch.stack(squares).sum() / (tokens * self._spreads[number]))
         return torch.stack(errors).mean()
 
     def __len__(self) -> int:
         return len(self._windows)
-
-    def _wanted(self, number: int, rows: slice, device: torch.device) -> torch.Tensor:
-        return torch.from_numpy(self._states[number][rows]).to(device)
 
 
 def distil(

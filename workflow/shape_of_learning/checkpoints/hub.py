@@ -4,7 +4,6 @@ The client is huggingface_hub. Ours is another try where a network or a server o
 """
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
-from huggingface_hub.utils import parse_ratelimit_headers
 
 from shape_of_learning.checkpoints.lock import LockedRevision, WeightFile
 from shape_of_learning.checkpoints.shapes import is_inside
@@ -29,8 +27,6 @@ from shape_of_learning.errors import InputError, UnreachableError, without_secre
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
 # Seconds between tries; who plans without a network waits for all of them.
 QUESTION_PAUSES = (1.0, 2.0, 4.0)
-LONGEST_PAUSE = 300.0  # seconds that a server may ask for; the Hub counts requests in five minutes
-LARGEST_JSON = 100_000_000  # bytes of a configuration or an index of shards
 UNREACHABLE = (httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError)
 # What the client makes of an answer that is none of a Hub, such as the page of a network's login.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -112,17 +108,17 @@ def asked(
     """Ask something of the Hub, and again where a network or a server may only fail for a while."""
     # Its warnings show addresses, which may be signed; the error says what matters of them.
     huggingface_hub.logging.set_verbosity_error()
-    for pause in (*pauses, math.inf):
-        get_session().timeout = SILENT_SECONDS
+    get_session().timeout = SILENT_SECONDS
+    for pause in pauses:
         try:
             with explained(repository, revision, where=where, key=key):
                 return question()
         except InputError as error:
-            wait = max(pause, _asked_pause(error.__cause__))
-            if wait > LONGEST_PAUSE or not _may_pass(error.__cause__):
+            if not _may_pass(error.__cause__):
                 raise
-            time.sleep(wait)
-    raise AssertionError("the last try returns or raises")
+        time.sleep(pause)
+    with explained(repository, revision, where=where, key=key):
+        return question()
 
 
 def commits_of(repository: str, *, where: str) -> dict[str, str]:
@@ -157,14 +153,12 @@ def files_at(repository: str, revision: str, commit: str, *, where: str) -> File
 
     def list_them() -> dict[str, WeightFile]:
         tree = HfApi().list_repo_tree(repository, revision=commit, recursive=True)
-        files = [each for each in tree if isinstance(each, RepoFile) and is_inside(each.path)]
-        return {
-            each.path: WeightFile(
-                bytes=each.size,
-                hash=f"sha256:{each.lfs.sha256}" if each.lfs else f"git:{each.blob_id}",
-            )
-            for each in files
-        }
+        files = {}
+        for each in tree:
+            if isinstance(each, RepoFile) and is_inside(each.path):
+                digest = f"sha256:{each.lfs.sha256}" if each.lfs else f"git:{each.blob_id}"
+                files[each.path] = WeightFile(bytes=each.size, hash=digest)
+        return files
 
     return asked(list_them, repository, revision, where=where)
 
@@ -174,14 +168,9 @@ def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]
 
     def read() -> Any:
         file = hf_hub_download(place.repository, path, revision=place.commit)
-        if Path(file).stat().st_size > LARGEST_JSON:
-            raise ValueError("it is too large")
         return json.loads(Path(file).read_bytes())
 
-    try:
-        content = asked(read, place.repository, place.revision, where=where)
-    except RecursionError:
-        content = None
+    content = asked(read, place.repository, place.revision, where=where)
     if not isinstance(content, dict):
         raise InputError(
             f"{where}: {path} of `{place.repository}` at revision `{place.revision}` is no JSON object; "
@@ -208,20 +197,7 @@ def _may_pass(error: BaseException | None) -> bool:
     return isinstance(error, httpx2.TransportError)
 
 
-def _asked_pause(error: BaseException | None) -> float:
-    """Seconds that the server asks to wait, in `Retry-After` or the headers of its rate limit."""
-    if not isinstance(error, HfHubHTTPError):
-        return 0.0
-    limit, after = (
-        parse_ratelimit_headers(error.response.headers),
-        error.response.headers.get("Retry-After", ""),
-    )
-    if error.response.status_code == 429 and limit is not None and limit.remaining == 0:
-        return float(limit.reset_in_seconds)
-    return float(after) if after.isdecimal() else 0.0
-
-
 def _first_line(error: BaseException) -> str:
-    """A server's words on a terminal: no characters that control it, no passwords and no pages."""
+    """A server's words: no passwords and no pages."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return "".join(c if c.isprintable() else "?" for c in without_secrets(line))[:200]
+    return without_secrets(line)[:200]

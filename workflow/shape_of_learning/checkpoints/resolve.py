@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
 
 from shape_of_learning.checkpoints.hub import (
     GatedError,
@@ -27,8 +27,6 @@ from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     WEIGHTS,
     Shape,
-    index_of,
-    inside,
     shape_of,
     shard_names,
     tokenizer_paths,
@@ -86,42 +84,35 @@ def resolve(
         if problems and len(problems) == len(repositories):
             raise problems[0]
         found = list(pool.map(lambda place: _listed(place, known[place.repository], where), places))
-    listed = {
-        each.repository: Listing(**{key: getattr(each, key) for key in Listing.model_fields})
-        for each in found[len(wanted) :]
-    }
+    listed = {each.repository: each.listing() for each in found[len(wanted) :]}
     return dict(zip(wanted, found, strict=False)), listed
 
 
 def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
     """Read the shape of a model from the ``config.json`` of one of its revisions."""
-    path = inside(revision.subfolder, CONFIGURATION)
-    return shape_of(read_json(revision, path, where=where), where)
+    return shape_of(read_json(revision, revision.path(CONFIGURATION), where=where), where)
 
 
 def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
     at = place._asdict()
+    asked = place.repository, place.revision
     commit = None
     if commits is not None:
-        commit = commits.get(place.revision) or commit_of(
-            place.repository, place.revision, where=where
-        )
+        commit = commits.get(place.revision) or commit_of(*asked, where=where)
     if commit is None:
         return LockedRevision(**at, problem=MISSING)
-    files = files_at(place.repository, place.revision, commit, where=where)
-    with explained(place.repository, place.revision, where=where):
+    files = files_at(*asked, commit, where=where)
+    with explained(*asked, where=where):
         found = LockedRevision(**at, commit=commit, problem=NO_WEIGHTS)
     formats = []
-    for whole, index in WEIGHTS:
-        if inside(place.subfolder, whole) in files:
-            formats.append(({whole: files[inside(place.subfolder, whole)]}, ""))
-        elif inside(place.subfolder, index) in files:
-            formats.append(_shards(found, files, inside(place.subfolder, index), where))
-    if formats:
-        weights, problem = formats[0]
-        others = formats[1][0] if len(formats) > 1 else {}
-        update: dict[str, Any] = {"files": weights, "other_format": others, "problem": problem}
-        found = found.model_copy(update=update)
+    for whole, index in (map(found.path, names) for names in WEIGHTS):
+        if whole in files:
+            formats.append(({Path(whole).name: files[whole]}, ""))
+        elif index in files:
+            formats.append(_shards(found, files, index, where))
+    (weights, problem), (others, _) = [*formats, ({}, NO_WEIGHTS), ({}, "")][:2]
+    update = {"files": weights, "other_format": others, "problem": problem}
+    found = found.model_copy(update=update)
     return found.model_copy(update={"small_files": _small_files(found, files)})
 
 
@@ -138,9 +129,7 @@ def _shards(
             f"{where}: {index} of `{place.repository}` at revision `{place.revision}` is no index of shards "
             f"({error}); choose another revision"
         ) from error
-    there = {
-        n: files[inside(place.subfolder, n)] for n in names if inside(place.subfolder, n) in files
-    }
+    there = {name: files[place.path(name)] for name in names if place.path(name) in files}
     # The index counts the bytes of all tensors; files hold these and a little more.
     is_whole = len(there) == len(names) and sum(file.bytes for file in there.values()) >= size
     return there, "" if is_whole else MIXED_SHARDS
@@ -148,7 +137,5 @@ def _shards(
 
 def _small_files(place: LockedRevision, files: Files) -> dict[str, str]:
     """Hashes of configuration, index of shards and tokenizer, as far as they are there."""
-    index = index_of(place.files) if place.files else None
-    beside = [inside(place.subfolder, name) for name in (CONFIGURATION, index) if name]
-    paths = [*beside, *tokenizer_paths(files, place.subfolder)]
+    paths = [*place.settings_paths(), *tokenizer_paths(files, place.subfolder)]
     return {path: files[path].hash for path in sorted(paths) if path in files}

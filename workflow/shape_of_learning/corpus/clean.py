@@ -2,12 +2,11 @@
 
 import codecs
 import hashlib
-import io
 import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,12 +26,12 @@ BATCH_CHARACTERS = 1 << 19
 
 def clean(
     source: Path,
-    source_format: CorpusFormat,
-    *,
-    alphabet_size: int,
-    processes: int,
     text: Path,
     alphabet: Path,
+    *,
+    format: CorpusFormat,
+    alphabet_size: int,
+    processes: int = 1,
     first_bytes: int | None = None,
 ) -> dict:
     """Clean a corpus file and reduce it to its most frequent characters.
@@ -41,19 +40,19 @@ def clean(
     ----------
     source : Path
         A MediaWiki XML export, which may be cut off anywhere, or UTF-8 text that needs no cleaning.
-    source_format : {"mediawiki", "text"}
-        Which of the two.
-    alphabet_size : int
-        Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
-        that of the lower code point is kept.
-    processes : int
-        Number of processes that clean. The output does not depend on it.
     text : Path
         Written: UTF-8, lines ended by LF. Of an export: one paragraph a line, articles separated by
         a blank line.
     alphabet : Path
         Written: JSON with the characters kept and dropped, their counts, the digests of `source`
         and `text`, and what became of the pages.
+    format : {"mediawiki", "text"}
+        Of `source`.
+    alphabet_size : int
+        Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
+        that of the lower code point is kept.
+    processes : int
+        Number of processes that clean. The output does not depend on it.
     first_bytes : int, optional
         Read only so much of `source`, for a quick look.
 
@@ -69,10 +68,10 @@ def clean(
     """
     read, pages = hashlib.sha256(), Counter[str]()
     chunks = _chunks(source, first_bytes, read)
-    if source_format == "mediawiki":
+    if format == "mediawiki":
         pieces = list(_articles(Export(chunks, str(source)), pages, processes))
     else:
-        pieces = list(_decoded(chunks, source))
+        pieces = [_decoded(b"".join(chunks), source)]
     counts: Counter[str] = Counter()
     for piece in pieces:
         counts.update(piece)
@@ -91,7 +90,7 @@ def clean(
         description = {
             "source": {
                 "file": source.name,
-                "format": source_format,
+                "format": format,
                 "bytes": min(source.stat().st_size, first_bytes or source.stat().st_size),
                 "sha256": read.hexdigest(),
             },
@@ -107,7 +106,7 @@ def clean(
                 "characters": sum(dropped.values()),
                 "each": _spelt_out(dropped),
             },
-            **({"pages": dict(pages)} if source_format == "mediawiki" else {}),
+            **({"pages": dict(pages)} if format == "mediawiki" else {}),
         }
         alphabet_file.write_text(
             json.dumps(description, ensure_ascii=False, indent=1) + "\n", "utf-8"
@@ -125,23 +124,16 @@ def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[
             yield chunk
 
 
-def _decoded(chunks: Iterable[bytes], path: Path) -> Iterator[str]:
+def _decoded(content: bytes, path: Path) -> str:
     """Decode, with LF at the end of each line; a sequence that the end of the file cuts is lost."""
-    decode = codecs.getincrementaldecoder("utf-8")().decode
-    newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    last = "\n"
     try:
-        for chunk in chunks:
-            piece = newlines.decode(decode(chunk))
-            last = piece[-1:] or last
-            yield piece
+        text = codecs.getincrementaldecoder("utf-8")().decode(content)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path} is not UTF-8 ({error.reason}): convert it, or give another file in corpus.sources"
         ) from error
-    rest = newlines.decode("", final=True)
-    if rest or last != "\n":
-        yield rest or "\n"
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.endswith("\n") or not text else text + "\n"
 
 
 def _articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:

@@ -1,17 +1,15 @@
 """Tasks by their entries in the configuration: from the cleaned corpus, or from data sets of the Hub."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.tasks.builtin import builtin_task
+from shape_of_learning.tasks.builtin import topic_task
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, at_most, checked
 
 Record = Mapping[str, Any]
@@ -38,8 +36,7 @@ def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: i
     """
     where, most = f"task `{name}`", entry.get("most") or {}
     if text is not None:
-        made = builtin_task(entry["builtin"], read_text(text), seed=seed, most=most, corpus=text)
-        return checked(made, where)
+        return checked(topic_task(read_text(text), seed=seed, most=most, corpus=text), where)
     task = hub_task(name, entry)
     chosen = []
     for split in SPLITS:
@@ -71,11 +68,9 @@ def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
     for split in SPLITS:
         published, there = hub["split"][split], list(builder.info.splits)
         if published not in there:
-            near = get_close_matches(published, there, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(there)}"
             raise InputError(
                 f"{where}: `{hub['dataset']}` has no split `{published}`, which its entry gives as "
-                f"`hub.split.{split}`; {hint}"
+                f"`hub.split.{split}`; there are {', '.join(there)}"
             )
         records = builder.as_dataset(split=published)
         examples += examples_of(records, hub, split, f"{where}, split `{published}`")
@@ -119,38 +114,20 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
             )
             if builder.hash == revision:
                 builder.download_and_prepare()
-        except datasets.exceptions.DatasetNotFoundError as error:
+        except (datasets.exceptions.DatasetsError, RuntimeError, ValueError) as error:
+            # Of a script, which is never run, of a configuration that is not there, or of a damaged cache.
+            reason = " ".join(str(error).split())[:200].rstrip(".")
             raise InputError(
-                f"{where}: {_plain(error)}; correct `hub.dataset` and `hub.revision`, or set HF_TOKEN to a "
-                "token of an account that may see it"
+                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({reason}); correct "
+                "`hub.dataset`, `hub.config` and `hub.revision`, or set HF_TOKEN to a token of an account that "
+                "may see it"
             ) from error
-        except datasets.exceptions.DatasetsError as error:
-            raise InputError(
-                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({_plain(error)}); take "
-                "another data set, or delete this from the Hugging Face cache if it is damaged there"
-            ) from error
-        except RuntimeError as error:
-            if "scripts are no longer supported" not in str(error):
-                raise
-            raise InputError(
-                f"{where}: `{dataset}` at revision `{revision}` has a loading script, which is never run; "
-                "name a revision or a copy of it that has Parquet files"
-            ) from error
-        except ValueError as error:
-            if f"'{config}'" not in str(error):
-                raise
-            raise InputError(f"{where}: {_plain(error)}; correct `hub.config`") from error
     if builder.hash != revision:
         raise InputError(
             f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not "
             f"`{revision}`, and the Hub cannot be asked; run once where it can, or correct `hub.revision`"
         )
     return builder
-
-
-def _plain(error: Exception) -> str:
-    """What a library says, on one line."""
-    return " ".join(str(error).split())[:200].rstrip(".")
 
 
 def examples_of(
@@ -161,39 +138,24 @@ def examples_of(
     Raises
     ------
     InputError
-        If a record lacks a column or a text, or its label is no number.
+        If a record lacks a column, or its label is no number.
     """
     for number, record in enumerate(records, start=1):
         columns = {key: fields[key] for key in ("text", "text_2", "label") if fields.get(key)}
         for key, column in columns.items():
             if column not in record:
-                near = get_close_matches(column, record, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(record)}"
                 raise InputError(
-                    f"{where}: there is no column `{column}`, which its entry gives as `{key}`; {hint}"
+                    f"{where}: there is no column `{column}`, which its entry gives as `{key}`; there are "
+                    f"{', '.join(record)}"
                 )
-        texts = [_line(record[column]) for key, column in columns.items() if key != "label"]
-        if not all(texts):
-            raise InputError(f"{where}: record {number} has an empty text; correct `text`")
-        given = record[columns["label"]]
-        label = _number(given)
-        if label is None:
+        given = record[columns.pop("label")]
+        try:
+            label = float(given)
+        except (TypeError, ValueError):
             raise InputError(
-                f"{where}: the label of record {number} is {str(given)[:60]!r}, which is no "
-                "number; correct `label`"
-            )
+                f"{where}: the label of record {number} is {str(given)[:60]!r}, which is no number; correct "
+                "`label`"
+            ) from None
+        texts = [" ".join(str(record[column] or "").split()) for column in columns.values()]
         group = hashlib.sha256("\x1f".join(texts).lower().encode()).hexdigest()[:16]
         yield Example(split, label, group, *texts)
-
-
-def _line(text: Any) -> str:
-    """Return a text on one line."""
-    return " ".join(str(text).split()) if isinstance(text, str) else ""
-
-
-def _number(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None

@@ -120,7 +120,7 @@ def encode(
     Raises
     ------
     InputError
-        If it puts nothing between the two texts of a pair for a decoder, or a text has no token.
+        If it puts nothing between the two texts of a pair for a decoder.
     """
     pairs = bool(examples[0].text_2)
     encoded = tokenizer(
@@ -137,11 +137,6 @@ def encode(
             "the task has pairs of texts, but the decoder's tokenizer puts no separator between two texts; "
             "take a task of single texts or an encoder"
         )
-    for example, ids in zip(examples, encoded["input_ids"], strict=True):
-        if not ids:
-            raise InputError(
-                f"the text {example.text[:60]!r} of the task has no token; take it out"
-            )
     return [
         {name: torch.tensor(values[row]) for name, values in encoded.items()}
         for row in range(len(examples))
@@ -156,13 +151,12 @@ def _is_separated(numbers: Sequence[int | None]) -> bool:
 
 def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
     """Join what :func:`encode` gives for several texts, filled up at their ends by a token that is masked."""
-    fill = {"input_ids": padding}
-    return {
-        name: pad_sequence(
-            [text[name] for text in texts], batch_first=True, padding_value=fill.get(name, 0)
-        )
-        for name in texts[0]
-    }
+    filled = {}
+    for name in texts[0]:
+        fill = padding if name == "input_ids" else 0
+        columns = [text[name] for text in texts]
+        filled[name] = pad_sequence(columns, batch_first=True, padding_value=fill)
+    return filled
 
 
 def epoch_batches(
