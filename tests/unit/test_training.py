@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors
 import torch
 import transformers
 
@@ -28,7 +27,6 @@ from shape_of_learning.training.recipe import (
 from shape_of_learning.training.tokenizer import tokens_of, train_tokenizer
 from shape_of_learning.training.train import (
     TRAINING_COLUMNS,
-    save_step,
     train,
 )
 from shape_of_learning.training.training_data import (
@@ -258,16 +256,6 @@ def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, monkey
     with pytest.raises(InputError, match=f"`pretraining.{key}`"):
         pretrain(TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "model")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_full_disk_is_an_error_of_the_system_also_where_weights_are_written(tmp_path):
-    class Network:
-        def save_pretrained(self, folder: Path) -> None:
-            raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
-
-    with pytest.raises(OSError, match="No space left") as raised:
-        save_step(Network(), lambda folder: None, tmp_path / "step0")
-    assert raised.value.filename == str(tmp_path / "step0/model.safetensors")
 
 
 def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from shape_of_learning.checkpoints import losses, shared_parts, verdicts
 from shape_of_learning.checkpoints.lock import Listing, WeightFile
 from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
-from shape_of_learning.checkpoints.tensors import TensorDigests, write_tensor_digests
+from shape_of_learning.checkpoints.tensor_table import TensorDigests, write_tensor_digests
 from shape_of_learning.checkpoints.verdict_table import write_verdicts
 from shape_of_learning.checkpoints.verdicts import (
     CurvePoint,

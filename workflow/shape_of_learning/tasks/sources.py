@@ -119,7 +119,7 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
             reason = " ".join(str(error).split())[:200].rstrip(".")
             raise InputError(
                 f"{where}: `{dataset}` at revision `{revision}` cannot be read ({reason}); correct "
-                "`hub.dataset`, `hub.config` and `hub.revision`, or set HF_TOKEN to a token of an account that "
+                "`hub.dataset`, `hub.config` or `hub.revision`, or set HF_TOKEN to a token of an account that "
                 "may see it"
             ) from error
     if builder.hash != revision:
