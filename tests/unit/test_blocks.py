@@ -7,10 +7,15 @@ import torch
 import transformers
 
 from dumps import sample_of
-from shape_of_learning.blocks.distil import TeacherStates, distil
 from shape_of_learning.blocks.editing import BlockEditing, check_blocks
 from shape_of_learning.blocks.edits import Editor, changed_blocks
-from shape_of_learning.blocks.fit import fit_error_rows, fitted_blocks, states_of_training_text
+from shape_of_learning.blocks.fit import (
+    TeacherStates,
+    distil,
+    fit_error_rows,
+    fitted_blocks,
+    states_of_training_text,
+)
 from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.run import SamplingProtocol

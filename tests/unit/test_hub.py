@@ -36,7 +36,7 @@ try:
         print("null")
     else:
         from shape_of_learning.checkpoints.lock import Place
-        from shape_of_learning.checkpoints.resolve import resolve
+        from shape_of_learning.checkpoints.hub import resolve
         wanted = {name: Place(*place) for name, place in given["wanted"].items()}
         found, mains = resolve(wanted, given["mains"], where="model `tiny`")
         said = [{n: each.model_dump() for n, each in one.items()} for one in (found, mains)]

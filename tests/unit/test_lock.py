@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.checkpoints import resolve
+from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.lock import (
     Listing,
     Lock,
@@ -232,7 +232,7 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
         assert (wanted, set(mains), where) == ({}, {"org/model"}, "model `tiny`")
         return {}, LOCK.mains
 
-    monkeypatch.setattr(resolve, "resolve", answer)
+    monkeypatch.setattr(hub, "resolve", answer)
     curve = curve_of(
         model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=lambda line: None
     )

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.tasks.builtin import topic_task
 from shape_of_learning.tasks.examples import Example, Task, checked, read_task, write_task
+from shape_of_learning.tasks.sources import topic_task
 
 SPLITS = ("train", "held_out")
 

@@ -17,8 +17,22 @@ from shape_of_learning.files import read_rows
 from shape_of_learning.tasks.examples import Example, Task, write_task
 from shape_of_learning.training import recipe as constants
 from shape_of_learning.training import tokenizer as tokenizers
-from shape_of_learning.training.finetune import HEAD_DEVIATION, Start, finetune
-from shape_of_learning.training.pretrain import TERMS, pretrain, recorded_states
+from shape_of_learning.training.finetune import (
+    HEAD_DEVIATION,
+    Labels,
+    Start,
+    encode,
+    epoch_batches,
+    finetune,
+    padded,
+)
+from shape_of_learning.training.pretrain import (
+    IGNORED,
+    TERMS,
+    pretrain,
+    recorded_states,
+    text_batch,
+)
 from shape_of_learning.training.recipe import (
     FinetuningRecipe,
     PretrainingRecipe,
@@ -28,14 +42,6 @@ from shape_of_learning.training.tokenizer import tokens_of, train_tokenizer
 from shape_of_learning.training.train import (
     TRAINING_COLUMNS,
     train,
-)
-from shape_of_learning.training.training_data import (
-    IGNORED,
-    Labels,
-    encode,
-    epoch_batches,
-    padded,
-    text_batch,
 )
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"

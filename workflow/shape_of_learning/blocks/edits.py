@@ -12,9 +12,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from shape_of_learning.blocks.distil import TeacherStates, distil
 from shape_of_learning.blocks.editing import BlockEditing
-from shape_of_learning.blocks.fit import FittedBlock, fitted_blocks, states_of_training_text
+from shape_of_learning.blocks.fit import (
+    FittedBlock,
+    TeacherStates,
+    distil,
+    fitted_blocks,
+    states_of_training_text,
+)
 from shape_of_learning.blocks.replace import EditableBlocks
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.corpus.windows import (

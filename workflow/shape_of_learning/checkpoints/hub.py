@@ -1,11 +1,12 @@
-"""Asking the Hugging Face Hub: what a repository lists, and one sentence for what goes wrong.
+"""Asking the Hugging Face Hub: commits, weight files and a shape, and one sentence for what goes wrong.
 
 The client is huggingface_hub. Ours is another try where a network or a server only fails for a while.
 """
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,13 +21,32 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.hf_api import RepoFile
 
-from shape_of_learning.checkpoints.lock import LockedRevision, WeightFile
-from shape_of_learning.checkpoints.shapes import is_inside
+from shape_of_learning.checkpoints.lock import (
+    MAIN,
+    MISSING,
+    MIXED_SHARDS,
+    NO_WEIGHTS,
+    Listing,
+    LockedRevision,
+    Place,
+    WeightFile,
+)
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    WEIGHTS,
+    Shape,
+    is_inside,
+    shape_of,
+    shard_names,
+    tokenizer_paths,
+)
 from shape_of_learning.errors import InputError, UnreachableError, without_secrets
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
 # Seconds between tries; who plans without a network waits for all of them.
 QUESTION_PAUSES = (1.0, 2.0, 4.0)
+# A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
+LISTINGS_AT_ONCE = 8
 UNREACHABLE = (httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError)
 # What the client makes of an answer that is none of a Hub, such as the page of a network's login.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -179,6 +199,60 @@ def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]
     return content
 
 
+def resolve(
+    wanted: Mapping[str, Place], mains: Iterable[str], *, where: str
+) -> tuple[dict[str, LockedRevision], dict[str, Listing]]:
+    """Find the commit and the weight files of each revision.
+
+    Parameters
+    ----------
+    wanted : mapping of str to Place
+        By name.
+    mains : iterable of str
+        Repositories whose main branch is asked for too.
+    where : str
+        How an error names the model's entry.
+
+    Returns
+    -------
+    dict of str to LockedRevision
+        A revision that does not exist is listed as missing, and so is a repository, if others do exist.
+    dict of str to Listing
+        The main branch of each repository, whatever it holds.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached, refuses to answer, or shows none of the repositories.
+    """
+    branches = [Place(repository, MAIN) for repository in mains]
+    places = [*wanted.values(), *branches]
+    repositories = sorted({place.repository for place in places})
+    problems: list[MissingError] = []
+
+    def commits(repository: str) -> dict[str, str] | None:
+        try:
+            return commits_of(repository, where=where)
+        except GatedError:
+            raise
+        except MissingError as error:
+            problems.append(error)
+            return None
+
+    with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
+        known = dict(zip(repositories, pool.map(commits, repositories), strict=True))
+        if problems and len(problems) == len(repositories):
+            raise problems[0]
+        found = list(pool.map(lambda place: _listed(place, known[place.repository], where), places))
+    listed = {each.repository: each.listing() for each in found[len(wanted) :]}
+    return dict(zip(wanted, found, strict=False)), listed
+
+
+def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
+    """Read the shape of a model from the ``config.json`` of one of its revisions."""
+    return shape_of(read_json(revision, revision.path(CONFIGURATION), where=where), where)
+
+
 def is_closed(repository: str, *, where: str) -> bool:
     """Whether the Hub refuses a gated repository to the token there is; False if it cannot be asked."""
     try:
@@ -188,6 +262,54 @@ def is_closed(repository: str, *, where: str) -> bool:
     except InputError:
         pass  # what is wrong with it is said when its revisions are resolved
     return False
+
+
+def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
+    at = place._asdict()
+    asked = place.repository, place.revision
+    commit = None
+    if commits is not None:
+        commit = commits.get(place.revision) or commit_of(*asked, where=where)
+    if commit is None:
+        return LockedRevision(**at, problem=MISSING)
+    files = files_at(*asked, commit, where=where)
+    with explained(*asked, where=where):
+        found = LockedRevision(**at, commit=commit, problem=NO_WEIGHTS)
+    formats = []
+    for whole, index in (map(found.path, names) for names in WEIGHTS):
+        if whole in files:
+            formats.append(({Path(whole).name: files[whole]}, ""))
+        elif index in files:
+            formats.append(_shards(found, files, index, where))
+    (weights, problem), (others, _) = [*formats, ({}, NO_WEIGHTS), ({}, "")][:2]
+    update = {"files": weights, "other_format": others, "problem": problem}
+    found = found.model_copy(update=update)
+    return found.model_copy(update={"small_files": _small_files(found, files)})
+
+
+def _shards(
+    place: LockedRevision, files: Files, index: str, where: str
+) -> tuple[dict[str, WeightFile], str]:
+    """The shards that an index names, and what is wrong if some are not there or hold too little."""
+    content = read_json(place, index, where=where)
+    try:
+        names = shard_names(content)
+        size = float(content.get("metadata", {}).get("total_size", 0))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{where}: {index} of `{place.repository}` at revision `{place.revision}` is no index of shards "
+            f"({error}); choose another revision"
+        ) from error
+    there = {name: files[place.path(name)] for name in names if place.path(name) in files}
+    # The index counts the bytes of all tensors; files hold these and a little more.
+    is_whole = len(there) == len(names) and sum(file.bytes for file in there.values()) >= size
+    return there, "" if is_whole else MIXED_SHARDS
+
+
+def _small_files(place: LockedRevision, files: Files) -> dict[str, str]:
+    """Hashes of configuration, index of shards and tokenizer, as far as they are there."""
+    paths = [*place.settings_paths(), *tokenizer_paths(files, place.subfolder)]
+    return {path: files[path].hash for path in sorted(paths) if path in files}
 
 
 def _may_pass(error: BaseException | None) -> bool:

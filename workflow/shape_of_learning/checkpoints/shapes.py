@@ -15,30 +15,19 @@ WEIGHTS = (
     ("model.safetensors", "model.safetensors.index.json"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
-# Any of these holds a vocabulary, in the format of one tokenizer library or another.
-VOCABULARIES = frozenset(
-    {
-        "sentencepiece.bpe.model",
-        "sentencepiece.model",
-        "spiece.model",
-        "spm.model",
-        "tokenizer.json",
-        "tokenizer.model",
-        "vocab.json",
-        "vocab.txt",
-    }
-)
-TOKENIZER = VOCABULARIES | {
-    "added_tokens.json",
-    "merges.txt",
-    "special_tokens_map.json",
-    "tokenizer_config.json",
-}
 # The first key that is there counts: transformers lets the `n_embed` of old BLOOM revisions win.
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim")
 
 # fmt: off
+# Any of these holds a vocabulary, in the format of one tokenizer library or another.
+VOCABULARIES = frozenset({
+    "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "spm.model", "tokenizer.json",
+    "tokenizer.model", "vocab.json", "vocab.txt",
+})
+TOKENIZER = VOCABULARIES | {
+    "added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer_config.json",
+}
 ENCODERS = frozenset({
     "albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie",
     "modernbert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl",

@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 CorpusFormat = Literal["mediawiki", "text"]
 BLOCK_BYTES = 1 << 20
-# Some tenths of a second of work: long against the hand-over, short against the whole.
-BATCH_CHARACTERS = 1 << 19
+# That a process cleans in a row: work that is long against the hand-over, and short against the whole.
+PAGES_AT_A_TIME = 32
 
 
 def clean(
@@ -139,21 +139,19 @@ def _decoded(content: bytes, path: Path) -> str:
 def _articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
     """Yield the text of all articles, piece by piece in their order, and count the pages."""
     pages.update(kept=0, empty=0, redirects=0, other_namespaces=0, in_pieces=0, truncated=0)
-    batches = _batches(export, pages)
-    first = True
+    texts = _wikitexts(export, pages)
     # Spawned, since a fork of a process with threads may deadlock.
     with get_context("spawn").Pool(processes) if processes > 1 else nullcontext() as pool:
-        cleaned = pool.imap(_clean_batch, batches) if pool else map(_clean_batch, batches)
-        for text, found in cleaned:
-            pages.update(found)
-            if text:
-                yield text if first else "\n" + text
-                first = False
+        cleaned = pool.imap(clean_page, texts, PAGES_AT_A_TIME) if pool else map(clean_page, texts)
+        for page in cleaned:
+            if page.text:
+                yield f"\n{page.text}\n" if pages["kept"] else f"{page.text}\n"
+            pages["kept" if page.text else "empty"] += 1
+            pages["in_pieces"] += page.in_pieces
 
 
-def _batches(export: Export, pages: Counter[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
+def _wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
+    """Yield the wikitext of all articles, and count the other pages."""
     for page in export.pages():
         pages["truncated"] += not page.whole
         if not export.is_article(page.title):
@@ -161,25 +159,7 @@ def _batches(export: Export, pages: Counter[str]) -> Iterator[list[str]]:
         elif is_redirect(page.text):
             pages["redirects"] += 1
         else:
-            batch.append(page.text)
-            size += len(page.text)
-        if size >= BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _clean_batch(pages: list[str]) -> tuple[str, Counter[str]]:
-    """Text of some articles in a row, a blank line between them, and how many there are of each kind."""
-    cleaned = [clean_page(page) for page in pages]
-    articles = [page.text + "\n" for page in cleaned if page.text]
-    found = Counter(
-        kept=len(articles),
-        empty=len(pages) - len(articles),
-        in_pieces=sum(page.in_pieces for page in cleaned),
-    )
-    return "\n".join(articles), found
+            yield page.text
 
 
 def _spelt_out(counts: Mapping[str, int]) -> list[dict[str, str | int]]:
