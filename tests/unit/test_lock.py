@@ -108,28 +108,17 @@ mains:
   org/model: {commit: COMMIT}
 """.replace("COMMIT", "a" * 40).replace("DIGEST", "b" * 64)
 DAMAGED = [
-    *("[", "- 1", "revisions: 3", "revisions: {a: {}}", "", "\0", "revisions: {}\n" * 2),
+    *("[", "- 1", "revisions: 3", "", "\0", "revisions: {}\n" * 2),
     GOOD.replace("a" * 40, "../../../home"),
-    GOOD.replace("a" * 40, "A" * 40),
     GOOD.replace("a" * 40, "4" * 40),  # a number, for YAML
     GOOD.replace(f"    commit: {'a' * 40}\n", ""),
-    GOOD.replace("b" * 64, "b" * 40),
-    GOOD.replace(f"sha256:{'b' * 64}", "git:"),
     GOOD.replace(f"sha256:{'b' * 64}", f"md5:{'b' * 32}"),
-    GOOD.replace("bytes: 7", "bytes: -7"),
     GOOD.replace("bytes: 7", "bytes: true"),
-    GOOD.replace("bytes: 7, ", ""),
     GOOD.replace("  model.safetensors:", "  ../model.safetensors:"),
     GOOD.replace("config.json:", "/etc/passwd:"),
-    GOOD.replace("config.json:", "../config.json:"),
     GOOD.replace("a/b", "a/../../b"),
-    GOOD.replace("a/b", "C:/a"),
     GOOD.replace("org/model", "../../org"),
-    GOOD.replace("revision: step0", "revision: ../step0"),
     GOOD.replace("  step0:", "  ..:"),
-    GOOD.replace("  step0:", "  a/b:"),
-    GOOD.replace("[step0]", "step0"),
-    GOOD.replace("layers: 2", "layers: two"),
     GOOD.replace("layers: 2", "depth: 2"),
 ]
 
@@ -169,12 +158,8 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     assert [each.name for each in curve.measured(flagged=True)] == ["step0", "step1"]
 
 
-def test_a_lock_says_what_the_entry_does_not(tmp_path):
-    curve = planned(tmp_path, "[0, 1]", LOCK, typed="")
-    assert curve.model.shape == SHAPE
-
-
-def test_what_the_entry_says_is_checked_against_the_lock(tmp_path):
+def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
+    assert planned(tmp_path, "[0, 1]", LOCK, typed="").model.shape == SHAPE
     with pytest.raises(InputError, match=r"`layers` config\.json .* says 2 where the entry says 3"):
         planned(tmp_path, "[0, 1]", LOCK, typed="  layers: 3\n")
 
@@ -206,17 +191,13 @@ def test_another_rule_has_to_ask_and_says_what_to_do_if_it_cannot(tmp_path):
 
 def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
     curve = planned(tmp_path, "[1, 8]", LOCK)
-    assert curve.verdicts == {
-        "step1": "known bad: same weights as step 0 (there)",
-        "step8": "missing",
-    }
-    assert set(curve.lock.revisions) == set(LOCK.revisions)
+    said = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
+    assert (curve.verdicts, set(curve.lock.revisions)) == (said, set(LOCK.revisions))
 
 
 def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_asked(tmp_path):
     curve = planned(tmp_path, "[0, 99]", LOCK)
-    assert curve.unresolved == "no network"
-    assert set(curve.verdicts.values()) == {"ok"}
+    assert (curve.unresolved, {*curve.verdicts.values()}) == ("no network", {"ok"})
 
 
 def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monkeypatch):
