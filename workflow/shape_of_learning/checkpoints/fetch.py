@@ -63,8 +63,9 @@ def fetch(
     destination.parent.mkdir(parents=True, exist_ok=True)
     kept = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
-        if _is_whole(destination, provenance):
-            return
+        record = read_record(destination)
+        if record and record | provenance == record and not changed_file(destination, record):
+            return  # another run has made it
         pins = {weights.path(name): file.hash for name, file in weights.files.items()}
         small = {path: weights.small_files.get(path, "") for path in weights.settings_paths()}
         listed = words.small_files or files_at(
@@ -88,14 +89,6 @@ def fetch(
                 shutil.move(file, folder / file.name)
             write_record(folder, **provenance)
         remove(kept)
-
-
-def _is_whole(folder: Path, provenance: Mapping[str, Any]) -> bool:
-    """Whether a folder holds what is wanted already, and nothing else."""
-    record = read_record(folder)
-    if record is None or {key: record[key] for key in record if key != "files"} != provenance:
-        return False
-    return not changed_file(folder, record)
 
 
 def _place(locked: LockedRevision) -> dict[str, str]:

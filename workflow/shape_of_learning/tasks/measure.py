@@ -47,7 +47,10 @@ class SplitVectors:
 
 def spectra_of(layers: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
     """Find the eigenvalues of each layer's covariance, of vectors (tokens, width); NaN where undefined."""
-    return {layer: _eigenvalues(X) for layer, X in layers.items()}
+    return {
+        layer: spectrum(X) if _is_measurable(X) else np.full(min(X.shape), np.nan)
+        for layer, X in layers.items()
+    }
 
 
 def layer_rows(
@@ -201,12 +204,11 @@ def _has_clusters(X: np.ndarray, clusters: int) -> bool:
 
 def _value(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
     """A measure of vectors; NaN where they are not finite, or not two."""
-    return measure(X, *more) if len(X) > 1 and is_finite(X) else math.nan
+    return measure(X, *more) if _is_measurable(X) else math.nan
 
 
-def _eigenvalues(X: np.ndarray) -> np.ndarray:
-    number = min(X.shape)
-    return spectrum(X) if is_finite(X) and len(X) > 1 else np.full(number, np.nan)
+def _is_measurable(X: np.ndarray) -> bool:
+    return len(X) > 1 and is_finite(X)
 
 
 def _seed(seed: int) -> int:

@@ -4,7 +4,6 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -159,12 +158,9 @@ class _TunedModel:
             return {"loss": self.labels.loss(outputs, labels[batch].tolist())}
 
         self.base.requires_grad_(True).train()
-        epochs = (
-            epoch_batches(len(texts), recipe.batch_size, random) for _ in range(recipe.epochs)
-        )
         return train(
             [*self.base.parameters(), *self.head.parameters()],
-            chain.from_iterable(epochs),
+            shuffled_batches(len(texts), recipe, random),
             losses,
             [recipe.learning_rate_at(update, updates) for update in range(updates)],
             betas=FINETUNING_BETAS,
@@ -186,14 +182,13 @@ class _TunedModel:
     def score(self) -> float:
         """Score of the held-out split, without dropout."""
         texts = self.texts["held_out"]
-        parts = [
-            texts[start : start + SCORED_AT_A_TIME]
-            for start in range(0, len(texts), SCORED_AT_A_TIME)
-        ]
+        size = SCORED_AT_A_TIME
         self.base.eval()
-        outputs = torch.cat([self.outputs(part) for part in parts])
+        parts = [self.outputs(texts[at : at + size]) for at in range(0, len(texts), size)]
         self.base.train()
-        return SCORES[self.metric](self.truth["held_out"], self.labels.predictions(outputs))
+        return SCORES[self.metric](
+            self.truth["held_out"], self.labels.predictions(torch.cat(parts))
+        )
 
 
 @dataclass(frozen=True)
@@ -299,10 +294,11 @@ def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[st
     return filled
 
 
-def epoch_batches(
-    examples: int, batch_size: int, random: np.random.Generator
+def shuffled_batches(
+    examples: int, recipe: FinetuningRecipe, random: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Yield the numbers of the examples of each batch of one epoch, shuffled."""
-    order = random.permutation(examples)
-    for start in range(0, examples, batch_size):
-        yield order[start : start + batch_size]
+    """Yield the numbers of the examples of each batch of all epochs, each of which has its own order."""
+    for _ in range(recipe.epochs):
+        order = random.permutation(examples)
+        for start in range(0, examples, recipe.batch_size):
+            yield order[start : start + recipe.batch_size]
