@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from clouds import gaussian, hidden_states, rotation
 from shape_of_learning import average_cosine
@@ -80,32 +79,11 @@ def test_clusters_of_few_vectors_become_exactly_zero_are_counted_and_left_out_of
     assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
 
 
-def test_a_held_out_vector_near_a_lonely_one_keeps_its_difference():
-    X = blobs([60, 1])
-    fitted = ClusterBased(2, 5).fit(X)
-    np.testing.assert_allclose(fitted.apply(X[60:] + 0.5), np.full((1, 12), 0.5), atol=1e-9)
-
-
-def test_copies_span_no_direction():
-    X = np.concatenate([blobs([50]), np.repeat(200 + gaussian(2, 12), 10, axis=0)])
-    fitted = ClusterBased(2, 6).fit(X)
-    assert sorted(len(each) for each in fitted.directions) == [1, 6]
-    assert (~fitted.apply(X).any(axis=1)).sum() == 20
-
-
 def test_no_more_clusters_than_vectors():
     X = hidden_states(10)
     with pytest.raises(ValueError, match="n_samples=10 should be >= n_clusters=11"):
         ClusterBased(11, 1).fit(X)
     assert not ClusterBased(10, 1).fit(X).apply(X).any()
-
-
-def test_a_tensor_is_adjusted_as_its_values_are():
-    X = hidden_states()
-    tensor = torch.from_numpy(X).to(torch.bfloat16)
-    values = tensor.double().numpy()
-    fitted = [ClusterBased(5, 2).fit(each) for each in (tensor, values)]
-    np.testing.assert_array_equal(fitted[0].apply(tensor), fitted[1].apply(values))
 
 
 def test_far_clusters_are_found_from_any_start():

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from exports import HEAD, exported
-from shape_of_learning.corpus.clean import BATCH_CHARACTERS, clean
+from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
 from shape_of_learning.corpus.demo_text import demo_text, prose
 from shape_of_learning.corpus.mediawiki import Export, Page
 from shape_of_learning.errors import InputError
@@ -68,13 +68,10 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             assert not page.whole
 
 
-def test_a_page_cut_before_its_text_is_none():
+def test_the_size_of_the_chunks_does_not_matter_and_a_page_cut_before_its_text_is_none():
+    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
     pages = list(Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").pages())
     assert pages == [Page("A", "first"), Page("", "", whole=False)]
-
-
-def test_the_size_of_the_chunks_does_not_matter():
-    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
     pages = list(Export([whole], "").pages())
     for size in (1, 2, 3, 7):
         chunks = [whole[i : i + size] for i in range(0, len(whole), size)]
@@ -130,11 +127,11 @@ def test_text_in_another_encoding_is_refused(tmp_path):
 
 
 def test_processes_do_not_change_a_byte(tmp_path):
-    # Articles of very different length, enough of them for several batches.
+    # Articles of very different length, enough of them for several processes.
     sentence = "There are [[word|words]], and ''many'' more of them that need no parsing. " * 3
     pages = [(f"Page {i}", f"'''{i}''' " + sentence * (7919 * i % 401)) for i in range(40)]
     content = exported(*pages)[:-1000]
-    assert len(content) > 3 * BATCH_CHARACTERS
+    assert len(pages) > PAGES_AT_A_TIME
     one, description = prepared(tmp_path, content, processes=1)
     two, description_of_two = prepared(tmp_path, content, processes=2)
     assert (one, description) == (two, description_of_two)

@@ -171,13 +171,6 @@ def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
         planned(tmp_path, "[0]", lock, typed="")
 
 
-def test_a_lock_without_a_shape_does_for_a_typed_entry_and_no_other(tmp_path):
-    lock = changed(LOCK, shape=Shape())
-    assert planned(tmp_path, "[0]", lock).model.shape == SHAPE
-    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state `role`"):
-        planned(tmp_path, "[0]", lock, typed="")
-
-
 def test_steps_by_rule_stay_those_that_were_chosen(tmp_path):
     curve = planned(tmp_path, "log", LOCK)
     assert [each.step for each in curve.checkpoints] == [0, 1, 8]

@@ -44,7 +44,6 @@ def test_the_shape_is_read_from_the_configuration_of_each_architecture(name):
     ("entry", "said"),
     [
         (Shape(layers=4), "`layers`.* says 3 .* says 4"),
-        (Shape(hidden_size=64), "`hidden_size`.* says 32 .* says 64"),
         (Shape(last_hidden_size=16), "`last_hidden_size`.* says 32 .* says 16"),
         (Shape("encoder"), "`role`.* says decoder .* says encoder"),
     ],
