@@ -59,7 +59,7 @@ class MissingError(InputError):
     """There is no such repository, revision or file, or the Hub does not show it."""
 
 
-class GatedError(MissingError):
+class GatedError(InputError):
     """The repository is for those who have accepted its licence, and the token is of nobody who has."""
 
 
@@ -128,17 +128,20 @@ def asked(
     """Ask something of the Hub, and again where a network or a server may only fail for a while."""
     # Its warnings show addresses, which may be signed; the error says what matters of them.
     huggingface_hub.logging.set_verbosity_error()
-    get_session().timeout = SILENT_SECONDS
+
+    def ask() -> Result:
+        get_session().timeout = SILENT_SECONDS  # after an error it may be another session
+        with explained(repository, revision, where=where, key=key):
+            return question()
+
     for pause in pauses:
         try:
-            with explained(repository, revision, where=where, key=key):
-                return question()
+            return ask()
         except InputError as error:
             if not _may_pass(error.__cause__):
                 raise
         time.sleep(pause)
-    with explained(repository, revision, where=where, key=key):
-        return question()
+    return ask()
 
 
 def commits_of(repository: str, *, where: str) -> dict[str, str]:
@@ -162,8 +165,6 @@ def commit_of(repository: str, revision: str, *, where: str) -> str | None:
             revision,
             where=where,
         )
-    except GatedError:
-        raise
     except MissingError:
         return None
 
@@ -233,8 +234,6 @@ def resolve(
     def commits(repository: str) -> dict[str, str] | None:
         try:
             return commits_of(repository, where=where)
-        except GatedError:
-            raise
         except MissingError as error:
             problems.append(error)
             return None
@@ -266,14 +265,14 @@ def is_closed(repository: str, *, where: str) -> bool:
 
 def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
     at = place._asdict()
-    asked = place.repository, place.revision
+    named = place.repository, place.revision
     commit = None
     if commits is not None:
-        commit = commits.get(place.revision) or commit_of(*asked, where=where)
+        commit = commits.get(place.revision) or commit_of(*named, where=where)
     if commit is None:
         return LockedRevision(**at, problem=MISSING)
-    files = files_at(*asked, commit, where=where)
-    with explained(*asked, where=where):
+    files = files_at(*named, commit, where=where)
+    with explained(*named, where=where):
         found = LockedRevision(**at, commit=commit, problem=NO_WEIGHTS)
     formats = []
     for whole, index in (map(found.path, names) for names in WEIGHTS):
@@ -281,9 +280,11 @@ def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> Lock
             formats.append(({Path(whole).name: files[whole]}, ""))
         elif index in files:
             formats.append(_shards(found, files, index, where))
-    (weights, problem), (others, _) = [*formats, ({}, NO_WEIGHTS), ({}, "")][:2]
-    update = {"files": weights, "other_format": others, "problem": problem}
-    found = found.model_copy(update=update)
+    if formats:
+        weights, problem = formats[0]
+        others = formats[1][0] if len(formats) > 1 else {}
+        update: dict[str, Any] = {"files": weights, "other_format": others, "problem": problem}
+        found = found.model_copy(update=update)
     return found.model_copy(update={"small_files": _small_files(found, files)})
 
 

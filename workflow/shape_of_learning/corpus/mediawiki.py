@@ -208,15 +208,13 @@ def clean_page(wikitext: str) -> CleanedPage:
 
 
 def _parsed(wikitext: str) -> str | None:
+    """Readable lines of a wikitext; None if the parser gives up on it."""
     try:
-        return _readable(wikitext)
+        lines = _shown(mwparserfromhell.parse(wikitext)).split("\n")
+        readable = [_without_residue(" ".join(line.split())) for line in lines]
     except ParserError:
         return None
-
-
-def _readable(wikitext: str) -> str:
-    lines = _shown(mwparserfromhell.parse(wikitext)).split("\n")
-    return "\n".join(filter(None, (_without_residue(" ".join(line.split())) for line in lines)))
+    return "\n".join(filter(None, readable))
 
 
 def _shown(code: Wikicode) -> str:
