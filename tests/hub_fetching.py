@@ -1,12 +1,8 @@
 """Models for a Hub on loopback, and the settings of who asks it."""
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 import torch
 import transformers
 
@@ -49,17 +45,3 @@ def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": f"{WORKFLOW}{os.pathsep}{WORKFLOW / 'scripts'}",
     }
     return own | settings | more
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own, of that size; skips the test where it cannot be mounted."""
-    folder.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    mounted = subprocess.run(mounting, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)

@@ -20,16 +20,11 @@ from hub_proxy import proxied as proxied
 
 OLAH = "olah==0.5.4"
 # What git lets a user's own settings change must not change a test.
-GIT = [
-    "git",
-    "-c",
-    "user.name=tests",
-    "-c",
-    "user.email=tests@localhost",
-    "-c",
-    "commit.gpgsign=false",
-]
-GIT += ["-c", "core.autocrlf=false", "-c", "core.hooksPath=/dev/null"]
+SETTINGS = (
+    *("user.name=tests", "user.email=tests@localhost", "commit.gpgsign=false"),
+    *("core.autocrlf=false", "core.hooksPath=/dev/null"),
+)
+GIT = ["git", *(word for setting in SETTINGS for word in ("-c", setting))]
 
 
 def olah_environment(folder: Path) -> Path:

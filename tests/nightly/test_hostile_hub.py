@@ -17,7 +17,7 @@ COMMIT, DIGEST = "a" * 40, "b" * 64
 RESOLVE = """
 import json, sys
 from shape_of_learning.checkpoints.lock import Place
-from shape_of_learning.checkpoints.resolve import resolve
+from shape_of_learning.checkpoints.hub import resolve
 from shape_of_learning.errors import InputError
 try:
     found, _ = resolve({"it": Place("org/model", "step1")}, [], where="model `tiny`")

@@ -1,25 +1,18 @@
 import numpy as np
 import pytest
-import torch
 
 from clouds import gaussian, hidden_states, rotation
 from shape_of_learning import average_cosine
-from shape_of_learning.tasks.adjustments import ClusterBased, nearest_centres, zero_vectors
+from shape_of_learning.tasks.adjustments import ClusterBased, nearest_centres
 
 pytestmark = pytest.mark.filterwarnings("error")
-ZERO_MEAN = ClusterBased(1, 0)
-ALL = [ZERO_MEAN, ClusterBased(1, 3), ClusterBased(9, 3), ClusterBased(9, 0)]
+ALL = [ClusterBased(1, 0), ClusterBased(1, 3), ClusterBased(9, 3), ClusterBased(9, 0)]
 
 
 def blobs(sizes, d=12, seed=0):
     """Far clusters of so many vectors each, in order."""
     middles = 100 * gaussian(len(sizes), d, seed)
     return np.repeat(middles, sizes, axis=0) + gaussian(sum(sizes), d, seed + 1)
-
-
-def test_zero_mean_subtracts_the_mean_of_what_was_fitted():
-    X, Y = hidden_states(), hidden_states(seed=1)
-    np.testing.assert_allclose(ZERO_MEAN.fit(X).apply(Y), Y - X.mean(axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(400, 48), (30, 48)])
@@ -39,7 +32,7 @@ def test_the_leading_directions_of_many_are_those_of_few():
     X, Y = hidden_states(), hidden_states(seed=1)
     many, few = (ClusterBased(1, k).fit(X) for k in (32, 5))
     np.testing.assert_allclose(many.leading(5).apply(Y), few.apply(Y), atol=1e-9)
-    np.testing.assert_allclose(many.leading(0).apply(Y), ZERO_MEAN.fit(X).apply(Y), atol=1e-9)
+    np.testing.assert_allclose(many.leading(0).apply(Y), Y - X.mean(axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize("adjustment", ALL)
@@ -82,56 +75,15 @@ def test_each_cluster_gives_up_its_own_mean_and_directions():
 def test_clusters_of_few_vectors_become_exactly_zero_are_counted_and_left_out_of_cosines():
     X = blobs([60, 40, 3, 1])
     left = ClusterBased(4, 5).fit(X).apply(X)
-    assert zero_vectors(left) == 4
     assert np.flatnonzero(~left.any(axis=1)).tolist() == [100, 101, 102, 103]
     assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
-    assert zero_vectors(X) == 0
-
-
-def test_a_held_out_vector_near_a_lonely_one_keeps_its_difference():
-    X = blobs([60, 1])
-    fitted = ClusterBased(2, 5).fit(X)
-    np.testing.assert_allclose(fitted.apply(X[60:] + 0.5), np.full((1, 12), 0.5), atol=1e-9)
-
-
-def test_copies_span_no_direction():
-    X = np.concatenate([blobs([50]), np.repeat(200 + gaussian(2, 12), 10, axis=0)])
-    fitted = ClusterBased(2, 6).fit(X)
-    assert sorted(len(each) for each in fitted.directions) == [1, 6]
-    assert zero_vectors(fitted.apply(X)) == 20
 
 
 def test_no_more_clusters_than_vectors():
     X = hidden_states(10)
     with pytest.raises(ValueError, match="n_samples=10 should be >= n_clusters=11"):
         ClusterBased(11, 1).fit(X)
-    assert zero_vectors(ClusterBased(10, 1).fit(X).apply(X)) == 10
-
-
-@pytest.mark.parametrize(
-    ("adjustment", "message"),
-    [
-        (ClusterBased(0, 1), "^clusters must be at least 1"),
-        (ClusterBased(2, -1), "^k must be at least 0"),
-        (ClusterBased(1, 1.5), "^k must be a whole number"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(adjustment, message):
-    with pytest.raises(ValueError, match=message):
-        adjustment.fit(hidden_states())
-
-
-def test_vectors_of_another_width_are_refused():
-    with pytest.raises(ValueError, match=r"^X has 47 columns, but what was fitted has 48"):
-        ZERO_MEAN.fit(hidden_states()).apply(hidden_states()[:, :47])
-
-
-def test_a_tensor_is_adjusted_as_its_values_are():
-    X = hidden_states()
-    tensor = torch.from_numpy(X).to(torch.bfloat16)
-    values = tensor.double().numpy()
-    fitted = [ClusterBased(5, 2).fit(each) for each in (tensor, values)]
-    np.testing.assert_array_equal(fitted[0].apply(tensor), fitted[1].apply(values))
+    assert not ClusterBased(10, 1).fit(X).apply(X).any()
 
 
 def test_far_clusters_are_found_from_any_start():
@@ -144,10 +96,3 @@ def test_far_clusters_are_found_from_any_start():
         assert all(len(set(part.tolist())) == 1 for part in np.split(labels, np.cumsum(sizes)[:-1]))
         for label, centre in enumerate(centres):
             np.testing.assert_allclose(centre, X[labels == label].mean(axis=0), atol=1e-9)
-
-
-def test_a_seed_is_an_answer_and_another_one_may_be_another():
-    X = gaussian(300, 5)
-    first, again, other = (ClusterBased(8, 0, seed).fit(X).centres for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()

@@ -110,7 +110,7 @@ ENTRIES = [
     (tuned("mine"), "leads in a circle, `mine` -> `mine`"),
     ({**tuned("plain"), "layers": 3}, "for `layers`"),
     (tuned("plain", task="topics"), "`finetuning.task`: unknown task `topics`; did you mean `topic`"),
-    (tuned("plain", task="same_article"), "the tokenizer of the decoder `plain` has no separator"),
+    (tuned("plain", task="mrpc"), "the tokenizer of the decoder `plain` has no separator"),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from exports import HEAD, exported
-from shape_of_learning.corpus.clean import BATCH_CHARACTERS, clean
+from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
 from shape_of_learning.corpus.demo_text import demo_text, prose
 from shape_of_learning.corpus.mediawiki import Export, Page
 from shape_of_learning.errors import InputError
@@ -19,18 +19,11 @@ from shape_of_learning.errors import InputError
 ENWIK6 = Path(__file__).parents[3] / "shared" / "data" / "enwik6.xz"
 
 
-def prepared(folder: Path, content: bytes, source_format="mediawiki", size=205, processes=1):
-    source, text = folder / "source", folder / f"text_{processes}"
-    source.write_bytes(content)
-    description = clean(
-        source,
-        source_format,
-        alphabet_size=size,
-        processes=processes,
-        text=text,
-        alphabet=folder / "alphabet.json",
-    )
-    return text.read_bytes().decode(), description
+def prepared(folder: Path, content: bytes, format="mediawiki", size=205, processes=1):
+    (folder / "source").write_bytes(content)
+    files = folder / "source", folder / "text", folder / "alphabet.json"
+    description = clean(*files, format=format, alphabet_size=size, processes=processes)
+    return files[1].read_bytes().decode(), description
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +46,8 @@ def test_only_articles_are_kept_in_their_order(tmp_path):
         ),
     )
     assert text == "a\nb\n\nf &mdash; g\n"
-    assert description["pages"] == {
-        "kept": 2,
-        "empty": 1,
-        "redirects": 1,
-        "other_namespaces": 2,
-        "in_pieces": 0,
-        "truncated": 0,
-    }
+    counts = {"kept": 2, "empty": 1, "redirects": 1, "other_namespaces": 2}
+    assert description["pages"] == counts | {"in_pieces": 0, "truncated": 0}
 
 
 def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
@@ -81,13 +68,10 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             assert not page.whole
 
 
-def test_a_page_cut_before_its_text_is_none():
+def test_the_size_of_the_chunks_does_not_matter_and_a_page_cut_before_its_text_is_none():
+    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
     pages = list(Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").pages())
     assert pages == [Page("A", "first"), Page("", "", whole=False)]
-
-
-def test_the_size_of_the_chunks_does_not_matter():
-    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
     pages = list(Export([whole], "").pages())
     for size in (1, 2, 3, 7):
         chunks = [whole[i : i + size] for i in range(0, len(whole), size)]
@@ -101,12 +85,6 @@ def test_what_is_no_export_is_refused_and_nothing_is_written(tmp_path, content):
     with pytest.raises(InputError, match=r"source.*corpus\.sources"):
         prepared(tmp_path, content)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
-
-
-def test_the_most_frequent_characters_are_kept_and_ties_go_to_the_lower_code_point(tmp_path):
-    text, description = prepared(tmp_path, "cccbbaaéd".encode(), "text", size=4)
-    assert text == "cccbbaa\n"
-    assert [entry["character"] for entry in description["alphabet"]] == ["c", "a", "b", "\n"]
 
 
 @pytest.mark.parametrize("source_format", ["mediawiki", "text"])
@@ -132,6 +110,12 @@ def test_text_is_taken_as_it_is_but_for_the_ends_of_lines(tmp_path):
     assert text == "  [[a]] &amp;\nb\nc\n\n\n''d''\n"
 
 
+def test_ties_of_characters_go_to_the_lower_code_point(tmp_path):
+    text, description = prepared(tmp_path, "cccbbaaéd".encode(), "text", size=4)
+    assert text == "cccbbaa\n"
+    assert [entry["character"] for entry in description["alphabet"]] == ["c", "a", "b", "\n"]
+
+
 def test_text_that_ends_within_a_character_loses_that_character_only(tmp_path):
     assert prepared(tmp_path, "aé漢".encode()[:-1], "text")[0] == "aé\n"
 
@@ -143,30 +127,22 @@ def test_text_in_another_encoding_is_refused(tmp_path):
 
 
 def test_processes_do_not_change_a_byte(tmp_path):
-    # Articles of very different length, enough of them for several batches.
+    # Articles of very different length, enough of them for several processes.
     sentence = "There are [[word|words]], and ''many'' more of them that need no parsing. " * 3
     pages = [(f"Page {i}", f"'''{i}''' " + sentence * (7919 * i % 401)) for i in range(40)]
     content = exported(*pages)[:-1000]
-    assert len(content) > 3 * BATCH_CHARACTERS
+    assert len(pages) > PAGES_AT_A_TIME
     one, description = prepared(tmp_path, content, processes=1)
     two, description_of_two = prepared(tmp_path, content, processes=2)
-    assert one == two
-    description_of_two["text"]["file"] = description["text"]["file"]
-    assert description == description_of_two
+    assert (one, description) == (two, description_of_two)
 
 
 def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
     text, description = prepared(tmp_path, enwik6)
     for mark in ("[[", "]]", "{{", "}}", "{|", "<ref", "'''", "''", "&amp;", "thumb|", "=="):
         assert mark not in text
-    assert description["pages"] == {
-        "kept": 45,
-        "empty": 0,
-        "redirects": 127,
-        "other_namespaces": 0,
-        "in_pieces": 0,
-        "truncated": 1,
-    }
+    counts = {"kept": 45, "empty": 0, "redirects": 127, "other_namespaces": 0}
+    assert description["pages"] == counts | {"in_pieces": 0, "truncated": 1}
     assert text.startswith(
         "Anarchism originated as a term of abuse first used against early working"
     )

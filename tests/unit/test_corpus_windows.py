@@ -24,16 +24,8 @@ def test_windows_are_aligned_and_never_drawn_twice_in_an_order_of_their_own():
 
 def test_the_same_stream_draws_the_same_windows():
     first = sample_windows(TEXT, 20, 10, random_stream(1, "windows"))
-    again = sample_windows(TEXT, 20, 10, random_stream(1, "windows"))
-    other = sample_windows(TEXT, 20, 10, random_stream(2, "windows"))
-    assert first == again
-    assert first != other
-
-
-def test_more_windows_begin_with_the_same_ones():
-    few = sample_windows(TEXT, 5, 10, random_stream(1, "windows"))
-    many = sample_windows(TEXT, 50, 10, random_stream(1, "windows"))
-    assert many[:5] == few
+    assert sample_windows(TEXT, 5, 10, random_stream(1, "windows")) == first[:5]
+    assert sample_windows(TEXT, 20, 10, random_stream(2, "windows")) != first
 
 
 def test_every_window_is_equally_likely():
@@ -47,18 +39,8 @@ def test_every_window_is_equally_likely():
 def test_a_corpus_too_small_is_refused_with_what_to_change():
     with pytest.raises(InputError) as failure:
         sample_windows(TEXT, 101, 10, np.random.default_rng(0), corpus="results/corpus/text.txt")
-    message = str(failure.value)
-    for named in ("results/corpus/text.txt", "100 windows of 10", "101", "1,003 characters"):
-        assert named in message
-    assert "sampling.windows" in message
-    assert "sampling.window_characters" in message
-    assert "\n" not in message
-
-
-@pytest.mark.parametrize(("count", "length", "named"), [(0, 10, "count"), (1, 0, "length")])
-def test_windows_have_a_number_and_a_length(count, length, named):
-    with pytest.raises(ValueError, match=named):
-        sample_windows(TEXT, count, length, np.random.default_rng(0))
+    for named in ("results/corpus/text.txt", "100 windows of 10", "101", "sampling.windows"):
+        assert named in str(failure.value)
 
 
 def test_text_is_read_without_a_change(tmp_path):

@@ -404,7 +404,7 @@ def test_a_row_of_the_table_of_trainings_is_what_the_record_says(tmp_path):
         "origin": {"model": "gpt", "revision": "step8"},
         "task": {"name": "words", "metric": "accuracy"},
     }
-    write_record(tmp_path, {}, revision="step4", **facts)
+    write_record(tmp_path, revision="step4", **facts)
     row = dict(zip(TRAINING_COLUMNS, training_row(tmp_path), strict=True))
     assert {key: value for key, value in row.items() if value is not None} == {
         **{"model": "mine", "revision": "step4", "step": 4, "seed": 3, "score": 0.75},

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mirrors
 from hub_fetching import LAYERS, WIDTH, environment, save_model
 from hub_server import HubRepository, Proxy, free_port, proxied, served
 from shape_of_learning.checkpoints.lock import MAIN, LockedRevision, Place
@@ -36,7 +36,7 @@ try:
         print("null")
     else:
         from shape_of_learning.checkpoints.lock import Place
-        from shape_of_learning.checkpoints.resolve import resolve
+        from shape_of_learning.checkpoints.hub import resolve
         wanted = {name: Place(*place) for name, place in given["wanted"].items()}
         found, mains = resolve(wanted, given["mains"], where="model `tiny`")
         said = [{n: each.model_dump() for n, each in one.items()} for one in (found, mains)]
@@ -139,12 +139,10 @@ def test_what_is_needed_of_a_commit_is_resolved_and_fetched(hub, pins, tmp_path)
     assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
     record = read_record(folder)
     assert (record["repository"], record["commit"]) == ("org/whole", pinned["commit"])
-
-
-def test_safetensors_go_before_pickles_and_a_subfolder_has_all_of_its_own(hub, pins, tmp_path):
+    # Of both formats safetensors are taken; a subfolder has all of its own.
     pinned = pins("org/both", "main", "deep/er")
     assert (list(pinned["files"]), list(pinned["other_format"])) == ([WHOLE], [BIN])
-    folder = fetch(hub.endpoint, tmp_path, pinned)
+    folder = fetch(hub.endpoint, tmp_path / "both", pinned)
     assert_holds(folder, hub.sources / "both/deep/er", ["config.json", WHOLE, *TOKENIZER])
 
 
@@ -284,23 +282,7 @@ def test_without_a_network_all_comes_from_the_cache_or_is_said(hub, pins, tmp_pa
 
 
 def test_a_login_page_is_no_hub(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        page = b"<html>Sign in</html>"
-
-        def answer() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.recv(4096)
-                    head = (
-                        f"HTTP/1.1 200 OK\r\nContent-Length: {len(page)}\r\nConnection: close\r\n"
-                    )
-                    connection.sendall(head.encode() + b"\r\n" + page)
-
-        threading.Thread(target=answer, daemon=True).start()
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+    with mirrors.served(mirrors.Mirror(b"<html>Sign in</html>")) as page:
+        address = page.rpartition("/")[0]
         said = resolved(address, tmp_path, "org/whole", "main")
     assert f"{address} cannot be reached for `org/whole` at revision `main` (" in said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.checkpoints import resolve
+from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.lock import (
     Listing,
     Lock,
@@ -108,28 +108,17 @@ mains:
   org/model: {commit: COMMIT}
 """.replace("COMMIT", "a" * 40).replace("DIGEST", "b" * 64)
 DAMAGED = [
-    *("[", "- 1", "revisions: 3", "revisions: {a: {}}", "", "\0", "revisions: {}\n" * 2),
+    *("[", "- 1", "revisions: 3", "", "\0", "revisions: {}\n" * 2),
     GOOD.replace("a" * 40, "../../../home"),
-    GOOD.replace("a" * 40, "A" * 40),
     GOOD.replace("a" * 40, "4" * 40),  # a number, for YAML
     GOOD.replace(f"    commit: {'a' * 40}\n", ""),
-    GOOD.replace("b" * 64, "b" * 40),
-    GOOD.replace(f"sha256:{'b' * 64}", "git:"),
     GOOD.replace(f"sha256:{'b' * 64}", f"md5:{'b' * 32}"),
-    GOOD.replace("bytes: 7", "bytes: -7"),
     GOOD.replace("bytes: 7", "bytes: true"),
-    GOOD.replace("bytes: 7, ", ""),
     GOOD.replace("  model.safetensors:", "  ../model.safetensors:"),
     GOOD.replace("config.json:", "/etc/passwd:"),
-    GOOD.replace("config.json:", "../config.json:"),
     GOOD.replace("a/b", "a/../../b"),
-    GOOD.replace("a/b", "C:/a"),
     GOOD.replace("org/model", "../../org"),
-    GOOD.replace("revision: step0", "revision: ../step0"),
     GOOD.replace("  step0:", "  ..:"),
-    GOOD.replace("  step0:", "  a/b:"),
-    GOOD.replace("[step0]", "step0"),
-    GOOD.replace("layers: 2", "layers: two"),
     GOOD.replace("layers: 2", "depth: 2"),
 ]
 
@@ -173,12 +162,8 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     assert [each.name for each in curve.measured(flagged=True)] == ["step0", "step1"]
 
 
-def test_a_lock_says_what_the_entry_does_not(tmp_path):
-    curve = planned(tmp_path, "[0, 1]", LOCK, typed="")
-    assert curve.model.shape == SHAPE
-
-
-def test_what_the_entry_says_is_checked_against_the_lock(tmp_path):
+def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
+    assert planned(tmp_path, "[0, 1]", LOCK, typed="").model.shape == SHAPE
     with pytest.raises(InputError, match=r"`layers` config\.json .* says 2 where the entry says 3"):
         planned(tmp_path, "[0, 1]", LOCK, typed="  layers: 3\n")
 
@@ -187,13 +172,6 @@ def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
     lock = changed(LOCK, shape=replace(SHAPE, role=""))
     assert planned(tmp_path, "[0]", lock, typed="  role: encoder\n").model.shape.role == "encoder"
     with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
-        planned(tmp_path, "[0]", lock, typed="")
-
-
-def test_a_lock_without_a_shape_does_for_a_typed_entry_and_no_other(tmp_path):
-    lock = changed(LOCK, shape=Shape())
-    assert planned(tmp_path, "[0]", lock).model.shape == SHAPE
-    with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state all"):
         planned(tmp_path, "[0]", lock, typed="")
 
 
@@ -236,7 +214,7 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
         assert (wanted, set(mains), where) == ({}, {"org/model"}, "model `tiny`")
         return {}, LOCK.mains
 
-    monkeypatch.setattr(resolve, "resolve", answer)
+    monkeypatch.setattr(hub, "resolve", answer)
     curve = curve_of(
         model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=lambda line: None
     )

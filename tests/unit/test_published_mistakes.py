@@ -37,14 +37,11 @@ def whole(digest: str) -> str:
 
 
 def listing(*hashes: str) -> Listing:
-    names = (
-        ["model.safetensors"]
-        if len(hashes) == 1
-        else [f"pytorch_model-{i:05}-of-{len(hashes):05}.bin" for i in range(1, len(hashes) + 1)]
-    )
     files = {
-        name: WeightFile(bytes=5_684_548_184, hash=f"sha256:{whole(digest)}")
-        for name, digest in zip(names, hashes, strict=True)
+        f"pytorch_model-{number:05}-of-{len(hashes):05}.bin": WeightFile(
+            bytes=5_684_548_184, hash=f"sha256:{whole(digest)}"
+        )
+        for number, digest in enumerate(hashes, start=1)
     }
     return Listing(commit="c" * 40, files=files)
 
@@ -82,10 +79,6 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
     return {each.step: each.verdict for each in curve.judged.values()}
 
 
-def test_the_report_on_pythia_2_8b_is_told_completely():
-    assert (len(OF_MAIN), len(SECOND), len(GENUINE)) == (76, 10, 68)
-
-
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     written = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     papers = read_papers(ROOT / "workflow/papers")
@@ -97,30 +90,22 @@ def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     assert len(steps) == 20
     assert (steps[0], steps[-1]) == (66_000, 143_000)
     ratios = [b / a for a, b in pairwise(steps)]
-    assert (
-        max(ratios) < 1.06
-    )  # even spacing would be 1.0415, and genuine steps are 2000 apart at times
+    # Even spacing would be 1.0415, and genuine steps are 2000 apart at times.
+    assert max(ratios) < 1.06
 
 
 def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
+    assert (len(OF_MAIN), len(SECOND), len(GENUINE)) == (76, 10, 68)  # as reported
     verdicts = planned(tmp_path, "pythia-2.8b", PYTHIA, pythia_2_8b, listing(MAIN_2_8B))
     assert {step for step, verdict in verdicts.items() if verdict == "ok"} == {*GENUINE, 143_000}
     assert {verdicts[step] for step in OF_MAIN} == {"same weights as main"}
     assert {verdicts[step] for step in SECOND - {143_000}} == {"same weights as step 143000"}
 
 
-@pytest.mark.parametrize("asked", [[66_000, 100_000, 142_000], [64_000], [100_000], [143_000], [0]])
-def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_path, asked):
-    verdicts = planned(tmp_path, "pythia-2.8b", asked, pythia_2_8b, listing(MAIN_2_8B))
-    assert [step for step in asked if verdicts[step] == "ok"] == [
-        step for step in asked if step in GENUINE or step == 143_000
-    ]
-
-
-def test_nor_does_it_in_any_random_plan(tmp_path):
+def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_path):
     numbers = random.Random(0)
-    for _ in range(100):
-        asked = sorted(numbers.sample(PYTHIA, numbers.randint(1, 20)))
+    plans = [sorted(numbers.sample(PYTHIA, numbers.randint(1, 20))) for _ in range(100)]
+    for asked in ([64_000], [100_000], [143_000], [0], *plans):
         verdicts = planned(tmp_path, "pythia-2.8b", asked, pythia_2_8b, listing(MAIN_2_8B))
         ok = {step for step, verdict in verdicts.items() if verdict == "ok"}
         assert ok == set(asked) & {*GENUINE, 143_000}
@@ -165,9 +150,8 @@ def test_step_1_of_every_pythia_has_not_moved_yet(tmp_path):
         return listing(f"step {step if step > 2 else 0}")
 
     verdicts = planned(tmp_path, "pythia-1.4b", PYTHIA, of_step, of_step(143_000))
-    assert {s: v for s, v in verdicts.items() if v != "ok"} == dict.fromkeys(
-        (1, 2), "not yet moved"
-    )
+    bad = {step: verdict for step, verdict in verdicts.items() if verdict != "ok"}
+    assert bad == dict.fromkeys((1, 2), "not yet moved")
 
 
 @pytest.mark.parametrize(

@@ -6,30 +6,26 @@ import os
 import pickle
 import random
 import struct
-import zipfile
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from shape_of_learning.checkpoints.record import (
     RECORD,
     changed_file,
-    file_entry,
     read_record,
     refuse_changed,
     write_record,
 )
+from shape_of_learning.checkpoints.tensor_table import read_tensor_digests, write_tensor_digests
 from shape_of_learning.checkpoints.tensors import (
-    COLUMNS,
     SAMPLED,
     TYPES,
     checked_tensors,
-    read_tensor_digests,
     tensor_digests,
     weight_files,
-    write_tensor_digests,
 )
 from shape_of_learning.checkpoints.verdicts import distance
 from shape_of_learning.errors import InputError
@@ -91,19 +87,18 @@ def test_a_digest_is_that_of_the_bytes_in_c_order(whole):
     assert {found[name][0] for name in TYPES} == set(TYPES.values())
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, whole, threads):
+def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, whole):
     expected = tensor_digests(whole)
     save_file(dict(reversed(contiguous(tensors()).items())), whole / WHOLE, {"epoch": "7"})
-    assert tensor_digests(whole, threads) == expected
+    assert tensor_digests(whole, threads=4) == expected
     for suffix, count in [("safetensors", 3), ("bin", 1), ("bin", 4)]:
         folder = tmp_path / f"{suffix}{count}"
         save_shards(folder, tensors(), suffix, count)
-        assert tensor_digests(folder, threads) == expected
+        assert tensor_digests(folder, threads=4) == expected
     # torch cannot read all types in its old format, which checkpoints of that time are in.
     old = {name: tensors()[name] for name in ("float32", "float16", "bfloat16", "int64", "long")}
     torch.save(old, tmp_path / PICKLE, _use_new_zipfile_serialization=False)
-    assert tensor_digests(tmp_path, threads).of == {name: expected.of[name] for name in old}
+    assert tensor_digests(tmp_path).of == {name: expected.of[name] for name in old}
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if "float" in name or "complex" in name])
@@ -142,24 +137,6 @@ def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
     assert 0.8 < distance(samples[0], samples[2]) < 1.2
 
 
-def test_a_single_bit_changes_the_digest_of_its_tensor_alone(whole):
-    before = tensor_digests(whole).of
-    content = bytearray((whole / WHOLE).read_bytes())
-    content[-1] ^= 1
-    (whole / WHOLE).write_bytes(content)
-    after = tensor_digests(whole).of
-    assert sum(before[name] != after[name] for name in before) == 1
-
-
-def test_what_the_library_writes_is_digested_as_torch_sees_it(tmp_path):
-    save_tiny_model(tmp_path, "gpt_neox", head=True)
-    found = dict(tensor_digests(tmp_path).of)
-    for key, tensor in load_file(tmp_path / WHOLE).items():
-        digest = hashlib.sha256(tensor.numpy().tobytes()).hexdigest()
-        assert found.pop(key) == ("F32", "x".join(map(str, tensor.shape)), digest)
-    assert not found
-
-
 def test_a_whole_file_goes_before_shards_and_safetensors_before_pickles(tmp_path, whole):
     save_shards(tmp_path / "shards", tensors(1), "safetensors", 2)
     torch.save(tensors(2), tmp_path / "shards" / PICKLE)
@@ -167,19 +144,6 @@ def test_a_whole_file_goes_before_shards_and_safetensors_before_pickles(tmp_path
     assert [path.name for path in first] == ["part-0.safetensors", "part-1.safetensors"]
     (whole / WHOLE).rename(tmp_path / "shards" / WHOLE)
     assert weight_files(tmp_path / "shards") == [tmp_path / "shards" / WHOLE]
-
-
-ROW = f"a,F32,2x3,{'0' * 64},\n"
-
-
-@pytest.mark.parametrize(
-    "rows",
-    ["", ROW + ROW, ROW.replace("2x3", "-2x3"), ROW.replace("F32", "f32"), ROW.replace("0,", ",")],
-)
-def test_a_damaged_table_is_one_sentence(tmp_path, rows):
-    (tmp_path / "t.csv").write_text(",".join(COLUMNS) + "\n" + rows)
-    with pytest.raises(InputError, match=r"t\.csv .*; delete it and run again"):
-        read_tensor_digests(tmp_path / "t.csv")
 
 
 class Harmful:
@@ -192,16 +156,7 @@ def header(**entry) -> bytes:
     return struct.pack("<Q", len(text)) + text.encode()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        struct.pack("<Q", 1 << 60) + b"{}",
-        header() + b"1234567",
-        header(shape=[3]) + b"12345678",
-        header(data_offsets=[0, 1 << 40]) + b"12345678",
-    ],
-)
+@pytest.mark.parametrize("content", [b"", header() + b"1234567", header(shape=[3]) + b"12345678"])
 def test_damaged_safetensors_are_one_sentence(tmp_path, content):
     (tmp_path / WHOLE).write_bytes(content)
     with pytest.raises(InputError, match=UNREADABLE):
@@ -216,24 +171,7 @@ def test_damaged_pickles_are_one_sentence_and_run_nothing(tmp_path, capsys, cont
     assert "this code ran" not in capsys.readouterr().out
 
 
-def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
-    torch.save({"a": torch.zeros(1).expand(1 << 20, 1 << 15)}, tmp_path / PICKLE)
-    with pytest.raises(InputError, match="larger than what is stored of it"):
-        tensor_digests(tmp_path)
-    torch.save({"a": torch.zeros(1000)}, tmp_path / "stored")
-    with (
-        zipfile.ZipFile(tmp_path / "stored") as stored,
-        zipfile.ZipFile(tmp_path / PICKLE, "w", zipfile.ZIP_DEFLATED) as deflated,
-    ):
-        for entry in stored.namelist():
-            deflated.writestr(entry, stored.read(entry))
-    with pytest.raises(InputError, match="it is compressed"):
-        tensor_digests(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "shard", ["../a.safetensors", "/a", "b/a", "", "..", "a\0", "C:a", "b\\a", 7]
-)
+@pytest.mark.parametrize("shard", ["../a.safetensors", "/a", "", "C:a", "b\\a", 7])
 def test_an_index_that_leads_out_of_its_folder_is_refused(tmp_path, shard):
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": shard}}))
     with pytest.raises(InputError, match=r"is no index of shards .*no file beside it"):
@@ -257,53 +195,33 @@ def test_shards_that_contradict_each_other_or_are_missing_are_refused(tmp_path):
 # What came, and whether it still is that ---------------------------------------------------------
 
 
-@pytest.fixture(params=["record", "digests"])
-def kept(request, tmp_path):
-    """A checkpoint, and what says how it came: its record, or digests of those of all steps."""
+@pytest.fixture
+def kept(tmp_path):
+    """A checkpoint with the record of how it came."""
     folder = save_tiny_model(tmp_path / "step7", "gpt_neox")
-    write_record(folder, {path.name: file_entry(path) for path in folder.iterdir()}, step=7)
-    if request.param == "record":
-        return folder, folder / RECORD
-    receipt = tmp_path / "receipt.json"
-    digest = file_entry(folder / RECORD)["sha256"]
-    receipt.write_text(json.dumps({"step0": "0" * 64, "step7": digest}))
-    return folder, receipt
+    write_record(folder, step=7)
+    return folder
 
 
 def test_what_is_as_it_came_is_used_and_nothing_else(kept):
-    folder, receipt = kept
-    (folder / ".snakemake_timestamp").touch()
-    assert checked_tensors(folder, receipt, 3) == tensor_digests(folder)
+    (kept / ".snakemake_timestamp").touch()
+    assert checked_tensors(kept, True, 3) == tensor_digests(kept)
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
-        before, content = (folder / name).stat(), (folder / name).read_bytes()
-        (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        os.utime(folder / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+        before, content = (kept / name).stat(), (kept / name).read_bytes()
+        (kept / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        os.utime(kept / name, ns=(before.st_atime_ns, before.st_mtime_ns))
         with pytest.raises(InputError, match=f"{name} is not what it was when it came"):
-            checked_tensors(folder, receipt)
-        (folder / name).unlink()
-        assert changed_file(folder, read_record(folder)) == name
-        (folder / name).write_bytes(content)
-    (folder / "added_tokens.json").write_text('{"new": 5}')
+            checked_tensors(kept, True)
+        (kept / name).unlink()
+        assert changed_file(kept, read_record(kept)) == name
+        (kept / name).write_bytes(content)
+    (kept / "added_tokens.json").write_text('{"new": 5}')
     with pytest.raises(InputError, match=r"added_tokens\.json is not what it was"):
-        refuse_changed(folder, receipt)
+        refuse_changed(kept)
 
 
-def test_another_record_is_refused(kept):
-    folder, receipt = kept
-    write_record(folder, read_record(folder)["files"], step=7, loss=0.1)
-    if receipt.parent == folder:
-        refuse_changed(folder, receipt)  # nothing else says what it was
-    else:
-        with pytest.raises(InputError, match=r"is not what .* says"):
-            refuse_changed(folder, receipt)
-    for content in (
-        "",
-        "{}",
-        '{"files": {"../a": {}}}',
-        '{"files": {"a": {"bytes": 1}}}',
-        "[" * 9999,
-    ):
-        (folder / RECORD).write_text(content)
-        assert read_record(folder) is None
-        with pytest.raises(InputError, match="delete"):
-            refuse_changed(folder, receipt)
+@pytest.mark.parametrize("content", ["", "{}", "[]"])
+def test_a_damaged_record_is_refused(kept, content):
+    (kept / RECORD).write_text(content)
+    with pytest.raises(InputError, match="is missing or damaged; delete"):
+        refuse_changed(kept)

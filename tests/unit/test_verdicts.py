@@ -12,7 +12,7 @@ import pytest
 from shape_of_learning.checkpoints import losses, shared_parts, verdicts
 from shape_of_learning.checkpoints.lock import Listing, WeightFile
 from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
-from shape_of_learning.checkpoints.tensors import TensorDigests, write_tensor_digests
+from shape_of_learning.checkpoints.tensor_table import TensorDigests, write_tensor_digests
 from shape_of_learning.checkpoints.verdict_table import write_verdicts
 from shape_of_learning.checkpoints.verdicts import (
     CurvePoint,
@@ -37,8 +37,10 @@ MIXED = "mixed shards"
 STILL = "not yet moved"
 
 
-def untold(steps: str) -> str:
-    return f"same weights in {steps}; nothing tells whose they are"
+def untold(*steps: int, said: str = "") -> dict[int, str]:
+    """Verdicts on steps of which nothing tells whose weights they are."""
+    said = said or f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+    return dict.fromkeys(steps, f"same weights in {said}; nothing tells whose they are")
 
 
 def test_what_decides_verdicts_is_pinned():
@@ -85,133 +87,74 @@ def report(step: int, same_as: int | None = None, because: str = "") -> KnownBad
     return KnownBad((step,), "there", because, same_as)
 
 
+BOTH = "same weights as main"
+SHARDS = {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"}
+# fmt: off
 # Name -> curve by step, what else is known, and the verdicts that are not ok.
 CURVES = {
     "different weights": ({0: "a", 1: "b", 2: "c"}, {}, {}),
-    "equal weights later on": (
-        {0: "a", 1: "b", 2: "c", 3: "b"},
-        {},
-        dict.fromkeys((1, 3), untold("steps 1 and 3")),
-    ),
-    "many equal": (
-        {**{s: "a" for s in range(1, 8)}, 9: "z"},
-        {},
-        dict.fromkeys(range(1, 8), untold("7 steps from 1 to 7")),
-    ),
+    "equal weights later on": ({0: "a", 1: "b", 2: "c", 3: "b"}, {}, untold(1, 3)),
+    "many equal": ({**{s: "a" for s in range(1, 8)}, 9: "z"}, {}, untold(*range(1, 8), said="7 steps from 1 to 7")),
     # A first update at learning rate 0: EleutherAI/gpt-neox#1373, pythia#83 and #198.
     "not yet moved": ({0: "a", 1: "a", 2: "a", 4: "b"}, {}, {1: STILL, 2: STILL}),
-    "not yet moved, whatever is reported": (
-        {0: "a", 1: "a", 2: "b"},
-        {"reports": [report(1, 0)]},
-        {1: STILL},
-    ),
-    "equal, but not from step 0 on": (
-        {1: "a", 2: "a", 3: "b"},
-        {},
-        dict.fromkeys((1, 2), untold("steps 1 and 2")),
-    ),
-    "equal to step 0, but not in a row": (
-        {0: "a", 1: "b", 2: "a"},
-        {},
-        dict.fromkeys((0, 2), untold("steps 0 and 2")),
-    ),
+    "not yet moved, whatever is reported": ({0: "a", 1: "a", 2: "b"}, {"reports": [report(1, 0)]}, {1: STILL}),
+    "equal, but not from step 0 on": ({1: "a", 2: "a", 3: "b"}, {}, untold(1, 2)),
+    "equal to step 0, but not in a row": ({0: "a", 1: "b", 2: "a"}, {}, untold(0, 2)),
     # EleutherAI/pythia#205: the first steps of Pythia-2.8B are copies of main.
-    "copies of main from step 0 on": (
-        {0: "z", 1: "z", 2: "b"},
-        {"main": "z", "last": 9},
-        dict.fromkeys((0, 1), "same weights as main"),
-    ),
-    "the last step is main": (
-        {0: "z", 1: "z", 2: "b", 9: "z"},
-        {"main": "z"},
-        dict.fromkeys((0, 1), COPY),
-    ),
+    "copies of main from step 0 on": ({0: "z", 1: "z", 2: "b"}, {"main": "z", "last": 9}, {0: BOTH, 1: BOTH}),
+    "the last step is main": ({0: "z", 1: "z", 2: "b", 9: "z"}, {"main": "z"}, {0: COPY, 1: COPY}),
     "main written anew": (
-        {0: "y", 1: "z", 2: "b", 9: "y"},
-        {"main": "z", "last": 9},
-        {0: COPY, 1: "same weights as main"},
+        {0: "y", 1: "z", 2: "b", 9: "y"}, {"main": "z", "last": 9}, {0: COPY, 1: BOTH},
     ),
     "a report on the last step": (
-        {1: "a", 2: "b", 4: "b"},
-        {"main": "b", "reports": [report(4, 2)]},
-        {4: "same weights as step 2"},
+        {1: "a", 2: "b", 4: "b"}, {"main": "b", "reports": [report(4, 2)]}, {4: "same weights as step 2"},
     ),
     "a report names the owner": (
-        {1: "a", 2: "a", 3: "c"},
-        {"reports": [report(1, 2)]},
-        {1: "same weights as step 2"},
+        {1: "a", 2: "a", 3: "c"}, {"reports": [report(1, 2)]}, {1: "same weights as step 2"},
     ),
     "reports contradict each other": (
-        {1: "a", 2: "a", 3: "a"},
-        {"reports": [report(1, 2), report(2, 1)]},
-        dict.fromkeys((1, 2, 3), untold("steps 1, 2 and 3")),
+        {1: "a", 2: "a", 3: "a"}, {"reports": [report(1, 2), report(2, 1)]}, untold(1, 2, 3),
     ),
     "other files do not acquit": (
-        {1: "a", 2: "b"},
-        {"reports": [report(1, 2)]},
+        {1: "a", 2: "b"}, {"reports": [report(1, 2)]},
         {1: "known bad: same weights as step 2 (there), not yet confirmed"},
     ),
     "what cannot be compared is believed": (
-        {1: "a", 2: "b"},
-        {"reports": [report(1, 99)]},
-        {1: "known bad: same weights as step 99 (there)"},
+        {1: "a", 2: "b"}, {"reports": [report(1, 99)]}, {1: "known bad: same weights as step 99 (there)"},
     ),
     "a report with its reason": (
-        {1: "a", 2: "b"},
-        {"reports": [report(2, because="perplexity of 320322")]},
-        {2: "known bad: perplexity of 320322 (there)"},
+        {1: "a", 2: "b"}, {"reports": [report(2, because="destroyed")]}, {2: "known bad: destroyed (there)"},
     ),
     "a copy of what is bad": (
-        {1: "a", 2: "a", 3: "c"},
-        {"reports": [report(2, because="broken")]},
+        {1: "a", 2: "a", 3: "c"}, {"reports": [report(2, because="broken")]},
         {1: "same weights as step 2", 2: "known bad: broken (there)"},
     ),
     "bad, but the last step's": (
-        {1: "a", 2: "b", 3: "a"},
-        {"reports": [report(1, because="final weights")], "last": 3},
-        {1: "known bad: final weights (there)"},
+        {1: "a", 2: "b", 3: "a"}, {"reports": [report(1, because="final")], "last": 3},
+        {1: "known bad: final (there)"},
     ),
     "problems": ({0: MISSING, 1: EMPTY, 2: "b"}, {}, {0: "missing", 1: "no weights"}),
-    "the last step is missing": (
-        {3: "z", 5: "z", 9: MISSING},
-        {},
-        {**dict.fromkeys((3, 5), untold("steps 3 and 5")), 9: "missing"},
-    ),
+    "the last step is missing": ({3: "z", 5: "z", 9: MISSING}, {}, {**untold(3, 5), 9: "missing"}),
     # EleutherAI/pythia#206: the first shard of main in earlier steps of Pythia-12B.
     "a shard of the last step": ({1: "z b", 2: "a c", 9: "z y"}, {"main": "z y"}, {1: MIXED}),
     "a shard of main": ({1: "a b", 2: "z c", 3: "e f"}, {"main": "z y", "last": 9}, {2: MIXED}),
     "a frozen shard": ({s: f"frozen {s}" for s in range(6)}, {"main": "frozen m"}, {}),
     "a strange shard among frozen ones": (
-        {s: f"{'strange' if s == 3 else 'frozen'} {s}" for s in range(8)},
-        {},
-        {3: MIXED},
+        {s: f"{'strange' if s == 3 else 'frozen'} {s}" for s in range(8)}, {}, {3: MIXED},
     ),
     "two steps may be frozen": ({1: "a b", 2: "a c"}, {}, {}),
     "a shard that has not moved at first": ({0: "a 0", 1: "a 1", 2: "b 2", 4: "c 4"}, {}, {}),
     "a shard cannot return": ({1: "a 1", 2: "b 2", 3: "a 3"}, {}, {1: MIXED, 3: MIXED}),
     "unless it is the end's": ({1: "a 1", 2: "b 2", 3: "a 3"}, {"last": 3}, {1: MIXED}),
-    "three that move no more": ({1: "a 1", 2: "b 2", 3: "z 3", 4: "z 4", 5: "z 5"}, {}, {}),
-    "two may be a mistake": (
-        {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"},
-        {},
-        {4: MIXED, 5: MIXED},
-    ),
-    "of which one is the end": (
-        {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"},
-        {"last": 5},
-        {4: MIXED},
-    ),
-    "one that takes it before": (
-        {1: "z 1", 2: "b 2", 3: "z 3", 4: "z 4", 5: "z 5"},
-        {"last": 5},
-        {1: MIXED},
-    ),
+    "three that move no more": (SHARDS | {3: "z 3"}, {}, {}),
+    "two may be a mistake": (SHARDS, {}, {4: MIXED, 5: MIXED}),
+    "of which one is the end": (SHARDS, {"last": 5}, {4: MIXED}),
+    "one that takes it before": (SHARDS | {1: "z 1", 3: "z 3"}, {"last": 5}, {1: MIXED}),
     "three that move again": (
-        {1: "a 1", 2: "b 2", 3: "z 3", 4: "z 4", 5: "z 5", 6: "y 6"},
-        {"last": 6},
-        dict.fromkeys((3, 4, 5), MIXED),
+        SHARDS | {3: "z 3", 6: "y 6"}, {"last": 6}, {3: MIXED, 4: MIXED, 5: MIXED},
     ),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -225,7 +168,7 @@ def test_a_copy_of_main_is_found_whichever_steps_are_asked_for():
     for size in range(1, 6):
         for chosen in itertools.combinations(steps, size):
             found = by_files({step: steps[step] for step in chosen}, main="z", last=9)
-            copies = COPY if 9 in chosen else "same weights as main"
+            copies = COPY if 9 in chosen else BOTH
             assert found == {step: copies if step in (0, 2) else "ok" for step in chosen}
 
 
@@ -276,7 +219,7 @@ def by_tensors(curve, **known) -> dict[int, str]:
 
 def test_equal_tensors_are_the_same_weights_and_the_last_step_keeps_its_name():
     curve = {1: measured(1), 2: measured(2), 3: measured(1, loss=3.3)}
-    assert by_tensors(curve) == {1: untold("steps 1 and 3"), 2: "ok", 3: untold("steps 1 and 3")}
+    assert by_tensors(curve) == {2: "ok", **untold(1, 3)}
     found = by_tensors(curve, step3={"is_last": True})
     assert found == {1: "same weights as step 3", 2: "ok", 3: "ok"}
 
@@ -288,7 +231,7 @@ def test_equal_tensors_from_step_0_on_have_not_moved_yet():
 
 def test_a_copy_in_another_type_is_found_by_its_loss():
     curve = {1: measured(1), 2: measured(8, loss=9.0, dtype="F64"), 3: measured(3)}
-    assert by_tensors(curve)[2] == untold("steps 1 and 2")
+    assert by_tensors(curve)[2] == untold(1, 2)[2]
 
 
 def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_tell():

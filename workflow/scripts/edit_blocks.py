@@ -10,9 +10,9 @@ import scipy.linalg  # noqa: F401  (only libraries that are loaded are limited t
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.blocks.editing import BlockEditing
-from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor, edit_rows
+from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
-from shape_of_learning.checkpoints.record import RECORD, refuse_changed
+from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
@@ -30,10 +30,10 @@ def main(
 ) -> None:
     """Write the edits and the errors of the fitted maps, one table each; `names` are model and revision."""
     if is_download:
-        refuse_changed(checkpoint, checkpoint / RECORD, loading["threads"])
+        refuse_changed(checkpoint, loading["threads"])
     protocol = SamplingProtocol(windows=0, **sampling)
     editor = Editor(text, protocol, BlockEditing(**editing), checkpoint, **loading)
-    write_table(output[0], EDIT_COLUMNS, edit_rows(*names, list(editor.edits())))
+    write_table(output[0], EDIT_COLUMNS, [(*names, *edit) for edit in editor.edits()])
     write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(*names, editor.fitted))
 
 

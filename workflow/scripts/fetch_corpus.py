@@ -1,21 +1,15 @@
 """Get a corpus file: download, unpack, verify."""
 
 from pathlib import Path
+from typing import Any
 
 from shape_of_learning.corpus.fetch import fetch
 from shape_of_learning.job import job
 
 
-def main(
-    source: str,
-    urls: list[str],
-    output: Path,
-    member: str | None,
-    sha256: str | None,
-    git_blob: str | None,
-) -> None:
-    """Fetch to `output` what the first of the addresses has."""
-    fetch(source, urls, output, member=member, sha256=sha256, git_blob=git_blob)
+def main(source: str, urls: list[str], output: Path, **facts: Any) -> None:
+    """Fetch to `output` what the first of the addresses has; see :func:`~shape_of_learning.corpus.fetch.fetch`."""
+    fetch(source, urls, output, **facts)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
-from shape_of_learning.checkpoints.record import RECORD, refuse_changed
+from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.model import load_model
 from shape_of_learning.embeddings.tokenised_windows import load_tokenizer
@@ -33,12 +32,10 @@ def main(
     """Train the model in `checkpoint`; write a folder per saved step, and a table of all."""
     examples = read_task(task)
     if is_download:
-        refuse_changed(checkpoint, checkpoint / RECORD)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    base, head, _ = load_model(
-        checkpoint, role=role, precision="float32", device=torch.device("cpu")
-    )
+        refuse_changed(checkpoint)
+    cpu = torch.device("cpu")
+    base, head, _ = load_model(checkpoint, role=role, precision="float32", device=cpu)
+    network = base if head is None else head.model
 
     def copy_tokenizer(folder: Path) -> None:
         for name in tokenizer_paths({file.name for file in checkpoint.iterdir()}, ""):
@@ -47,9 +44,7 @@ def main(
     described = json.loads(task.with_suffix(".json").read_text(encoding="utf-8"))
     steps, table = output
     finetune(
-        Start(
-            base if head is None else head.model, load_tokenizer(checkpoint), role, copy_tokenizer
-        ),
+        Start(network, load_tokenizer(checkpoint), role, copy_tokenizer),
         examples,
         FinetuningRecipe(**recipe),
         pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"]),

@@ -51,6 +51,14 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def git_blob_of(path: Path) -> str:
+    r"""Name that git gives to a file's content: SHA-1 of ``blob SIZE\0`` and the content."""
+    # Not a matter of security: a collision would have to be in the authors' repository.
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: digest).hexdigest()
+
+
 # Of a file so many blocks are read, evenly spread, which of a small one is all of it: training changes nearly every
 # weight, and to read all of a large model at every start would take minutes.
 BLOCKS, BLOCK_BYTES = 64, 1 << 16

@@ -6,15 +6,20 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from shape_of_learning.blocks.distil import TeacherStates, distil
 from shape_of_learning.blocks.editing import BlockEditing
-from shape_of_learning.blocks.fit import FittedBlock, fitted_blocks, states_of_training_text
+from shape_of_learning.blocks.fit import (
+    FittedBlock,
+    TeacherStates,
+    distil,
+    fitted_blocks,
+    states_of_training_text,
+)
 from shape_of_learning.blocks.replace import EditableBlocks
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.corpus.windows import (
@@ -36,8 +41,7 @@ WINDOW_BATCH = 16  # windows of the training text that go through the model toge
 MOST_NATS = 709.78  # a loss above it has a perplexity that no float64 holds
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """One changed decoder, and what it predicts on the held-out text.
 
     Attributes
@@ -70,7 +74,7 @@ class Edit:
     seconds: float
 
 
-EDIT_COLUMNS = ("model", "revision", *(field.name for field in fields(Edit)))
+EDIT_COLUMNS = ("model", "revision", *Edit._fields)
 
 
 class Editor:
@@ -187,25 +191,13 @@ def _windows(
 
     def drawn(part: str, key: str, purpose: str, called: str) -> list[str]:
         count, random = getattr(editing, key), random_stream(protocol.seed, purpose)
-        return sample_windows(
-            part, count, length, random, corpus=called, key=f"block_editing.{key}"
-        )
+        key = f"block_editing.{key}"
+        return sample_windows(part, count, length, random, corpus=called, key=key)
 
-    held_out = held_out_part(whole, length, _trained_characters(checkpoint, whole))
-    return (
-        drawn(
-            training_part(whole),
-            "fitting_windows",
-            "fitting windows",
-            f"{text} without its held-out end",
-        ),
-        drawn(
-            held_out,
-            "evaluation_windows",
-            "held-out windows",
-            f"the held-out end of {text}",
-        ),
-    )
+    beginning = training_part(whole)
+    end = held_out_part(whole, length, _trained_characters(checkpoint, whole))
+    shown = drawn(beginning, "fitting_windows", "fitting windows", f"the beginning of {text}")
+    return shown, drawn(end, "evaluation_windows", "held-out windows", f"the end of {text}")
 
 
 def _trained_characters(checkpoint: Path, text: str) -> int:
@@ -236,17 +228,12 @@ def changed_blocks(
         yield from ((number,) for number in numbers)
         return
     rank = {
-        "most_linear_first": lambda number: -fitted[number - 1].linearity,
-        "least_linear_first": lambda number: fitted[number - 1].linearity,
-        "smallest_contribution_first": lambda number: fitted[number - 1].norm_ratio,
+        "most_linear_first": [-block.linearity for block in fitted],
+        "least_linear_first": [block.linearity for block in fitted],
+        "smallest_contribution_first": [block.norm_ratio for block in fitted],
     }[order]
-    ordered = tuple(sorted(numbers, key=rank))
+    ordered = tuple(sorted(numbers, key=lambda number: rank[number - 1]))
     yield from (ordered[:k] for k in range(most + 1))
-
-
-def edit_rows(model: str, revision: str, edits: Sequence[Edit]) -> list[tuple]:
-    """Rows of the columns :data:`EDIT_COLUMNS`."""
-    return [(model, revision, *astuple(edit)) for edit in edits]
 
 
 def _copy_of(forward: ForwardPass) -> ForwardPass:

@@ -1,15 +1,15 @@
-"""An affine map for each block, fitted on the training text, and its error on each token."""
+"""An affine map for each block, fitted on the training text or distilled, and its error on each token."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import torch
 
+from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
-from shape_of_learning.embeddings.model import require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.linearity import (
@@ -79,31 +79,16 @@ def states_of_training_text(
     Returns
     -------
     list of ndarray of float32, shape (tokens, d), length L + 1
-
-    Raises
-    ------
-    InputError
-        If memory does not suffice for them.
     """
-    ends = np.cumsum([len(window.ids) for window in windows])
-    kept: list[np.ndarray] = []
+    layers: list[list[np.ndarray]] = [[] for _ in range(len(blocks) + 1)]
     with torch.no_grad():
         for first in range(0, len(windows), size):
-            part = windows[first : first + size]
-            for number, states in enumerate(blocks.states([w.ids for w in part], padding)):
-                if number == len(kept):
-                    require_memory(
-                        4 * (len(blocks) + 1 - number) * int(ends[-1]) * states.shape[-1],
-                        "the hidden states that maps are fitted on",
-                        "lower `block_editing.fitting_windows`",
-                    )
-                    kept.append(np.empty((ends[-1], states.shape[-1]), dtype=np.float32))
-                for window, rows, end in zip(
-                    part, states.float().cpu(), ends[first:], strict=False
-                ):
-                    length = len(window.ids)
-                    kept[number][end - length : end] = rows[:length]
-    return kept
+            texts = [window.ids for window in windows[first : first + size]]
+            for layer, states in zip(layers, blocks.states(texts, padding), strict=True):
+                rows = states.float().cpu().numpy()
+                layer += [own[: len(ids)].copy() for own, ids in zip(rows, texts, strict=True)]
+    # Each layer's parts are given back before the next one is joined.
+    return [np.concatenate(layers.pop(0)) for _ in range(len(layers))]
 
 
 def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
@@ -151,3 +136,92 @@ def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> 
         measured = len(block.errors), block.linearity, summary.worst_share, *summary.quantiles
         rows.append((model, revision, number, number / len(fitted), *measured))
     return rows
+
+
+class TeacherStates:
+    """Windows of the training text, and the hidden states that the unchanged model gives them.
+
+    Parameters
+    ----------
+    windows : sequence of TokenisedWindow
+    states : sequence of ndarray of float32, shape (tokens, d), length L + 1
+        Of all tokens of all windows in their order.
+    padding : int
+        Token that fills up short windows.
+    """
+
+    def __init__(
+        self, windows: Sequence[TokenisedWindow], states: Sequence[np.ndarray], padding: int
+    ):
+        self._windows, self._states, self._padding = windows, states, padding
+        ends = np.cumsum([len(window.ids) for window in windows])
+        self._rows = [
+            slice(end - len(w.ids), end) for w, end in zip(windows, ends.tolist(), strict=True)
+        ]
+        self._spreads = [float(state.var(axis=0, dtype=np.float64).sum()) for state in self._states]
+
+    def error(self, blocks: EditableBlocks, first: int, chosen: Iterable[int]) -> torch.Tensor:
+        r"""Error of the hidden states after the blocks `first` to L on some windows.
+
+        Mean over these blocks of :math:`\sum_i \|s_i - y_i\|^2 / \sum_i \|y_i - \bar y\|^2`: each is compared
+        with the variance of its own hidden states, else the last ones would weigh most.
+
+        Parameters
+        ----------
+        blocks : EditableBlocks
+            Of the changed model.
+        first : int
+            The first one that is changed: before it nothing differs.
+        chosen : iterable of int
+            Numbers of the windows.
+        """
+        chosen = list(chosen)
+        found = blocks.states([self._windows[number].ids for number in chosen], self._padding)
+        rows = [self._rows[number] for number in chosen]
+        tokens = sum(each.stop - each.start for each in rows)
+        errors = []
+        for number in range(first, len(found)):
+            squares = []
+            for own, each in zip(found[number], rows, strict=True):
+                wanted = torch.from_numpy(self._states[number][each]).to(own.device)
+                squares.append((own[: len(wanted)].float() - wanted).square().sum())
+            errors.append(torch.stack(squares).sum() / (tokens * self._spreads[number]))
+        return torch.stack(errors).mean()
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+
+def distil(
+    blocks: EditableBlocks,
+    parameters: Iterable[torch.nn.Parameter],
+    teacher: TeacherStates,
+    first: int,
+    editing: BlockEditing,
+    random: np.random.Generator,
+) -> None:
+    """Train parameters of a changed model by Adam, at a rate that falls to zero linearly.
+
+    Parameters
+    ----------
+    blocks : EditableBlocks
+        Of the changed model.
+    parameters : iterable of Parameter
+        Those that are trained; they are changed.
+    teacher : TeacherStates
+    first : int
+        The first block that is changed.
+    editing : BlockEditing
+        Number of updates, windows of each, learning rate.
+    random : numpy.random.Generator
+        Decides which windows.
+    """
+    trained = [parameter.requires_grad_() for parameter in parameters]
+    optimiser = torch.optim.Adam(trained, lr=editing.learning_rate)
+    for step in range(editing.distillation_steps):
+        for group in optimiser.param_groups:
+            group["lr"] = editing.learning_rate * (1 - step / editing.distillation_steps)
+        chosen = random.permutation(len(teacher))[: editing.distillation_windows]
+        optimiser.zero_grad()
+        teacher.error(blocks, first, chosen.tolist()).backward()
+        optimiser.step()

@@ -1,6 +1,5 @@
 """A checkpoint of the Hub as a lock pins it, on its way to a folder: what is needed, and no other bytes."""
 
-import hashlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,19 +10,16 @@ from huggingface_hub import constants, snapshot_download
 
 from shape_of_learning.checkpoints.hub import MissingError, asked, files_at
 from shape_of_learning.checkpoints.lock import LockedRevision
-from shape_of_learning.checkpoints.record import changed_file, file_entry, read_record, write_record
+from shape_of_learning.checkpoints.record import changed_file, read_record, write_record
 from shape_of_learning.checkpoints.shapes import (
-    CONFIGURATION,
     Shape,
-    index_of,
-    inside,
     read_configuration_file,
     refuse_contradiction,
     shape_of,
     tokenizer_paths,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, remove, sha256_of
+from shape_of_learning.files import atomic_write, git_blob_of, remove, sha256_of
 
 # Seconds between tries; a download goes on where it broke off.
 DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
@@ -67,13 +63,11 @@ def fetch(
     destination.parent.mkdir(parents=True, exist_ok=True)
     kept = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
-        if _is_whole(destination, provenance):
-            return
-        configuration = inside(weights.subfolder, CONFIGURATION)
-        index = index_of(weights.files)
-        pins = {inside(weights.subfolder, name): file.hash for name, file in weights.files.items()}
-        small = [configuration, *([inside(weights.subfolder, index)] if index else [])]
-        own = {path: weights.small_files.get(path, "") for path in small} | pins
+        record = read_record(destination)
+        if record and record | provenance == record and not changed_file(destination, record):
+            return  # another run has made it
+        pins = {weights.path(name): file.hash for name, file in weights.files.items()}
+        small = {path: weights.small_files.get(path, "") for path in weights.settings_paths()}
         listed = words.small_files or files_at(
             words.repository, words.revision, words.commit, where=where
         )
@@ -84,28 +78,17 @@ def fetch(
                 "repository that has it under `tokenizer` in the entry"
             )
         take = {path: words.small_files.get(path, "") for path in paths}
-        first = _download(weights, {configuration: own[configuration]}, kept / "weights", where)
-        refuse_contradiction(
-            entry, shape_of(read_configuration_file(first[0].parent), where), where
-        )
-        came = [
-            *_download(words, take, kept / "tokenizer", where),
-            *_download(weights, own, kept / "weights", where),
-        ]
+        came = _download(weights, small, kept / "weights", where)
+        own = shape_of(read_configuration_file(came[0].parent), where)
+        refuse_contradiction(entry, own, where)
+        came += _download(words, take, kept / "tokenizer", where)
+        came += _download(weights, pins, kept / "weights", where)
         with atomic_write(destination) as folder:
             folder.mkdir()
             for file in came:
                 shutil.move(file, folder / file.name)
-            write_record(folder, {f.name: file_entry(f) for f in folder.iterdir()}, **provenance)
+            write_record(folder, **provenance)
         remove(kept)
-
-
-def _is_whole(folder: Path, provenance: Mapping[str, Any]) -> bool:
-    """Whether a folder holds what is wanted already, and nothing else."""
-    record = read_record(folder)
-    if record is None or {key: record[key] for key in record if key != "files"} != provenance:
-        return False
-    return not changed_file(folder, record)
 
 
 def _place(locked: LockedRevision) -> dict[str, str]:
@@ -134,7 +117,8 @@ def _download(
                 f"{where}: `{repository}` at revision `{place.revision}` has no {path}; correct "
                 "`repository`, `revision` or `subfolder` in the entry"
             )
-        found = f"git:{git_name(file)}" if pin.startswith("git:") else f"sha256:{sha256_of(file)}"
+        is_git = pin.startswith("git:")
+        found = f"git:{git_blob_of(file)}" if is_git else f"sha256:{sha256_of(file)}"
         if pin and found != pin:
             file.unlink()  # else the next run would find it there
             raise InputError(
@@ -143,13 +127,3 @@ def _download(
                 "cache and the lock"
             )
     return [folder / path for path in pins]
-
-
-def git_name(path: Path) -> str:
-    r"""Name of a file's content in a git repository: SHA-1 of ``blob SIZE\0`` and the content."""
-    # Not a matter of security: a collision would have to be in the authors' repository.
-    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

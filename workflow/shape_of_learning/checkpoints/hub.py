@@ -1,12 +1,12 @@
-"""Asking the Hugging Face Hub: what a repository lists, and one sentence for what goes wrong.
+"""Asking the Hugging Face Hub: commits, weight files and a shape, and one sentence for what goes wrong.
 
 The client is huggingface_hub. Ours is another try where a network or a server only fails for a while.
 """
 
 import json
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,17 +20,33 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
-from huggingface_hub.utils import parse_ratelimit_headers
 
-from shape_of_learning.checkpoints.lock import LockedRevision, WeightFile
-from shape_of_learning.checkpoints.shapes import is_inside
+from shape_of_learning.checkpoints.lock import (
+    MAIN,
+    MISSING,
+    MIXED_SHARDS,
+    NO_WEIGHTS,
+    Listing,
+    LockedRevision,
+    Place,
+    WeightFile,
+)
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    WEIGHTS,
+    Shape,
+    is_inside,
+    shape_of,
+    shard_names,
+    tokenizer_paths,
+)
 from shape_of_learning.errors import InputError, UnreachableError, without_secrets
 
 SILENT_SECONDS = 30.0  # between two pieces of an answer; of itself the client waits for ever
 # Seconds between tries; who plans without a network waits for all of them.
 QUESTION_PAUSES = (1.0, 2.0, 4.0)
-LONGEST_PAUSE = 300.0  # seconds that a server may ask for; the Hub counts requests in five minutes
-LARGEST_JSON = 100_000_000  # bytes of a configuration or an index of shards
+# A listing is one small answer; the Hub lets an anonymous address ask a few hundred times in five minutes.
+LISTINGS_AT_ONCE = 8
 UNREACHABLE = (httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError)
 # What the client makes of an answer that is none of a Hub, such as the page of a network's login.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -43,7 +59,7 @@ class MissingError(InputError):
     """There is no such repository, revision or file, or the Hub does not show it."""
 
 
-class GatedError(MissingError):
+class GatedError(InputError):
     """The repository is for those who have accepted its licence, and the token is of nobody who has."""
 
 
@@ -112,17 +128,20 @@ def asked(
     """Ask something of the Hub, and again where a network or a server may only fail for a while."""
     # Its warnings show addresses, which may be signed; the error says what matters of them.
     huggingface_hub.logging.set_verbosity_error()
-    for pause in (*pauses, math.inf):
-        get_session().timeout = SILENT_SECONDS
+
+    def ask() -> Result:
+        get_session().timeout = SILENT_SECONDS  # after an error it may be another session
+        with explained(repository, revision, where=where, key=key):
+            return question()
+
+    for pause in pauses:
         try:
-            with explained(repository, revision, where=where, key=key):
-                return question()
+            return ask()
         except InputError as error:
-            wait = max(pause, _asked_pause(error.__cause__))
-            if wait > LONGEST_PAUSE or not _may_pass(error.__cause__):
+            if not _may_pass(error.__cause__):
                 raise
-            time.sleep(wait)
-    raise AssertionError("the last try returns or raises")
+        time.sleep(pause)
+    return ask()
 
 
 def commits_of(repository: str, *, where: str) -> dict[str, str]:
@@ -146,8 +165,6 @@ def commit_of(repository: str, revision: str, *, where: str) -> str | None:
             revision,
             where=where,
         )
-    except GatedError:
-        raise
     except MissingError:
         return None
 
@@ -157,14 +174,12 @@ def files_at(repository: str, revision: str, commit: str, *, where: str) -> File
 
     def list_them() -> dict[str, WeightFile]:
         tree = HfApi().list_repo_tree(repository, revision=commit, recursive=True)
-        files = [each for each in tree if isinstance(each, RepoFile) and is_inside(each.path)]
-        return {
-            each.path: WeightFile(
-                bytes=each.size,
-                hash=f"sha256:{each.lfs.sha256}" if each.lfs else f"git:{each.blob_id}",
-            )
-            for each in files
-        }
+        files = {}
+        for each in tree:
+            if isinstance(each, RepoFile) and is_inside(each.path):
+                digest = f"sha256:{each.lfs.sha256}" if each.lfs else f"git:{each.blob_id}"
+                files[each.path] = WeightFile(bytes=each.size, hash=digest)
+        return files
 
     return asked(list_them, repository, revision, where=where)
 
@@ -174,20 +189,67 @@ def read_json(place: LockedRevision, path: str, *, where: str) -> dict[str, Any]
 
     def read() -> Any:
         file = hf_hub_download(place.repository, path, revision=place.commit)
-        if Path(file).stat().st_size > LARGEST_JSON:
-            raise ValueError("it is too large")
         return json.loads(Path(file).read_bytes())
 
-    try:
-        content = asked(read, place.repository, place.revision, where=where)
-    except RecursionError:
-        content = None
+    content = asked(read, place.repository, place.revision, where=where)
     if not isinstance(content, dict):
         raise InputError(
             f"{where}: {path} of `{place.repository}` at revision `{place.revision}` is no JSON object; "
             "choose another revision"
         )
     return content
+
+
+def resolve(
+    wanted: Mapping[str, Place], mains: Iterable[str], *, where: str
+) -> tuple[dict[str, LockedRevision], dict[str, Listing]]:
+    """Find the commit and the weight files of each revision.
+
+    Parameters
+    ----------
+    wanted : mapping of str to Place
+        By name.
+    mains : iterable of str
+        Repositories whose main branch is asked for too.
+    where : str
+        How an error names the model's entry.
+
+    Returns
+    -------
+    dict of str to LockedRevision
+        A revision that does not exist is listed as missing, and so is a repository, if others do exist.
+    dict of str to Listing
+        The main branch of each repository, whatever it holds.
+
+    Raises
+    ------
+    InputError
+        If the Hub cannot be reached, refuses to answer, or shows none of the repositories.
+    """
+    branches = [Place(repository, MAIN) for repository in mains]
+    places = [*wanted.values(), *branches]
+    repositories = sorted({place.repository for place in places})
+    problems: list[MissingError] = []
+
+    def commits(repository: str) -> dict[str, str] | None:
+        try:
+            return commits_of(repository, where=where)
+        except MissingError as error:
+            problems.append(error)
+            return None
+
+    with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
+        known = dict(zip(repositories, pool.map(commits, repositories), strict=True))
+        if problems and len(problems) == len(repositories):
+            raise problems[0]
+        found = list(pool.map(lambda place: _listed(place, known[place.repository], where), places))
+    listed = {each.repository: each.listing() for each in found[len(wanted) :]}
+    return dict(zip(wanted, found, strict=False)), listed
+
+
+def listed_shape(revision: LockedRevision, *, where: str) -> Shape:
+    """Read the shape of a model from the ``config.json`` of one of its revisions."""
+    return shape_of(read_json(revision, revision.path(CONFIGURATION), where=where), where)
 
 
 def is_closed(repository: str, *, where: str) -> bool:
@@ -206,6 +268,56 @@ def is_closed(repository: str, *, where: str) -> bool:
     return False
 
 
+def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
+    at = place._asdict()
+    named = place.repository, place.revision
+    commit = None
+    if commits is not None:
+        commit = commits.get(place.revision) or commit_of(*named, where=where)
+    if commit is None:
+        return LockedRevision(**at, problem=MISSING)
+    files = files_at(*named, commit, where=where)
+    with explained(*named, where=where):
+        found = LockedRevision(**at, commit=commit, problem=NO_WEIGHTS)
+    formats = []
+    for whole, index in (map(found.path, names) for names in WEIGHTS):
+        if whole in files:
+            formats.append(({Path(whole).name: files[whole]}, ""))
+        elif index in files:
+            formats.append(_shards(found, files, index, where))
+    if formats:
+        weights, problem = formats[0]
+        others = formats[1][0] if len(formats) > 1 else {}
+        update: dict[str, Any] = {"files": weights, "other_format": others, "problem": problem}
+        found = found.model_copy(update=update)
+    return found.model_copy(update={"small_files": _small_files(found, files)})
+
+
+def _shards(
+    place: LockedRevision, files: Files, index: str, where: str
+) -> tuple[dict[str, WeightFile], str]:
+    """The shards that an index names, and what is wrong if some are not there or hold too little."""
+    content = read_json(place, index, where=where)
+    try:
+        names = shard_names(content)
+        size = float(content.get("metadata", {}).get("total_size", 0))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{where}: {index} of `{place.repository}` at revision `{place.revision}` is no index of shards "
+            f"({error}); choose another revision"
+        ) from error
+    there = {name: files[place.path(name)] for name in names if place.path(name) in files}
+    # The index counts the bytes of all tensors; files hold these and a little more.
+    is_whole = len(there) == len(names) and sum(file.bytes for file in there.values()) >= size
+    return there, "" if is_whole else MIXED_SHARDS
+
+
+def _small_files(place: LockedRevision, files: Files) -> dict[str, str]:
+    """Hashes of configuration, index of shards and tokenizer, as far as they are there."""
+    paths = [*place.settings_paths(), *tokenizer_paths(files, place.subfolder)]
+    return {path: files[path].hash for path in sorted(paths) if path in files}
+
+
 def _may_pass(error: BaseException | None) -> bool:
     """Whether the same question may get another answer in a while."""
     if isinstance(error, HfHubHTTPError):
@@ -213,20 +325,7 @@ def _may_pass(error: BaseException | None) -> bool:
     return isinstance(error, httpx2.TransportError)
 
 
-def _asked_pause(error: BaseException | None) -> float:
-    """Seconds that the server asks to wait, in `Retry-After` or the headers of its rate limit."""
-    if not isinstance(error, HfHubHTTPError):
-        return 0.0
-    limit, after = (
-        parse_ratelimit_headers(error.response.headers),
-        error.response.headers.get("Retry-After", ""),
-    )
-    if error.response.status_code == 429 and limit is not None and limit.remaining == 0:
-        return float(limit.reset_in_seconds)
-    return float(after) if after.isdecimal() else 0.0
-
-
 def _first_line(error: BaseException) -> str:
-    """A server's words on a terminal: no characters that control it, no passwords and no pages."""
+    """A server's words: no passwords and no pages."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return "".join(c if c.isprintable() else "?" for c in without_secrets(line))[:200]
+    return without_secrets(line)[:200]

@@ -8,7 +8,14 @@ from typing import Annotated, Any, NamedTuple
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from shape_of_learning.checkpoints.shapes import Shape, is_file_name, is_inside
+from shape_of_learning.checkpoints.shapes import (
+    CONFIGURATION,
+    Shape,
+    index_of,
+    inside,
+    is_file_name,
+    is_inside,
+)
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, read_yaml
 
@@ -107,6 +114,19 @@ class LockedRevision(Listing):
     def place(self) -> Place:
         """Where it is."""
         return Place(self.repository, self.revision, self.subfolder)
+
+    def path(self, name: str) -> str:
+        """Path of a file of it in its repository."""
+        return inside(self.subfolder, name)
+
+    def settings_paths(self) -> list[str]:
+        """Paths of its configuration and, if its weights are in shards, of their index."""
+        index = index_of(self.files) if self.files else None
+        return [self.path(name) for name in (CONFIGURATION, index) if name]
+
+    def listing(self) -> Listing:
+        """What is listed, without the place."""
+        return Listing(**{key: getattr(self, key) for key in Listing.model_fields})
 
 
 class Lock(_Locked):

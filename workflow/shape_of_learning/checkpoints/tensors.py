@@ -1,30 +1,28 @@
 """Digests of the tensors of a checkpoint, from its files; no model is made of them.
 
 Two checkpoints whose files differ may hold the same weights: in other shards, in another order or in another
-format. Their tensors tell. The table ``results/checkpoints/{model}/{revision}.tensors.csv`` has a row for
-each, and some values of the largest matrix, whose distance tells whether two steps are of one training.
+format. Their tensors tell.
 """
 
 import hashlib
 import json
 import math
 import pickle
-import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import safetensors
+import torch
 
-from shape_of_learning.checkpoints.record import RECORD, refuse_changed
+from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import WEIGHTS, shard_names
+from shape_of_learning.checkpoints.tensor_table import TensorDigest, TensorDigests
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import read_rows, write_table
 
-COLUMNS = ("tensor", "dtype", "shape", "sha256", "sample")
 BLOCK = 1 << 20  # bytes hashed at once; larger ones hash no faster
 SAMPLED = 256  # values of one matrix: they tell a distance of 1 from one of 0
 # What safetensors calls the types of torch.
@@ -38,21 +36,11 @@ TYPES = {
 }
 # Bytes of a number, whose first bit is its sign. -0 equals 0, but its bytes do not (EleutherAI/pythia#203).
 FLOATS = {"F64": 8, "F32": 4, "C64": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}
-_TYPE, _SHAPE = re.compile(r"[A-Z0-9_]+"), re.compile(r"(\d+(x\d+)*)?", re.ASCII)
-_SHA256 = re.compile("[0-9a-f]{64}")
-
-# Type as safetensors writes it, such as F32 or BF16; shape, such as 768x768, empty for a scalar; hexadecimal
-# SHA-256 of the bytes in C order, with one zero.
-TensorDigest = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class TensorDigests:
-    """The digest of each tensor by its name, and some values of one matrix."""
-
-    of: Mapping[str, TensorDigest]
-    sampled: str = ""  # its name; empty if there is none of a common type
-    sample: tuple[float, ...] = ()
+# What libraries make of a damaged file: of a pickle torch may make nearly anything.
+DAMAGED = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError),
+    *(FileNotFoundError, RuntimeError, pickle.UnpicklingError, safetensors.SafetensorError),
+)
 
 
 @dataclass(frozen=True)
@@ -114,21 +102,18 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
     best, sampled = (1, ""), TensorDigests({})
     with ThreadPoolExecutor(threads) as pool:
         for path in weight_files(folder):
-            with _explained(path):
-                tensors = dict(
-                    _of_safetensors(path) if path.suffix == ".safetensors" else _of_pickle(path)
-                )
-                found = zip(tensors, pool.map(_Tensor.digest, tensors.values()), strict=True)
-                for name, own in found:
-                    if digests.setdefault(name, own) != own:
-                        raise InputError(
-                            f"{path} and another shard hold different tensors called `{name}`; fetch the "
-                            "checkpoint anew, or mend it if it is your own"
-                        )
-                for name, tensor in tensors.items():
-                    size = (math.prod(tensor.shape), name)
-                    if len(tensor.shape) > 1 and size > best and (values := tensor.sample()):
-                        best, sampled = size, TensorDigests({}, name, values)
+            tensors = _read(path)
+            found = zip(tensors, pool.map(_Tensor.digest, tensors.values()), strict=True)
+            for name, own in found:
+                if digests.setdefault(name, own) != own:
+                    raise InputError(
+                        f"{path} and another shard hold different tensors called `{name}`; fetch the "
+                        "checkpoint anew, or mend it if it is your own"
+                    )
+            for name, tensor in tensors.items():
+                size = (math.prod(tensor.shape), name)
+                if len(tensor.shape) > 1 and size > best and (values := tensor.sample()):
+                    best, sampled = size, TensorDigests({}, name, values)
     if not digests:
         raise InputError(f"the weights in {folder} hold no tensor; fetch them anew")
     return replace(sampled, of=digests)
@@ -152,34 +137,8 @@ def checked_tensors(folder: Path, is_download: bool, threads: int = 1) -> Tensor
         As :func:`.refuse_changed` and :func:`tensor_digests`.
     """
     if is_download:
-        refuse_changed(folder, folder / RECORD, threads)
+        refuse_changed(folder, threads)
     return tensor_digests(folder, threads)
-
-
-def write_tensor_digests(path: Path, digests: TensorDigests) -> None:
-    """Write one row per tensor, sorted by name; the matrix whose values are sampled has them in its row."""
-    sample = " ".join(map(repr, digests.sample))
-    rows = [
-        (name, *digest, sample if name == digests.sampled else "")
-        for name, digest in sorted(digests.of.items())
-    ]
-    write_table(path, COLUMNS, rows)
-
-
-def read_tensor_digests(path: Path) -> TensorDigests:
-    """Read what :func:`write_tensor_digests` has written; InputError if the file is damaged."""
-    digests: dict[str, TensorDigest] = {}
-    sampled, sample = "", ""
-    for name, kind, shape, sha256, values in read_rows(path, COLUMNS):
-        whole = _TYPE.fullmatch(kind) and _SHAPE.fullmatch(shape) and _SHA256.fullmatch(sha256)
-        if not whole or name in digests:
-            raise InputError(f"{path} has a damaged row for `{name}`; delete it and run again")
-        digests[name] = kind, shape, sha256
-        if values:
-            sampled, sample = name, values
-    if not digests:
-        raise InputError(f"{path} holds no tensor; delete it and run again")
-    return TensorDigests(digests, sampled, tuple(map(float, sample.split())))
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -209,9 +168,18 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
-def _of_safetensors(path: Path) -> Iterator[tuple[str, _Tensor]]:
-    import safetensors
+def _read(path: Path) -> dict[str, _Tensor]:
+    try:
+        return dict(_of_safetensors(path) if path.suffix == ".safetensors" else _of_pickle(path))
+    except DAMAGED as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{path} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
+            "it is your own"
+        ) from error
 
+
+def _of_safetensors(path: Path) -> Iterator[tuple[str, _Tensor]]:
     # The library's own reader refuses a header that contradicts itself or the file's size.
     with safetensors.safe_open(path, framework="numpy"):
         pass
@@ -225,43 +193,13 @@ def _of_safetensors(path: Path) -> Iterator[tuple[str, _Tensor]]:
 
 
 def _of_pickle(path: Path) -> Iterator[tuple[str, _Tensor]]:
-    import torch
-
     # Files of old versions of torch are no archives, and cannot be mapped into memory.
     mapped = zipfile.is_zipfile(path)
-    if mapped:
-        with zipfile.ZipFile(path) as archive:
-            if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
-                raise ValueError("it is compressed, which torch does not undo")
     loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     if not isinstance(loaded, dict):
         raise ValueError("it holds no dictionary of tensors")
     for name, tensor in loaded.items():
-        if not isinstance(tensor, torch.Tensor):
-            continue
-        kind = TYPES.get(str(tensor.dtype).removeprefix("torch."))
-        if kind is None or tensor.layout is not torch.strided:
-            raise ValueError(f"a tensor of type {tensor.dtype}, {tensor.layout}")
-        if tensor.nbytes > tensor.untyped_storage().nbytes():
-            raise ValueError(f"`{name}` is larger than what is stored of it")
-        content = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
-        yield name, _Tensor(kind, tuple(tensor.shape), content)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    import safetensors
-
-    # What torch makes of a damaged pickle is hardly any narrower.
-    damaged = (ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
-    others = (FileNotFoundError, RuntimeError, pickle.UnpicklingError, safetensors.SafetensorError)
-    try:
-        yield
-    except InputError:
-        raise
-    except (*damaged, *others) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"{path} holds no weights that can be read ({reason}); fetch the checkpoint anew, or mend it if "
-            "it is your own"
-        ) from error
+        if isinstance(tensor, torch.Tensor):
+            kind = TYPES[str(tensor.dtype).removeprefix("torch.")]
+            content = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+            yield name, _Tensor(kind, tuple(tensor.shape), content)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shape_of_learning.checkpoints.losses import COLUMNS as LOSS_COLUMNS
-from shape_of_learning.checkpoints.tensors import read_tensor_digests
+from shape_of_learning.checkpoints.tensor_table import read_tensor_digests
 from shape_of_learning.checkpoints.verdicts import (
     Evidence,
     JudgedCheckpoint,
@@ -14,8 +14,6 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_rows, write_table
 
 COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
-SHOWN = ("yes", "hollow", "no")
-NOT_MEASURED = ("", "", "")
 
 
 def write_verdicts(
@@ -67,6 +65,6 @@ def write_verdicts(
         shown = "yes" if each.is_good else "no"
         if not each.is_good and policy == "flag" and each.name in measured:
             shown = "hollow"
-        loss = losses.get(each.name, NOT_MEASURED)
+        loss = losses.get(each.name, ("", "", ""))
         rows.append([model, each.name, each.step, each.tokens, *loss, each.verdict, shown])
     write_table(path, COLUMNS, rows)

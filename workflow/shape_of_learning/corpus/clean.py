@@ -2,12 +2,11 @@
 
 import codecs
 import hashlib
-import io
 import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,18 +20,18 @@ logger = logging.getLogger(__name__)
 
 CorpusFormat = Literal["mediawiki", "text"]
 BLOCK_BYTES = 1 << 20
-# Some tenths of a second of work: long against the hand-over, short against the whole.
-BATCH_CHARACTERS = 1 << 19
+# That a process cleans in a row: work that is long against the hand-over, and short against the whole.
+PAGES_AT_A_TIME = 32
 
 
 def clean(
     source: Path,
-    source_format: CorpusFormat,
-    *,
-    alphabet_size: int,
-    processes: int,
     text: Path,
     alphabet: Path,
+    *,
+    format: CorpusFormat,
+    alphabet_size: int,
+    processes: int = 1,
     first_bytes: int | None = None,
 ) -> dict:
     """Clean a corpus file and reduce it to its most frequent characters.
@@ -41,19 +40,19 @@ def clean(
     ----------
     source : Path
         A MediaWiki XML export, which may be cut off anywhere, or UTF-8 text that needs no cleaning.
-    source_format : {"mediawiki", "text"}
-        Which of the two.
-    alphabet_size : int
-        Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
-        that of the lower code point is kept.
-    processes : int
-        Number of processes that clean. The output does not depend on it.
     text : Path
         Written: UTF-8, lines ended by LF. Of an export: one paragraph a line, articles separated by
         a blank line.
     alphabet : Path
         Written: JSON with the characters kept and dropped, their counts, the digests of `source`
         and `text`, and what became of the pages.
+    format : {"mediawiki", "text"}
+        Of `source`.
+    alphabet_size : int
+        Number of characters to keep; the others are dropped, wherever they occur. Of equally frequent ones
+        that of the lower code point is kept.
+    processes : int
+        Number of processes that clean. The output does not depend on it.
     first_bytes : int, optional
         Read only so much of `source`, for a quick look.
 
@@ -69,10 +68,10 @@ def clean(
     """
     read, pages = hashlib.sha256(), Counter[str]()
     chunks = _chunks(source, first_bytes, read)
-    if source_format == "mediawiki":
+    if format == "mediawiki":
         pieces = list(_articles(Export(chunks, str(source)), pages, processes))
     else:
-        pieces = list(_decoded(chunks, source))
+        pieces = [_decoded(b"".join(chunks), source)]
     counts: Counter[str] = Counter()
     for piece in pieces:
         counts.update(piece)
@@ -91,7 +90,7 @@ def clean(
         description = {
             "source": {
                 "file": source.name,
-                "format": source_format,
+                "format": format,
                 "bytes": min(source.stat().st_size, first_bytes or source.stat().st_size),
                 "sha256": read.hexdigest(),
             },
@@ -107,7 +106,7 @@ def clean(
                 "characters": sum(dropped.values()),
                 "each": _spelt_out(dropped),
             },
-            **({"pages": dict(pages)} if source_format == "mediawiki" else {}),
+            **({"pages": dict(pages)} if format == "mediawiki" else {}),
         }
         alphabet_file.write_text(
             json.dumps(description, ensure_ascii=False, indent=1) + "\n", "utf-8"
@@ -125,43 +124,34 @@ def _chunks(path: Path, limit: int | None, digest: "hashlib._Hash") -> Iterator[
             yield chunk
 
 
-def _decoded(chunks: Iterable[bytes], path: Path) -> Iterator[str]:
+def _decoded(content: bytes, path: Path) -> str:
     """Decode, with LF at the end of each line; a sequence that the end of the file cuts is lost."""
-    decode = codecs.getincrementaldecoder("utf-8")().decode
-    newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    last = "\n"
     try:
-        for chunk in chunks:
-            piece = newlines.decode(decode(chunk))
-            last = piece[-1:] or last
-            yield piece
+        text = codecs.getincrementaldecoder("utf-8")().decode(content)
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path} is not UTF-8 ({error.reason}): convert it, or give another file in corpus.sources"
         ) from error
-    rest = newlines.decode("", final=True)
-    if rest or last != "\n":
-        yield rest or "\n"
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.endswith("\n") or not text else text + "\n"
 
 
 def _articles(export: Export, pages: Counter[str], processes: int) -> Iterator[str]:
     """Yield the text of all articles, piece by piece in their order, and count the pages."""
     pages.update(kept=0, empty=0, redirects=0, other_namespaces=0, in_pieces=0, truncated=0)
-    batches = _batches(export, pages)
-    first = True
+    texts = _wikitexts(export, pages)
     # Spawned, since a fork of a process with threads may deadlock.
     with get_context("spawn").Pool(processes) if processes > 1 else nullcontext() as pool:
-        cleaned = pool.imap(_clean_batch, batches) if pool else map(_clean_batch, batches)
-        for text, found in cleaned:
-            pages.update(found)
-            if text:
-                yield text if first else "\n" + text
-                first = False
+        cleaned = pool.imap(clean_page, texts, PAGES_AT_A_TIME) if pool else map(clean_page, texts)
+        for page in cleaned:
+            if page.text:
+                yield f"\n{page.text}\n" if pages["kept"] else f"{page.text}\n"
+            pages["kept" if page.text else "empty"] += 1
+            pages["in_pieces"] += page.in_pieces
 
 
-def _batches(export: Export, pages: Counter[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
+def _wikitexts(export: Export, pages: Counter[str]) -> Iterator[str]:
+    """Yield the wikitext of all articles, and count the other pages."""
     for page in export.pages():
         pages["truncated"] += not page.whole
         if not export.is_article(page.title):
@@ -169,25 +159,7 @@ def _batches(export: Export, pages: Counter[str]) -> Iterator[list[str]]:
         elif is_redirect(page.text):
             pages["redirects"] += 1
         else:
-            batch.append(page.text)
-            size += len(page.text)
-        if size >= BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _clean_batch(pages: list[str]) -> tuple[str, Counter[str]]:
-    """Text of some articles in a row, a blank line between them, and how many there are of each kind."""
-    cleaned = [clean_page(page) for page in pages]
-    articles = [page.text + "\n" for page in cleaned if page.text]
-    found = Counter(
-        kept=len(articles),
-        empty=len(pages) - len(articles),
-        in_pieces=sum(page.in_pieces for page in cleaned),
-    )
-    return "\n".join(articles), found
+            yield page.text
 
 
 def _spelt_out(counts: Mapping[str, int]) -> list[dict[str, str | int]]:

@@ -1,12 +1,10 @@
 """A corpus from the first of its addresses that has the right one."""
 
 import errno
-import hashlib
 import logging
 import shutil
 import sys
 import tempfile
-import time
 import urllib.parse
 import urllib.request
 import zipfile
@@ -18,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.errors import InputError, without_secrets
-from shape_of_learning.files import sha256_of
+from shape_of_learning.files import git_blob_of, sha256_of
 
 logger = logging.getLogger(__name__)
 
-ROUNDS = 4  # times that the list of addresses is gone through
 TIMEOUT_SECONDS = 60  # without a byte
 # Some mirrors refuse clients without a name; the file as it is, so that its length is known.
 HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
@@ -37,7 +34,6 @@ def fetch(
     member: str | None = None,
     sha256: str | None = None,
     git_blob: str | None = None,
-    pause: float = 2.0,
 ) -> None:
     r"""Get the unpacked file of a source, verified, under its final name.
 
@@ -46,7 +42,8 @@ def fetch(
     source : str
         Key in ``corpus.sources``, for messages.
     urls : sequence of str
-        http, https and file URLs and paths, tried in order. What ends in zip, gz, bz2 or xz is unpacked.
+        http, https and file URLs and paths, tried in order, each once. What ends in zip, gz, bz2 or xz is
+        unpacked.
     output : Path
         Final name. Where another run is at it, this one waits and takes what that has made.
     member : str, optional
@@ -55,8 +52,6 @@ def fetch(
         Hexadecimal digest of the unpacked file.
     git_blob : str, optional
         Name that git gives to its content: SHA-1 of ``blob SIZE\0`` and the content.
-    pause : float
-        Seconds before the second round through the addresses; doubled before each that follows.
 
     Raises
     ------
@@ -67,41 +62,34 @@ def fetch(
 
     output.parent.mkdir(parents=True, exist_ok=True)
     pinned = sha256 or git_blob
-    failures: dict[str, str] = {}
-    left = list(urls)
+    failures = []
     with FileLock(output.with_name(f".{output.name}.lock")):
         if pinned and output.exists():
             with suppress(ValueError):
                 return _require(output, sha256, git_blob)
-        for attempt in range(ROUNDS):
-            if attempt and left:
-                time.sleep(pause * 2 ** (attempt - 1))
-            for url in list(left):
-                with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-                    try:
-                        found = _unpacked(url, member, Path(folder))
-                        _require(found, sha256, git_blob)
-                    except (OSError, ValueError, *DAMAGED) as error:
-                        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-                            raise
-                        failures[url] = _reason(error)
-                        if not _may_pass(error):
-                            left.remove(url)
-                        continue
-                    found.replace(output)
-                if not pinned:
-                    logger.warning(
-                        "corpus %r from %s was accepted without a check of its content; set "
-                        "corpus.sources.%s.sha256 to %s",
-                        *(source, without_secrets(url), source, sha256_of(output)),
-                    )
-                return None
-    reasons = "; ".join(f"{url}: {reason}" for url, reason in failures.items())
+        for url in urls:
+            with tempfile.TemporaryDirectory(dir=output.parent) as folder:
+                try:
+                    found = _unpacked(url, member, Path(folder))
+                    _require(found, sha256, git_blob)
+                except (OSError, ValueError, *DAMAGED) as error:
+                    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                        raise
+                    failures.append(f"{url}: {_reason(error)}")
+                    continue
+                found.replace(output)
+            if not pinned:
+                logger.warning(
+                    "corpus %r from %s was accepted without a check of its content; set "
+                    "corpus.sources.%s.sha256 to %s",
+                    *(source, without_secrets(url), source, sha256_of(output)),
+                )
+            return None
     key = f"corpus.sources.{source}"
     raise InputError(
         without_secrets(
-            f"corpus {source!r} could not be had ({reasons}): give an address that works, or the path of a "
-            f"file, in {key}.urls, or correct {key} if this is the file you mean"
+            f"corpus {source!r} could not be had ({'; '.join(failures)}): give an address that works, or the "
+            f"path of a file, in {key}.urls, or correct {key} if this is the file you mean"
         )
     )
 
@@ -145,28 +133,14 @@ def _copy(url: str, output: str, _: object) -> None:
 
 def _require(file: Path, sha256: str | None, git_blob: str | None) -> None:
     """Raise ValueError where a file is not the one expected."""
-    if sha256 is not None and (found := sha256_of(file)) != sha256:
-        raise ValueError(f"its SHA-256 is {found} where {sha256} is expected")
-    if git_blob is not None:
-        digest = hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False)
-        with file.open("rb") as stream:
-            found = hashlib.file_digest(stream, lambda: digest).hexdigest()
-        if found != git_blob:
-            raise ValueError(f"its git blob is {found} where {git_blob} is expected")
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Whether to ask again: after a broken connection, or where the server is busy or fails."""
-    if (answer := getattr(error, "response", None)) is not None:
-        return answer.status_code in (408, 425, 429) or answer.status_code >= 500
-    # Of what the client raises, an address that is none is a ValueError, too.
-    return type(error).__module__.startswith("requests") and not isinstance(error, ValueError)
+    expected = {"SHA-256": (sha256, sha256_of), "git blob": (git_blob, git_blob_of)}
+    for name, (wanted, digest) in expected.items():
+        if wanted is not None and (found := digest(file)) != wanted:
+            raise ValueError(f"its {name} is {found} where {wanted} is expected")
 
 
 def _reason(error: BaseException) -> str:
     """What is the matter, without the layers of the client around it, which may repeat a query."""
-    if (answer := getattr(error, "response", None)) is not None:
-        return f"HTTP {answer.status_code} {answer.reason}"
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return " ".join(str(error).split()) or type(error).__name__

@@ -43,9 +43,6 @@ _STRAY_TAG = re.compile(
 _STRAY_MEDIA_LINK = re.compile(r"\[\[\s*(?:file|image|media)\s*:.*", re.IGNORECASE)
 _BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]{3,}__")  # __TOC__ and its kin
 
-# Taking out a mark may join the halves of another. So often in turn they are in no page that people write.
-_ROUNDS = 10
-_CHARACTERS_OF_MARKS = str.maketrans("", "", "".join(_PAIRED_MARKS))
 # The parser takes time with the square of what is left open: longer texts are parsed piece by piece.
 LONGEST_PAGE, LONGEST_PARAGRAPH = 2_000_000, 20_000
 
@@ -56,14 +53,8 @@ STANDARD_NAMESPACES = frozenset(
     for name in (subject, f"{subject} talk")
 ) | {"media", "special", "talk"}
 
-_CUT_OFF = {
-    expat.errors.codes[error]
-    for error in (
-        expat.errors.XML_ERROR_NO_ELEMENTS,
-        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
-        expat.errors.XML_ERROR_PARTIAL_CHAR,
-    )
-}
+# What the parser says at the end of a file that is cut off.
+_CUT_OFF = ("no element found", "unclosed token", "partial character")
 
 
 class Page(NamedTuple):
@@ -139,7 +130,7 @@ class Export:
         try:
             parser.Parse(chunk, final)
         except expat.ExpatError as error:
-            if final and self._open and error.code in _CUT_OFF:
+            if final and self._open and expat.ErrorString(error.code) in _CUT_OFF:
                 return
             raise InputError(
                 f"{self._name} is not a MediaWiki XML export ({error}): give another file in "
@@ -217,15 +208,13 @@ def clean_page(wikitext: str) -> CleanedPage:
 
 
 def _parsed(wikitext: str) -> str | None:
+    """Readable lines of a wikitext; None if the parser gives up on it."""
     try:
-        return _readable(wikitext)
+        lines = _shown(mwparserfromhell.parse(wikitext)).split("\n")
+        readable = [_without_residue(" ".join(line.split())) for line in lines]
     except ParserError:
         return None
-
-
-def _readable(wikitext: str) -> str:
-    lines = _shown(mwparserfromhell.parse(wikitext)).split("\n")
-    return "\n".join(filter(None, (_without_residue(" ".join(line.split())) for line in lines)))
+    return "\n".join(filter(None, readable))
 
 
 def _shown(code: Wikicode) -> str:
@@ -287,11 +276,9 @@ def _without_residue(line: str) -> str:
     if _has_mark(line):
         # Often intact, but within something that is not: alone, it can be parsed.
         line = _STRAY_MEDIA_LINK.sub("", _shown(mwparserfromhell.parse(line)))
-        for _ in range(_ROUNDS):
+        while _has_mark(line):  # taking out a mark may join the halves of another
             for mark in _PAIRED_MARKS:
                 line = line.replace(mark, "")
-        if _has_mark(line):
-            line = line.translate(_CHARACTERS_OF_MARKS)
     if line.startswith("==") and line.endswith("=="):
         line = line.strip("=")
     return " ".join(line.split())

@@ -56,12 +56,7 @@ def sample_windows(
     ------
     InputError
         If the text has fewer than `count` windows.
-    ValueError
-        If `count` or `length` is not positive.
     """
-    for name, value in (("count", count), ("length", length)):
-        if value < 1:
-            raise ValueError(f"{name}: must be at least 1, not {value}")
     available = len(text) // length
     if available < count:
         raise InputError(

@@ -181,7 +181,7 @@ def pinned(model: Model, old: Lock) -> Lock:
         If it cannot be asked.
     """
     # Imported here, since where locks answer nobody needs the Hub's client.
-    from shape_of_learning.checkpoints.resolve import listed_shape, resolve
+    from shape_of_learning.checkpoints.hub import listed_shape, resolve
 
     where = f"model `{model.name}`"
     checkpoints, chosen = _with_steps(model, old, where)

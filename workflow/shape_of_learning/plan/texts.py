@@ -108,9 +108,7 @@ class Task(Section):
     ----------
     builtin
         made from the run's corpus, labels by construction, as many of each. `topic`: in which of two groups
-        of four articles a sentence is, of the eight longest; split by paragraph. `same_article`: whether
-        two sentences are from one article; split by article. `bigram_shift`: whether two neighbouring words
-        are swapped; split by paragraph
+        of four articles a sentence is, of the eight longest; split by paragraph
     hub
         a data set that the library `datasets` reads without a script, such as Parquet files: `dataset`,
         `config`, `revision` (a commit), `split` (the published split for each of `train` and `held_out`),
@@ -125,7 +123,7 @@ class Task(Section):
         the defaults of built-in tasks, others have none
     """
 
-    builtin: Literal["topic", "same_article", "bigram_shift"] | None = None
+    builtin: Literal["topic"] | None = None
     hub: HubTask | None = None
     metric: Literal["accuracy", "matthews", "spearman"] | None = None
     most: dict[Literal["train", "held_out"], Most] | None = None
@@ -141,4 +139,4 @@ class Task(Section):
     @property
     def has_pairs(self) -> bool:
         """Whether each example is a pair of texts."""
-        return self.builtin == "same_article" or bool(self.hub and self.hub.text_2)
+        return bool(self.hub and self.hub.text_2)

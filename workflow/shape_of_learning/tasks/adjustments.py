@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
-from shape_of_learning.estimators.arrays import as_count, as_matrix, centred
+from shape_of_learning.estimators.arrays import as_matrix, centred
 
 # Shares of a length that are rounding: what is left of a vector of which all has been removed, and of the
 # variance in a direction that has none.
@@ -54,20 +54,21 @@ class ClusterBased:
         ------
         ValueError
             If `X` is not two-dimensional, is empty, holds NaN or infinity, or has fewer rows than there are
-            clusters; if `clusters` or `k` cannot be.
+            clusters.
         """
         X = as_matrix(X)
-        k, clusters = as_count(self.k, "k", 0), as_count(self.clusters, "clusters", 1)
         origin = X.mean(axis=0)
         rows = X - origin  # lest distances lose digits to a common offset
         labels = np.zeros(len(X), np.int64)
-        if clusters > 1:
-            labels = KMeans(clusters, n_init=1, tol=0, random_state=self.seed).fit_predict(rows)
-        own = [rows[labels == label].mean(axis=0) for label in np.unique(labels)]
-        centres = np.array(own) + origin
+        if self.clusters > 1:
+            labels = KMeans(self.clusters, n_init=1, tol=0, random_state=self.seed).fit_predict(
+                rows
+            )
+        means = [rows[labels == label].mean(axis=0) for label in np.unique(labels)]
+        centres = np.array(means) + origin
         labels = nearest_centres(X, centres)
-        directions = [_principal_directions(X[labels == label], k) for label in range(len(centres))]
-        return Adjustment(centres, tuple(directions))
+        own = [_principal_directions(X[labels == label], self.k) for label in range(len(centres))]
+        return Adjustment(centres, own)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Adjustment:
 
     def leading(self, k: int) -> "Adjustment":
         """The same with the first k directions of each cluster, or as many as it has."""
-        return replace(self, directions=tuple(each[:k] for each in self.directions))
+        return replace(self, directions=[each[:k] for each in self.directions])
 
     def apply(self, X: ArrayLike) -> np.ndarray:
         """Remove mean and directions.
@@ -99,12 +100,12 @@ class Adjustment:
         Returns
         -------
         ndarray of float64, shape (n, d)
-            A vector of which nothing but rounding is left is exactly zero, see :func:`zero_vectors`.
+            A vector of which nothing but rounding is left is exactly zero.
 
         Raises
         ------
         ValueError
-            If `X` is not such a matrix, or its vectors are not as wide as those that were fitted.
+            If `X` is not such a matrix.
         """
         return self._parts(X)[0]
 
@@ -117,10 +118,6 @@ class Adjustment:
 
     def _parts(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         X = as_matrix(X)
-        if X.shape[1] != self.centres.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but what was fitted has {self.centres.shape[1]}"
-            )
         labels = nearest_centres(X, self.centres)
         left = X - self.centres[labels]
         removed = np.zeros_like(left)
@@ -133,17 +130,6 @@ class Adjustment:
         for part in (left, removed):
             part[np.linalg.norm(part, axis=1) <= ROUNDING * np.linalg.norm(X, axis=1)] = 0
         return left, removed
-
-
-def zero_vectors(X: ArrayLike) -> int:
-    """Count the rows of norm zero, which have no cosine and are left out of cosines.
-
-    Parameters
-    ----------
-    X : array_like or torch.Tensor, shape (n, d)
-        Such as :meth:`Adjustment.apply` returns; errors as of :func:`.as_matrix`.
-    """
-    return int((~as_matrix(X).any(axis=1)).sum())
 
 
 def nearest_centres(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -188,12 +174,10 @@ def share_between(X: ArrayLike, groups: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If `X` is not two-dimensional, is empty or holds NaN or infinity; if not each row has a group.
+        If `X` is not two-dimensional, is empty or holds NaN or infinity.
     """
     rows = centred(as_matrix(X))
     names, member = np.unique(np.asarray(groups), return_inverse=True)
-    if member.shape != (len(rows),):
-        raise ValueError(f"groups must be one for each of {len(rows)} rows, not {member.shape}")
     total = float(np.einsum("ij,ij->", rows, rows))
     if total == 0:
         return math.nan

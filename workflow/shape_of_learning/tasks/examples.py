@@ -95,10 +95,9 @@ def checked(task: Task, where: str) -> Task:
         labels = {example.label for example in examples}
         if not all(map(math.isfinite, labels)):
             raise InputError(f"{where}: a label is NaN or infinite; correct `label` in its entry")
-        if task.has_classes and any(label != int(label) for label in labels):
-            broken = next(label for label in sorted(labels) if label != int(label))
+        if task.has_classes and (broken := sorted(each for each in labels if each % 1)):
             raise InputError(
-                f"{where}: the label {broken:g} is no class, a whole number; correct `label` in its entry, "
+                f"{where}: the label {broken[0]:g} is no class, a whole number; correct `label` in its entry, "
                 "or set `metric: spearman` for grades"
             )
         if len(labels) == 1:

@@ -1,7 +1,7 @@
 """Tables on the tokens of a task at one checkpoint: layers, spectra, local structure, probes."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,6 @@ from shape_of_learning.tasks.adjustments import (
     ClusterBased,
     frequency_bands,
     share_between,
-    zero_vectors,
 )
 from shape_of_learning.tasks.examples import METRICS
 from shape_of_learning.tasks.probes import SCORES, features, fit_probe, mean_pooled
@@ -48,7 +47,10 @@ class SplitVectors:
 
 def spectra_of(layers: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
     """Find the eigenvalues of each layer's covariance, of vectors (tokens, width); NaN where undefined."""
-    return {layer: _eigenvalues(X) for layer, X in layers.items()}
+    return {
+        layer: spectrum(X) if _is_measurable(X) else np.full(min(X.shape), np.nan)
+        for layer, X in layers.items()
+    }
 
 
 def layer_rows(
@@ -158,46 +160,35 @@ def probe_rows(
         isotropy, cosine = (
             _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)
         )
-        zeros = zero_vectors(kept) if finite else None
+        zeros = int((~kept.any(axis=1)).sum()) if finite else None  # these have no cosine
         return (layer, *name, fitted_on, len(kept), zeros, isotropy, cosine, metric, score)
 
     yield row(("none", None, None), "nothing", [split.X for split in splits])
-    for fitted_on, fitting in (("training", (train, train)), ("each split", splits)):
-        for name, adjust in _adjustments(fitting if finite else (), seed):
-            yield row(name, fitted_on, adjust([split.X for split in splits]))
+    if finite:
+        vectors = [split.X for split in splits]
+        for fitted_on, fitting in (("training", [train.X]), ("each split", vectors)):
+            for name, adjusted in _adjusted(vectors, fitting, seed):
+                yield row(name, fitted_on, adjusted)
 
 
-Adjust = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+def _adjusted(
+    splits: Sequence[np.ndarray], fitting: Sequence[np.ndarray], seed: int
+) -> Iterator[tuple[tuple[str, int, int], list[np.ndarray]]]:
+    """Name each adjustment, and give both splits after it; what is fitted on is one for both, or one of each."""
 
-
-def _adjustments(
-    fitting: Sequence[SplitVectors], seed: int
-) -> Iterator[tuple[tuple[str, int, int], Adjust]]:
-    """Name each adjustment, and how it is applied to the splits; none of what cannot be adjusted."""
-    if not fitting:
-        return
-
-    def fitted(kind: ClusterBased) -> list[Adjustment]:
-        of_first = kind.fit(fitting[0].X)
-        return [of_first, of_first if fitting[1] is fitting[0] else kind.fit(fitting[1].X)]
+    def fitted(kind: ClusterBased) -> Iterable[tuple[Adjustment, np.ndarray]]:
+        found = [kind.fit(X) for X in fitting]
+        return list(zip(found * (len(splits) // len(found)), splits, strict=True))
 
     directions = fitted(ClusterBased(1, max(REMOVED)))
     for k in (0, *REMOVED):
-        yield ("without_directions", 1, k), _left(directions, k)
+        yield ("without_directions", 1, k), [f.leading(k).apply(X) for f, X in directions]
     for k in REMOVED:
-        yield ("only_directions", 1, k), _removed(directions, k)
-    if all(_has_clusters(split.X, CLUSTERS) for split in fitting):
+        yield ("only_directions", 1, k), [f.leading(k).removed(X) for f, X in directions]
+    if all(_has_clusters(X, CLUSTERS) for X in fitting):
         clusters = fitted(ClusterBased(CLUSTERS, CLUSTER_DIRECTIONS, _seed(seed)))
         for k in (0, CLUSTER_DIRECTIONS):
-            yield ("cluster_based", CLUSTERS, k), _left(clusters, k)
-
-
-def _left(fitted: Sequence[Adjustment], k: int) -> Adjust:
-    return lambda splits: [f.leading(k).apply(X) for f, X in zip(fitted, splits, strict=True)]
-
-
-def _removed(fitted: Sequence[Adjustment], k: int) -> Adjust:
-    return lambda splits: [f.leading(k).removed(X) for f, X in zip(fitted, splits, strict=True)]
+            yield ("cluster_based", CLUSTERS, k), [f.leading(k).apply(X) for f, X in clusters]
 
 
 def _cosine_of_others(X: np.ndarray) -> float:
@@ -213,12 +204,11 @@ def _has_clusters(X: np.ndarray, clusters: int) -> bool:
 
 def _value(measure: Callable[..., float], X: np.ndarray, *more: np.ndarray) -> float:
     """A measure of vectors; NaN where they are not finite, or not two."""
-    return measure(X, *more) if len(X) > 1 and is_finite(X) else math.nan
+    return measure(X, *more) if _is_measurable(X) else math.nan
 
 
-def _eigenvalues(X: np.ndarray) -> np.ndarray:
-    number = min(X.shape)
-    return spectrum(X) if is_finite(X) and len(X) > 1 else np.full(number, np.nan)
+def _is_measurable(X: np.ndarray) -> bool:
+    return len(X) > 1 and is_finite(X)
 
 
 def _seed(seed: int) -> int:

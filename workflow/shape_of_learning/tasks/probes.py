@@ -74,8 +74,6 @@ def fit_probe(X: np.ndarray, labels: np.ndarray, *, has_classes: bool, blocks: i
     ValueError
         If features hold NaN or infinity.
     """
-    if not np.isfinite(X).all():
-        raise ValueError("X holds NaN or infinity")
     mean = X.mean(axis=0)
     spread = np.sqrt(((X - mean) ** 2).reshape(len(X), blocks, -1).mean(axis=(0, 2)))
     scale = np.repeat(np.where(spread > 0, spread, 1.0), X.shape[1] // blocks)

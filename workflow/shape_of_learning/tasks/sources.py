@@ -1,20 +1,32 @@
 """Tasks by their entries in the configuration: from the cleaned corpus, or from data sets of the Hub."""
 
 import hashlib
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from difflib import get_close_matches
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
-from shape_of_learning.tasks.builtin import builtin_task
 from shape_of_learning.tasks.examples import SPLITS, Example, Task, at_most, checked
 
 Record = Mapping[str, Any]
+
+# Of the task `topic`.
+# In which of two groups the longest article is, the next one, and so on: about as much text in both.
+GROUPS = (0, 1, 1, 0, 0, 1, 1, 0)
+HELD_OUT = 0.2  # of the paragraphs of each article
+FEWEST = 10  # examples of a split with which a score means anything
+MOST = {"train": 2000, "held_out": 500}
+_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+CHARACTERS = range(40, 301)  # shorter ones say little, and longer ones are often no sentences
+FEWEST_WORDS = 5
 
 
 def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: int) -> Task:
@@ -38,8 +50,7 @@ def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: i
     """
     where, most = f"task `{name}`", entry.get("most") or {}
     if text is not None:
-        made = builtin_task(entry["builtin"], read_text(text), seed=seed, most=most, corpus=text)
-        return checked(made, where)
+        return checked(topic_task(read_text(text), seed=seed, most=most, corpus=text), where)
     task = hub_task(name, entry)
     chosen = []
     for split in SPLITS:
@@ -47,6 +58,117 @@ def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: i
         order = random_stream(seed, f"most of task {name} {split}").permutation(len(examples))
         chosen += at_most(examples, order.tolist(), most.get(split))
     return checked(replace(task, examples=chosen), where)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and the numbers of its article in the text and of its paragraph there."""
+
+    article: int
+    paragraph: int
+    text: str
+
+    @property
+    def group(self) -> str:
+        """The paragraph, which is never on both sides of a split."""
+        return f"{self.article}/{self.paragraph}"
+
+
+def topic_task(text: str, *, seed: int, most: Mapping[str, int], corpus: object) -> Task:
+    """Make the task in which of two groups of four articles a sentence is, of the eight longest.
+
+    Parameters
+    ----------
+    text : str
+        Articles with a blank line between them, a paragraph a line.
+    seed : int
+        Decides the split, by paragraph, and every choice.
+    most : mapping of str to int
+        Most examples of each split; :data:`MOST` for one that is not there.
+    corpus : object
+        How messages call the text.
+
+    Returns
+    -------
+    Task
+        Each split has as many examples of one label as of the other, judged by accuracy.
+
+    Raises
+    ------
+    InputError
+        If the text is too short.
+    """
+    rng = random_stream(seed, "task topic")
+    articles = [article for article in text.split("\n\n") if article.strip()]
+    if len(articles) < len(GROUPS):
+        raise InputError(
+            f"{corpus} has {len(articles)} articles, but the task `topic` is made of at least {len(GROUPS)}; "
+            "raise `corpus.first_bytes`, or give a larger corpus in corpus.sources"
+        )
+    made = _examples(articles, rng)
+    chosen: list[Example] = []
+    for split in SPLITS:
+        examples = [example for example in made if example.split == split]
+        balanced = _balanced(examples, rng, most.get(split, MOST[split]))
+        if len(balanced) < FEWEST:
+            raise InputError(
+                f"{corpus} is too short for the task `topic`: it gives {len(balanced)} examples of the split "
+                f"`{split}`, where {FEWEST} are needed; raise `corpus.first_bytes`, or give a larger corpus in "
+                "corpus.sources"
+            )
+        chosen += balanced
+    return Task("accuracy", chosen)
+
+
+def _examples(articles: Sequence[str], rng: np.random.Generator) -> list[Example]:
+    longest = heapq.nlargest(
+        len(GROUPS), range(len(articles)), key=lambda number: (len(articles[number]), -number)
+    )
+    label_of = dict(zip(longest, GROUPS, strict=True))
+    sentences = sentences_of((number, articles[number]) for number in longest)
+    held_out: set[str] = set()
+    for number in longest:  # within each article, so that all are in both splits
+        paragraphs = list(dict.fromkeys(s.group for s in sentences if s.article == number))
+        share = max(round(HELD_OUT * len(paragraphs)), min(1, len(paragraphs) - 1))
+        held_out |= {paragraphs[place] for place in rng.permutation(len(paragraphs))[:share]}
+    return [
+        Example(SPLITS[s.group in held_out], label_of[s.article], s.group, s.text)
+        for s in sentences
+    ]
+
+
+def _balanced(examples: Sequence[Example], rng: np.random.Generator, most: int) -> list[Example]:
+    """As many examples of each label, `most` in all at most."""
+    by_label = [[example for example in examples if example.label == label] for label in (0, 1)]
+    each = min(most // 2, *map(len, by_label))
+    kept = [at_most(own, rng.permutation(len(own)).tolist(), each) for own in by_label]
+    together = [example for own in kept for example in own]
+    return [together[place] for place in rng.permutation(len(together))]
+
+
+def sentences_of(articles: Iterable[tuple[int, str]]) -> list[Sentence]:
+    """List the sentences of numbered articles, without those that occur more than once.
+
+    A repeated one could stand on both sides of a split.
+    """
+    found = [
+        Sentence(number, place, sentence)
+        for number, article in articles
+        for place, paragraph in enumerate(article.splitlines())
+        for sentence in map(str.strip, _END.split(paragraph))
+        if _is_whole(sentence)
+    ]
+    times = Counter(_compared(sentence.text) for sentence in found)
+    return [sentence for sentence in found if times[_compared(sentence.text)] == 1]
+
+
+def _is_whole(sentence: str) -> bool:
+    is_long = len(sentence) in CHARACTERS and len(sentence.split()) >= FEWEST_WORDS
+    return is_long and sentence[-1] in ".!?"
+
+
+def _compared(sentence: str) -> str:
+    return " ".join(sentence.lower().split())
 
 
 def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
@@ -71,11 +193,9 @@ def hub_task(name: str, entry: Mapping[str, Any]) -> Task:
     for split in SPLITS:
         published, there = hub["split"][split], list(builder.info.splits)
         if published not in there:
-            near = get_close_matches(published, there, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(there)}"
             raise InputError(
                 f"{where}: `{hub['dataset']}` has no split `{published}`, which its entry gives as "
-                f"`hub.split.{split}`; {hint}"
+                f"`hub.split.{split}`; there are {', '.join(there)}"
             )
         records = builder.as_dataset(split=published)
         examples += examples_of(records, hub, split, f"{where}, split `{published}`")
@@ -119,38 +239,20 @@ def prepared(hub: Mapping[str, Any], where: str) -> Any:
             )
             if builder.hash == revision:
                 builder.download_and_prepare()
-        except datasets.exceptions.DatasetNotFoundError as error:
+        except (datasets.exceptions.DatasetsError, RuntimeError, ValueError) as error:
+            # Of a script, which is never run, of a configuration that is not there, or of a damaged cache.
+            reason = " ".join(str(error).split())[:200].rstrip(".")
             raise InputError(
-                f"{where}: {_plain(error)}; correct `hub.dataset` and `hub.revision`, or set HF_TOKEN to a "
-                "token of an account that may see it"
+                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({reason}); correct "
+                "`hub.dataset`, `hub.config` or `hub.revision`, or set HF_TOKEN to a token of an account that "
+                "may see it"
             ) from error
-        except datasets.exceptions.DatasetsError as error:
-            raise InputError(
-                f"{where}: `{dataset}` at revision `{revision}` cannot be read ({_plain(error)}); take "
-                "another data set, or delete this from the Hugging Face cache if it is damaged there"
-            ) from error
-        except RuntimeError as error:
-            if "scripts are no longer supported" not in str(error):
-                raise
-            raise InputError(
-                f"{where}: `{dataset}` at revision `{revision}` has a loading script, which is never run; "
-                "name a revision or a copy of it that has Parquet files"
-            ) from error
-        except ValueError as error:
-            if f"'{config}'" not in str(error):
-                raise
-            raise InputError(f"{where}: {_plain(error)}; correct `hub.config`") from error
     if builder.hash != revision:
         raise InputError(
             f"{where}: of `{dataset}` the Hugging Face cache has revision `{builder.hash}`, not "
             f"`{revision}`, and the Hub cannot be asked; run once where it can, or correct `hub.revision`"
         )
     return builder
-
-
-def _plain(error: Exception) -> str:
-    """What a library says, on one line."""
-    return " ".join(str(error).split())[:200].rstrip(".")
 
 
 def examples_of(
@@ -161,39 +263,24 @@ def examples_of(
     Raises
     ------
     InputError
-        If a record lacks a column or a text, or its label is no number.
+        If a record lacks a column, or its label is no number.
     """
     for number, record in enumerate(records, start=1):
         columns = {key: fields[key] for key in ("text", "text_2", "label") if fields.get(key)}
         for key, column in columns.items():
             if column not in record:
-                near = get_close_matches(column, record, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(record)}"
                 raise InputError(
-                    f"{where}: there is no column `{column}`, which its entry gives as `{key}`; {hint}"
+                    f"{where}: there is no column `{column}`, which its entry gives as `{key}`; there are "
+                    f"{', '.join(record)}"
                 )
-        texts = [_line(record[column]) for key, column in columns.items() if key != "label"]
-        if not all(texts):
-            raise InputError(f"{where}: record {number} has an empty text; correct `text`")
-        given = record[columns["label"]]
-        label = _number(given)
-        if label is None:
+        given = record[columns.pop("label")]
+        try:
+            label = float(given)
+        except (TypeError, ValueError):
             raise InputError(
-                f"{where}: the label of record {number} is {str(given)[:60]!r}, which is no "
-                "number; correct `label`"
-            )
+                f"{where}: the label of record {number} is {str(given)[:60]!r}, which is no number; correct "
+                "`label`"
+            ) from None
+        texts = [" ".join(str(record[column] or "").split()) for column in columns.values()]
         group = hashlib.sha256("\x1f".join(texts).lower().encode()).hexdigest()[:16]
         yield Example(split, label, group, *texts)
-
-
-def _line(text: Any) -> str:
-    """Return a text on one line."""
-    return " ".join(str(text).split()) if isinstance(text, str) else ""
-
-
-def _number(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None

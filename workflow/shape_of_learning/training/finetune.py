@@ -4,16 +4,17 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
-from shape_of_learning.tasks.examples import Task
+from shape_of_learning.tasks.examples import Example, Task
 from shape_of_learning.tasks.probes import SCORES
 from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
@@ -22,18 +23,12 @@ from shape_of_learning.training.recipe import (
     revision_of_step,
 )
 from shape_of_learning.training.train import deterministic, save_step, software, train
-from shape_of_learning.training.training_data import (
-    MOST_TOKENS,
-    Labels,
-    encode,
-    epoch_batches,
-    padded,
-)
 
 logger = logging.getLogger(__name__)
 
 HEAD_DEVIATION = 0.02  # of its initial weights, as of all weights of BERT
 SCORED_AT_A_TIME = 64
+MOST_TOKENS = 512  # of an example, as of BERT
 
 
 @dataclass(frozen=True)
@@ -163,12 +158,9 @@ class _TunedModel:
             return {"loss": self.labels.loss(outputs, labels[batch].tolist())}
 
         self.base.requires_grad_(True).train()
-        epochs = (
-            epoch_batches(len(texts), recipe.batch_size, random) for _ in range(recipe.epochs)
-        )
         return train(
             [*self.base.parameters(), *self.head.parameters()],
-            chain.from_iterable(epochs),
+            shuffled_batches(len(texts), recipe, random),
             losses,
             [recipe.learning_rate_at(update, updates) for update in range(updates)],
             betas=FINETUNING_BETAS,
@@ -190,11 +182,123 @@ class _TunedModel:
     def score(self) -> float:
         """Score of the held-out split, without dropout."""
         texts = self.texts["held_out"]
-        parts = [
-            texts[start : start + SCORED_AT_A_TIME]
-            for start in range(0, len(texts), SCORED_AT_A_TIME)
-        ]
+        size = SCORED_AT_A_TIME
         self.base.eval()
-        outputs = torch.cat([self.outputs(part) for part in parts])
+        parts = [self.outputs(texts[at : at + size]) for at in range(0, len(texts), size)]
         self.base.train()
-        return SCORES[self.metric](self.truth["held_out"], self.labels.predictions(outputs))
+        return SCORES[self.metric](
+            self.truth["held_out"], self.labels.predictions(torch.cat(parts))
+        )
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the head of a task is trained to give.
+
+    Attributes
+    ----------
+    classes : tuple of int
+        Those of a classification, in the order of the head's outputs; none of a graded task.
+    mean, deviation : float
+        Of the grades of the training split, by which they are standardised.
+    """
+
+    classes: tuple[int, ...]
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    @classmethod
+    def of(cls, task: Task) -> "Labels":
+        """Read those of a task; just the training split's grades are looked at."""
+        if task.has_classes:
+            return cls(tuple(task.classes))
+        grades = np.array([example.label for example in task.split("train")])
+        return cls((), float(grades.mean()), float(grades.std()))
+
+    def loss(self, outputs: torch.Tensor, labels: Sequence[float]) -> torch.Tensor:
+        """Cross-entropy, or mean squared error of standardised grades."""
+        if self.classes:
+            numbers = torch.tensor([self.classes.index(int(label)) for label in labels])
+            return torch.nn.functional.cross_entropy(outputs, numbers)
+        grades = torch.tensor([(label - self.mean) / self.deviation for label in labels])
+        return torch.nn.functional.mse_loss(outputs.squeeze(-1), grades)
+
+    def predictions(self, outputs: torch.Tensor) -> np.ndarray:
+        """Labels that outputs of shape (n, outputs) stand for, of shape (n,)."""
+        if self.classes:
+            return np.array(self.classes)[outputs.argmax(dim=-1).numpy()]
+        return outputs.squeeze(-1).numpy().astype(np.float64) * self.deviation + self.mean
+
+
+def encode(
+    tokenizer: Any, examples: Sequence[Example], *, role: str, longest: int, segments: int
+) -> list[dict[str, torch.Tensor]]:
+    """Tokenise examples, with special tokens; a pair as the tokenizer joins two texts.
+
+    Parameters
+    ----------
+    tokenizer : transformers.PreTrainedTokenizerBase
+    examples : sequence of Example
+        All single texts, or all pairs.
+    role : {"encoder", "decoder"}
+        Of the model.
+    longest : int
+        Tokens of an example at most; what is longer is cut at its end, of a pair the longer text.
+    segments : int
+        How many segments the model tells apart.
+
+    Returns
+    -------
+    list of dict
+        Arguments of the base model, of shape (tokens,).
+
+    Raises
+    ------
+    InputError
+        If it puts nothing between the two texts of a pair for a decoder.
+    """
+    pairs = bool(examples[0].text_2)
+    encoded = tokenizer(
+        [example.text for example in examples],
+        [example.text_2 for example in examples] if pairs else None,
+        truncation=True,
+        max_length=longest,
+        return_attention_mask=True,
+        return_token_type_ids=pairs and segments > 1,
+        verbose=False,
+    )
+    if pairs and role == "decoder" and not _is_separated(encoded.sequence_ids(0)):
+        raise InputError(
+            "the task has pairs of texts, but the decoder's tokenizer puts no separator between two texts; "
+            "take a task of single texts or an encoder"
+        )
+    return [
+        {name: torch.tensor(values[row]) for name, values in encoded.items()}
+        for row in range(len(examples))
+    ]
+
+
+def _is_separated(numbers: Sequence[int | None]) -> bool:
+    """Whether a special token stands between the texts, by the number of the text of each token."""
+    first, second = (numbers.index(text) if text in numbers else -1 for text in (0, 1))
+    return None in numbers[first:second]
+
+
+def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
+    """Join what :func:`encode` gives for several texts, filled up at their ends by a token that is masked."""
+    filled = {}
+    for name in texts[0]:
+        fill = padding if name == "input_ids" else 0
+        columns = [text[name] for text in texts]
+        filled[name] = pad_sequence(columns, batch_first=True, padding_value=fill)
+    return filled
+
+
+def shuffled_batches(
+    examples: int, recipe: FinetuningRecipe, random: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield the numbers of the examples of each batch of all epochs, each of which has its own order."""
+    for _ in range(recipe.epochs):
+        order = random.permutation(examples)
+        for start in range(0, examples, recipe.batch_size):
+            yield order[start : start + recipe.batch_size]

@@ -23,13 +23,15 @@ from shape_of_learning.training.recipe import (
     pretraining_steps,
     revision_of_step,
 )
-from shape_of_learning.training.tokenizer import tokens_of, train_tokenizer
+from shape_of_learning.training.tokenizer import ENCODER_TOKENS, tokens_of, train_tokenizer
 from shape_of_learning.training.train import deterministic, save_step, shown, software, train
-from shape_of_learning.training.training_data import text_batch
 
 logger = logging.getLogger(__name__)
 
 WIDENING = 4
+IGNORED = -100  # the label that transformers leaves out of the loss
+# Devlin et al. 2019, section 3.1: of the masked positions 80 % show the mask, 10 % another token.
+MASKED_SHARE, SHOWN_AS_MASK, SHOWN_AS_OTHER = 0.15, 0.8, 0.1
 # At the end of the text, which is never trained on: the loss that is reported is measured there.
 HELD_OUT_SEQUENCES = 32
 
@@ -120,6 +122,43 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
             )
 
 
+def text_batch(
+    ids: np.ndarray,
+    size: int,
+    random: np.random.Generator,
+    recipe: PretrainingRecipe,
+    tokenizer: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw stretches of a text: shown and predicted tokens, each of shape (size, context).
+
+    A decoder predicts the next token of a stretch, an encoder masked ones of ``[CLS] stretch [SEP]``.
+    """
+    if not recipe.encoder:
+        shown = _stretches(ids, size, recipe.context, random)
+        return shown, shown  # the model shifts the labels itself
+    body = _stretches(ids, size, recipe.context - 2, random)
+    chosen = random.random(body.shape) < MASKED_SHARE
+    chosen[:, 0] |= ~chosen.any(axis=1)  # a sequence with nothing to predict has no loss
+    fate = random.random(body.shape)
+    # The trainer numbers special tokens first, so that the others are one range.
+    other = random.integers(len(ENCODER_TOKENS), len(tokenizer), body.shape)
+    shown = np.where(chosen & (fate < SHOWN_AS_MASK), tokenizer.mask_token_id, body)
+    replaced = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_OTHER)
+    shown = np.where(chosen & replaced, other, shown)
+    predicted = np.where(chosen, body, IGNORED)
+    frame = tokenizer.cls_token_id, tokenizer.sep_token_id
+    return _framed(shown, *frame), _framed(predicted, IGNORED, IGNORED)
+
+
+def _stretches(ids: np.ndarray, size: int, length: int, random: np.random.Generator) -> np.ndarray:
+    starts = random.integers(0, len(ids) - length + 1, size)
+    return ids[starts[:, np.newaxis] + np.arange(length)]
+
+
+def _framed(body: np.ndarray, first: int, last: int) -> np.ndarray:
+    return np.pad(body, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
+
+
 def _prepare(device: str) -> dict[str, str]:
     """Let a GPU form its sums in the same order each time; returns what the record says of it."""
     if device == "cpu":
@@ -179,14 +218,12 @@ def recorded_states(network: Any) -> Iterator[list[torch.Tensor]]:
     blocks = base.layers if hasattr(base, "layers") else base.encoder.layer
     states: list[torch.Tensor] = []
 
-    def begin(module: Any, arguments: Any) -> None:
-        states[:] = [arguments[0]]
-
     def keep(module: Any, arguments: Any, output: Any) -> None:
+        if module is blocks[0]:
+            states[:] = [arguments[0]]
         states.append(output[0] if isinstance(output, tuple) else output)
 
-    hooks = [blocks[0].register_forward_pre_hook(begin)]
-    hooks += [block.register_forward_hook(keep) for block in blocks]
+    hooks = [block.register_forward_hook(keep) for block in blocks]
     try:
         yield states
     finally:

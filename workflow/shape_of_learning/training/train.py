@@ -1,26 +1,22 @@
 """What all trainings share: one loop, the same bytes each time, and steps that serve as revisions."""
 
 import logging
-import os
 import platform
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import tokenizers
 import torch
 import transformers
 
-from shape_of_learning.checkpoints.record import file_entry, read_record, write_record
+from shape_of_learning.checkpoints.record import read_record, write_record
 from shape_of_learning.files import write_table
 from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY
 
 logger = logging.getLogger(__name__)
 
-WEIGHTS = "model.safetensors"
 TRAINING_COLUMNS = (
     *("model", "revision", "step", "twin_of", "regulariser", "strength", "origin"),
     *("origin_revision", "task", "seed", "held_out_loss", "regularisation", "metric", "score"),
@@ -110,19 +106,12 @@ def save_step(
     network: Any, write_tokenizer: Callable[[Path], object], folder: Path, **provenance: Any
 ) -> None:
     """Save a model with its tokenizer and its record, as :func:`.write_record` has it."""
-    try:
-        network.save_pretrained(folder)
-    except safetensors.SafetensorError as error:  # a full disk is to be told as for any other file
-        found = re.search(r"os error (\d+)", str(error))
-        if found is None:
-            raise
-        raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder / WEIGHTS)) from error
+    network.save_pretrained(folder)
     write_tokenizer(folder)
     # safetensors writes for the owner alone; a shared cluster reads with the group.
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)
-    files = {path.name: file_entry(path) for path in folder.iterdir()}
-    write_record(folder, files, revision=folder.name, **provenance)
+    write_record(folder, revision=folder.name, **provenance)
 
 
 def write_training_table(steps: Path, table: Path) -> None:
