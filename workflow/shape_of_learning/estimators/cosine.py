@@ -74,7 +74,7 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
 
 def _average_cosine(X: Any, center: bool) -> float:
     if not center:
-        return _from_directions(X[rows] for rows in _blocks(X))
+        return _from_directions((X[rows] for rows in _blocks(X)), noise=0.0)
     xp = namespace(X)
     low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
     if is_constant(low, high):
@@ -146,7 +146,7 @@ def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
     return np.where(usable, np.minimum(cosines, 1.0), np.nan)
 
 
-def _from_directions(blocks: Iterable[Any], noise: float = 0.0) -> float:
+def _from_directions(blocks: Iterable[Any], noise: float) -> float:
     """Mean cosine of rows that come in blocks; those whose norm is not above `noise` have no direction."""
     total: Any = 0.0
     directed = 0
@@ -228,7 +228,7 @@ def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     >>> intra_window_cosine([[1, 0], [2, 0], [0, 1], [0, -1]], [0, 0, 1, 1])
     0.0
     """
-    return intra_window_cosine_without(X, windows, [])[0]
+    return float(_of_windows(X, windows, [])[0, 0])
 
 
 def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
@@ -248,7 +248,7 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     >>> inter_window_cosine([[1, 0], [2, 0], [0, 1], [0, -1]], [0, 0, 1, 1])
     0.0
     """
-    return inter_window_cosine_without(X, windows, [])[0]
+    return float(_of_windows(X, windows, [])[1, 0])
 
 
 def intra_window_cosine_without(
