@@ -307,12 +307,12 @@ def _of_hidden_states(
 ) -> tuple[float, Any]:
     is_block = isinstance(content, Pair)
     taken = (content.x, content.y) if is_block else content
-    function, leaving_out = measure.load(), measure.load_leaving_out()
+    function = measure.load()
     if not measure.left_out:
         return function(*taken), math.nan
-    if leaving_out is not None:
+    if measure.leaving_out:
         # All measures of a block share what one of them has found.
-        return leaving_out(content) if is_block else leaving_out(*taken, parts)
+        return measure.load_leaving_out()(*((content,) if is_block else (*taken, parts)))
     without = []
     for part in parts:
         left = np.delete(np.arange(len(taken[0])), part)
