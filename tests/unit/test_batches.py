@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 sizes = st.integers(1, 50).flatmap(

@@ -10,12 +10,17 @@ from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
-from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.intervals import left_out_values, window_groups
-from shape_of_learning.metrics.leaving_out import NeighbourLists, measure_batch
-from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
+from shape_of_learning.metrics.measure import (
+    Batch,
+    MeasuringProtocol,
+    measure_batch,
+    measure_layer,
+)
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.table_columns import GROUPS
 from shape_of_learning.random_streams import random_stream
 
@@ -85,7 +90,7 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     group_of = groups[window_of]
     chosen = MEASURES[name].chosen(name, {})
     lists = lists_of(X, 128)
-    value, rows, anew = measure_batch(lists, chosen, group_of)
+    value, rows, anew = measure_batch(Batch(window_of, group_of, 0, lists), chosen)
     function = chosen.load()
     distances = nearest_distances(X, chosen.neighbours)
     assert value == pytest.approx(function(distances), rel=RELATIVE)

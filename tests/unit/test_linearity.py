@@ -113,7 +113,7 @@ def test_a_fold_with_too_few_vectors_is_undefined():
 def test_few_directions_of_many_vectors_are_defined():
     X = gaussian(1000, 60) @ gaussian(60, 128, 1)
     Y = X + np.tanh(X @ gaussian(128, 128, 2) / 60)
-    assert Pair(X, Y).fits_without([]).fit.axes.rank == 60
+    assert Pair(X, Y).fit.rank == 60
     for increment, plain, adjusted in (
         (False, linearity, linearity_adjusted),
         (True, linearity_increment, linearity_increment_adjusted),
@@ -167,7 +167,7 @@ def test_hard_vectors_score_as_by_a_scaled_svd(name):
 
 def test_a_layer_norm_takes_one_direction():
     X, Y = after_layer_norm(*block(2000, 40))
-    assert Pair(X, Y).fits_without([]).fit.axes.rank == 39
+    assert Pair(X, Y).fit.rank == 39
 
 
 @pytest.mark.parametrize("rows", [1, 7, 300, 900])
@@ -221,28 +221,28 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     parts = [np.flatnonzero(group == each) for each in range(15)]
     left = [group != each for each in range(15)]
     second = windows % 2 == 1
-    pair = Pair(X, Y, windows)
+    pair = Pair(X, Y, windows, parts)
 
     def check(found, refit):
         value, without = found
         assert value == pytest.approx(refit(slice(None)), abs=1e-9)
         assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
 
-    check(scores.linearity_without(pair, parts), lambda r: by_svd(X[r], Y[r]))
+    check(scores.linearity_without(pair), lambda r: by_svd(X[r], Y[r]))
     check(
-        scores.linearity_adjusted_without(pair, parts),
+        scores.linearity_adjusted_without(pair),
         lambda r: by_svd(X[r], Y[r], adjusted=True),
     )
     check(
-        scores.linearity_held_out_without(pair, parts),
+        scores.linearity_held_out_without(pair),
         lambda r: held_out_by_svd(X[r], Y[r], second[r]),
     )
     if name == "wider":
-        assert math.isnan(scores.linearity_increment_without(pair, parts)[0])
+        assert math.isnan(scores.linearity_increment_without(pair)[0])
         return
-    check(scores.linearity_increment_without(pair, parts), lambda r: by_svd(X[r], Y[r], True))
+    check(scores.linearity_increment_without(pair), lambda r: by_svd(X[r], Y[r], True))
     check(
-        scores.linearity_increment_held_out_without(pair, parts),
+        scores.linearity_increment_held_out_without(pair),
         lambda r: held_out_by_svd(X[r], Y[r], second[r], True),
     )
 
@@ -251,7 +251,7 @@ def test_values_are_found_without_any_parts():
     X, Y = block()
     pair = Pair(X, Y, windows_of(len(X)))
     for found in (scores.linearity_held_out_without, scores.linearity_without):
-        value, without = found(pair, [])
+        value, without = found(pair)
         assert 0 < value < 1
         assert without.shape == (0,)
 
@@ -260,8 +260,8 @@ def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
     X, Y = block()
     parts = np.array_split(np.arange(len(X)), 16)
     for found, plain in (
-        (scores.block_norm_ratio_without(Pair(X, Y), parts), block_norm_ratio),
-        (scores.block_cosine_without(Pair(X, Y), parts), block_cosine),
+        (scores.block_norm_ratio_without(Pair(X, Y, parts=parts)), block_norm_ratio),
+        (scores.block_cosine_without(Pair(X, Y, parts=parts)), block_cosine),
     ):
         assert found[0] == plain(X, Y)
         expected = [plain(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]

@@ -1,7 +1,5 @@
 import csv
-import math
 
-import h5py
 import numpy as np
 import pytest
 import transformers
@@ -55,8 +53,6 @@ def test_a_loss_that_is_not_finite_is_recorded_as_inf(factor, tmp_path):
     row = run_script(tmp_path, "gpt_neox")
     assert row["loss"] == "inf"
     assert int(row["predicted_tokens"]) > 0
-    with h5py.File(tmp_path / "dump" / "layer_3.h5") as file:
-        assert math.isinf(file.attrs["loss"])
 
 
 def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path, monkeypatch):

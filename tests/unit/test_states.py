@@ -16,7 +16,7 @@ from tiny_models import CONFIGURATIONS, WIDTHS, save_stirred_model, save_tiny_mo
 def assert_as_dumped(folder, checkpoint, widths, windows=WINDOWS, **options):
     _, expected = dump(checkpoint, folder, widths, windows, **options)
     sample = sample_of(checkpoint, widths, windows, **options)
-    states = StatesInMemory(sample)
+    states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
     loss = sample.into(states)
     files = StateFiles(folder, 3)
     assert (states.layers, len(widths)) == (3, 4)
@@ -51,7 +51,7 @@ def test_where_memory_is_exhausted_midway_all_is_run_again_in_smaller_window_bat
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     sample.forward.model.layers[1].register_forward_pre_hook(fail)
-    states = StatesInMemory(sample)
+    states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
     sample.into(states)
     for state in range(4):
         np.testing.assert_array_equal(states[state], hidden_states(tmp_path / "dump", state))
@@ -73,7 +73,6 @@ def test_the_files_are_as_others_read_them(whole):
         assert embeddings.compression is None
         assert set(file) == {"embeddings", "token_ids", "positions", "windows", "special"}
         assert (file.attrs["model"], file.attrs["layer"]) == ("tiny", 1)
-        assert file.attrs["loss"] > 0
 
 
 def read_or_refused(folder, values, rows):

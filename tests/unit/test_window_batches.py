@@ -78,9 +78,9 @@ class OnDevice:
 def test_as_many_windows_go_together_as_are_of_use():
     windows = windows_of([100] * 200)
     on_cpu, on_gpu = (
-        SampleRun(OnDevice(kind), "a model", windows, None, 0, [4]) for kind in ("cpu", "cuda")
+        SampleRun(OnDevice(kind), "a model", windows, None, 0, 0, [4]) for kind in ("cpu", "cuda")
     )
     assert (on_cpu.first_size, on_gpu.first_size) == (16, 4096 // 144)
-    assert SampleRun(OnDevice("cpu"), "", windows[:3], None, 0, [4]).first_size == 3
-    asked = SampleRun(OnDevice("cuda"), "", windows, None, 0, [4], window_batch_size=5)
+    assert SampleRun(OnDevice("cpu"), "", windows[:3], None, 0, 0, [4]).first_size == 3
+    asked = SampleRun(OnDevice("cuda"), "", windows, None, 0, 0, [4], window_batch_size=5)
     assert asked.first_size == 5

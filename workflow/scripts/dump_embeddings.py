@@ -63,7 +63,8 @@ def main(
     sample = SampleRun.load(checkpoint, draw_windows(text, sampling), sampling, **loaded)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}
-    with state_writer(folder, sample, {**names, **described}) as writer:
+    of_sample = sample.rows, sample.widths, sample.layers
+    with state_writer(folder, *of_sample, {**names, **described}) as writer:
         cross_entropy = sample.into(writer)
     with threadpool_limits(1):
         write_matrix_tables(model_matrices(sample.forward), output, **matrices)

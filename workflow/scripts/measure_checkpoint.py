@@ -57,7 +57,7 @@ def main(
     windows = draw_windows(text, sampling)
     sample = SampleRun.load(checkpoint, windows, sampling, in_memory=True, **loaded)
     how.require_batches(sample.rows, chosen)
-    states = StatesInMemory(sample)
+    states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
     cross_entropy = sample.into(states)
 
     def measured(layer: int) -> dict[str, list[TidyRow]]:

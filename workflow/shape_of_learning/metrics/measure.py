@@ -23,7 +23,7 @@ from shape_of_learning.metrics.selections import (
     shuffled_batches,
 )
 from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tables import TidyRow
+from shape_of_learning.metrics.tables import TidyRow, whole
 from shape_of_learning.random_streams import random_stream
 
 EVERYTHING = Selection()
@@ -344,20 +344,14 @@ def _measured(
         TidyRow(
             *named,
             batch=None,
-            n=_mean([batch.n for batch in batches]),
-            n_unique=_mean([batch.n_unique for batch in batches]),
+            n=whole(sum(batch.n for batch in batches) / len(batches)),
+            n_unique=whole(sum(batch.n_unique for batch in batches) / len(batches)),
             near_duplicates=float(np.mean([one.near_duplicates() for one in lists] or math.nan)),
             windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
             value=float(values.mean()),
             without=tuple(left_out.tolist()),
         ),
     ]
-
-
-def _mean(numbers: Sequence[int]) -> float:
-    """Mean, as a whole number where it is one."""
-    mean = sum(numbers) / len(numbers)
-    return int(mean) if mean.is_integer() else mean
 
 
 def _mean_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ own, the averages or differences of theirs, and what its parts share is in its i
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from shape_of_learning.metrics.table_columns import (
     TIDY_COLUMNS,
 )
 
+Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
 UNDEFINED = (math.nan,) * GROUPS  # left-out values from which no interval follows
 
 
@@ -86,13 +88,15 @@ def _tidy_row(cells: Sequence[str]) -> TidyRow:
     value, *without = [float(cell or "nan") for cell in numbers]
     return TidyRow(
         *(estimator, selection, int(layer), int(batch) if batch else None),
-        *(_size(n), _size(n_unique), float(near or "nan"), int(windows) if windows else None),
+        *(whole(float(n)), whole(float(n_unique))),
+        *(float(near or "nan"), int(windows) if windows else None),
         *(value, tuple(without)),
     )
 
 
-def _size(cell: str) -> float:
-    return int(cell) if cell.isdecimal() else float(cell)
+def whole(number: float) -> float:
+    """The number, as a whole one where it is one."""
+    return int(number) if number.is_integer() else number
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class MeasuredModel:
     name: str
     role: str
     layers: int
-    checkpoints: Sequence[tuple[str, int | None, int | None]]
+    checkpoints: Sequence[Checkpoint]
     average_over: str
 
     @property
@@ -144,7 +148,7 @@ class Curve:
 class AtCheckpoint(NamedTuple):
     """One measure at one checkpoint: which, its values of batches, and of layers by number, ascending."""
 
-    checkpoint: tuple[str, int | None, int | None]
+    checkpoint: Checkpoint
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
@@ -175,39 +179,35 @@ def write_model_tables(
         "changes": (CHANGE_COLUMNS, change_rows),
         "left_out": (LEFT_OUT_COLUMNS, left_out_rows),
     }
-    read: dict[tuple[str, str], list[TidyRow]] = {}
+
+    @cache
+    def tidy_rows(revision: str, family: str) -> list[TidyRow]:
+        layers = range(family == "linearity", model.layers + 1)
+        paths = [layer_table(folder / revision, family, layer) for layer in layers]
+        return [row for path in paths for row in read_tidy(path)]
+
     measured = []
     for curve in curves:
         found = []
         for checkpoint in model.checkpoints:
-            revision = checkpoint[0]
-            if revision not in curve.revisions:
-                continue
-            if (revision, curve.family) not in read:
-                first = 1 if curve.family == "linearity" else 0
-                read[revision, curve.family] = [
-                    row
-                    for layer in range(first, model.layers + 1)
-                    for row in read_tidy(layer_table(folder / revision, curve.family, layer))
-                ]
-            rows = [row for row in read[revision, curve.family] if row.estimator == curve.estimator]
-            found.append(_at_checkpoint(checkpoint, rows, folder / revision))
+            if checkpoint[0] in curve.revisions:
+                rows = tidy_rows(checkpoint[0], curve.family)
+                own = [row for row in rows if row.estimator == curve.estimator]
+                found.append(_at_checkpoint(checkpoint, own, folder))
         measured.append((curve, found))
     for name, path in tables.items():
         columns, rows_of = writers[name]
         write_table(path, columns, (row for each in measured for row in rows_of(model, *each)))
 
 
-def _at_checkpoint(
-    checkpoint: tuple[str, int | None, int | None], rows: Sequence[TidyRow], folder: Path
-) -> AtCheckpoint:
+def _at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:
     batches = [row for row in rows if row.batch is not None]
     # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
     distinct = any(2 * row.n_unique > row.n for row in batches)
     if distinct and all(math.isnan(row.value) for row in batches):
         raise InputError(
-            f"{folder} holds no value of `{rows[0].estimator}`, though its vectors are distinct; take the "
-            "measure out of `measurement.estimators`, or correct it if it is your own"
+            f"{folder / checkpoint[0]} holds no value of `{rows[0].estimator}`, though its vectors are "
+            "distinct; take the measure out of `measurement.estimators`, or correct it if it is your own"
         )
     layers = {
         row.layer: row._replace(without=UNDEFINED) if math.isnan(row.value) else row
@@ -222,12 +222,10 @@ def measurement_rows(
 ) -> Iterator[list[object]]:
     """Rows of ``measurements.csv``: one per layer and batch."""
     for checkpoint, batches, _ in measured:
+        identity = [model.name, model.role, *checkpoint]
         for row in batches:
             place = [row.layer, row.layer / model.layers, curve.estimator]
-            yield [
-                *(model.name, model.role, *checkpoint, *place),
-                *(row.batch, row.n, row.n_unique, row.value),
-            ]
+            yield [*identity, *place, row.batch, row.n, row.n_unique, row.value]
 
 
 def estimate_rows(
@@ -237,19 +235,15 @@ def estimate_rows(
     for checkpoint, batches, layers in measured:
         identity = [model.name, model.role, *checkpoint]
         for layer, row in layers.items():
-            place = [layer, layer / model.layers, curve.estimator, row.selection]
             shown = row if curve.interval else row._replace(without=UNDEFINED)
-            values = [batch.value for batch in batches if batch.layer == layer]
-            yield [*identity, *place, *_estimate(shown, values, 1)]
-        averaged = [
-            row
-            for layer, row in layers.items()
-            if layer >= model.first and not math.isnan(row.value)
-        ]
-        mean = average(averaged, layers[max(model.first, min(layers))])
-        values = _averages_of_batches(batches, {row.layer for row in averaged})
+            place = [layer, layer / model.layers, curve.estimator, row.selection]
+            yield [*identity, *place, *_estimate(shown, batches, [layer])]
+        defined = [layer for layer, row in layers.items() if not math.isnan(row.value)]
+        averaged = [layer for layer in defined if layer >= model.first]
+        first = layers[max(model.first, min(layers))]
+        mean = average([layers[layer] for layer in averaged], first)
         place = [None, None, curve.estimator, mean.selection]
-        yield [*identity, *place, *_estimate(mean, values, len(averaged))]
+        yield [*identity, *place, *_estimate(mean, batches, averaged)]
 
 
 def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
@@ -261,20 +255,11 @@ def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
         return first._replace(value=math.nan, without=UNDEFINED)
     return first._replace(
         value=_mean([row.value for row in layers]),
-        n=_mean([row.n for row in layers]),
-        n_unique=_mean([row.n_unique for row in layers]),
+        n=whole(_mean([row.n for row in layers])),
+        n_unique=whole(_mean([row.n_unique for row in layers])),
         near_duplicates=max(row.near_duplicates for row in layers),
         without=tuple(np.mean([row.without for row in layers], axis=0)),
     )
-
-
-def _averages_of_batches(batches: Sequence[TidyRow], layers: set[int]) -> list[float]:
-    """Within each batch, the average over these layers."""
-    by_batch: dict[int | None, list[float]] = {}
-    for row in batches:
-        if row.layer in layers:
-            by_batch.setdefault(row.batch, []).append(row.value)
-    return [_mean(values) for values in by_batch.values()]
 
 
 def change_rows(
@@ -293,12 +278,9 @@ def change_rows(
             layer: (b.value - a.value, np.subtract(b.without, a.without))
             for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
         }
-        averaged = [
-            change
-            for layer, change in changes.items()
-            if layer >= model.first and not math.isnan(change[0])
-        ] or [(math.nan, UNDEFINED)]
-        differences, left_out = zip(*averaged, strict=True)
+        averaged = [change for layer, change in changes.items() if layer >= model.first]
+        defined = [each for each in averaged if not math.isnan(each[0])] or [(math.nan, UNDEFINED)]
+        differences, left_out = zip(*defined, strict=True)
         mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection
         for layer, (difference, without) in [*changes.items(), (None, mean)]:
@@ -320,13 +302,17 @@ def left_out_rows(
             yield [model.name, model.role, *at.checkpoint, *row[:-1], *row.without]
 
 
-def _estimate(row: TidyRow, batch_values: Sequence[float], layers: int) -> list[object]:
-    """Columns from ``value`` on."""
-    batch_sd = float(np.std(batch_values, ddof=1)) if len(batch_values) > 1 else math.nan
-    sizes = [_whole_if_it_is(row.n), _whole_if_it_is(row.n_unique)]
+def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -> list[object]:
+    """Columns from ``value`` on, of the layers of which there is the value or the average."""
+    by_batch: dict[int | None, list[float]] = {}
+    for batch in batches:
+        if batch.layer in layers:
+            by_batch.setdefault(batch.batch, []).append(batch.value)
+    values = [_mean(values) for values in by_batch.values()]
+    batch_sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     return [
-        *(row.value, *_bars(row.value, row.without)),
-        *(batch_sd, *sizes, row.near_duplicates, row.windows, layers),
+        *(row.value, *_bars(row.value, row.without), batch_sd),
+        *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers)),
     ]
 
 
@@ -334,10 +320,6 @@ def _bars(value: float, left_out: Sequence[float]) -> list[float]:
     """Columns ``standard_error``, ``low`` and ``high``."""
     without = np.asarray(left_out)
     return [float(each) for each in (standard_error(without), *interval(np.array(value), without))]
-
-
-def _whole_if_it_is(number: float) -> float:
-    return int(number) if float(number).is_integer() else number
 
 
 def _mean(values: Sequence[float]) -> float:
