@@ -346,11 +346,7 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
 def test_memory_too_small_for_one_window_is_one_sentence(tmp_path):
     checkpoint = save_tiny_model(tmp_path, "gpt_neox")
     sample = with_room_for(sample_of(checkpoint, WIDTHS["gpt_neox"]), 0)
-    longest = max(len(window.ids) for window in sample.windows)
-    message = (
-        f"memory of the CPU is exhausted by one window of {longest} tokens .* give the job more"
-    )
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="memory of the CPU is exhausted by one window"):
         sample.into(Kept(sample))
 
 
