@@ -10,8 +10,8 @@ import transformers
 
 from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import LanguageModelHead
-from shape_of_learning.embeddings.tokenised_windows import load_tokenizer, tokenise
+from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
+from shape_of_learning.embeddings.tokenised_windows import tokenise
 from tiny_models import (
     CONFIGURATIONS,
     VOCABULARY,

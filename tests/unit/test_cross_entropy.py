@@ -11,17 +11,13 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from runs import WINDOWS, loss_of, run
-from shape_of_learning.embeddings.cross_entropy import (
-    LOGITS_BYTES,
+from shape_of_learning.embeddings.model import LOGITS_BYTES, LanguageModelHead, load_tokenizer
+from shape_of_learning.embeddings.tokenised_windows import (
     MASKED_SHARE,
     PredictedTokens,
-    masked_tokens,
-    negative_log_likelihoods,
-    next_tokens,
-)
-from shape_of_learning.embeddings.tokenised_windows import (
     TokenisedWindow,
-    load_tokenizer,
+    masked_tokens,
+    next_tokens,
     tokenise,
 )
 from shape_of_learning.random_streams import random_stream
@@ -131,14 +127,16 @@ def test_logits_of_a_large_vocabulary_come_in_blocks():
     targets = torch.randint(vocabulary, (rows,), generator=random)
     sizes = []
 
-    class Head:
+    class Head(LanguageModelHead):
+        def __init__(self):
+            self.vocabulary = vocabulary
+
         def logits(self, block, kind):
             sizes.append(block.shape[0] * 4 * vocabulary)
             return block @ matrix.T
 
-    Head.vocabulary = vocabulary
     tokens = PredictedTokens(targets.numpy(), np.arange(rows), targets.numpy())
-    (measured,) = negative_log_likelihoods(states, [tokens], Head(), object)
+    (measured,) = Head().negative_log_likelihoods(states, [tokens], object)
     exact = torch.log_softmax((states[0] @ matrix.T).double(), dim=1)[torch.arange(rows), targets]
     assert max(sizes) <= LOGITS_BYTES
     assert len(sizes) > 1

@@ -11,19 +11,15 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 
 from runs import WINDOWS, Kept, run, sample_of
-from shape_of_learning.embeddings.cross_entropy import next_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     LanguageModelHead,
+    load_tokenizer,
     memory_is_exhausted,
     require_memory,
     weight_bytes,
 )
-from shape_of_learning.embeddings.tokenised_windows import (
-    TokenisedWindow,
-    load_tokenizer,
-    tokenise,
-)
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow, next_tokens, tokenise
 from shape_of_learning.errors import InputError
 from tiny_models import (
     CONFIGURATIONS,

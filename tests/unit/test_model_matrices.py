@@ -6,7 +6,7 @@ import torch
 import transformers as hf
 
 from runs import sample_of
-from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.forward_pass import model_matrices
 from tiny_models import (
     CONFIGURATIONS,
     VOCABULARY,

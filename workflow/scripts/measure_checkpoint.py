@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensors import checked_tensors, write_tensor_digests
-from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.forward_pass import model_matrices
 from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
 from shape_of_learning.embeddings.states import StatesInMemory
 from shape_of_learning.files import atomic_write

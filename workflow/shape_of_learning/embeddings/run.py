@@ -14,26 +14,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.checkpoints.shapes import (
-    Shape,
-    read_configuration_file,
-    refuse_contradiction,
-    shape_of,
-)
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.corpus.windows import read_text, sample_windows
-from shape_of_learning.embeddings.cross_entropy import PredictedTokens, predicted_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     default_device,
     load_model,
+    load_tokenizer,
     memory_is_exhausted,
     read_config,
     require_memory,
 )
 from shape_of_learning.embeddings.tokenised_windows import (
+    PredictedTokens,
     TokenisedWindow,
     WindowBatch,
-    load_tokenizer,
+    predicted_tokens,
     rounded_up,
     tokenise,
     window_batches_by_length,
@@ -178,7 +174,7 @@ class SampleRun:
         protocol : SamplingProtocol
             How they are run.
         shape : mapping
-            What the checkpoint must be: fields of :class:`.Shape`.
+            What the checkpoint is: fields of :class:`.Shape`.
         threads, window_batch_size
             As above.
         device : torch.device, optional
@@ -189,11 +185,10 @@ class SampleRun:
         Raises
         ------
         InputError
-            If the checkpoint is not of that shape, the windows are longer than the model's context or have
+            If the windows are longer than the model's context or have
             tokens that it does not know, memory is too small, or the checkpoint cannot be loaded.
         """
         name, entry = str(checkpoint), Shape(**shape)
-        refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
         tokenised, device = tokenise(tokenizer, windows), device or default_device()
@@ -209,8 +204,12 @@ class SampleRun:
         )
         forward = ForwardPass(model, head, device=device, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
-        predicted = head if head is None else predicted_tokens(
-            tokenised, entry.role, head.vocabulary, tokenizer.mask_token_id, protocol.seed
+        predicted = (
+            head
+            if head is None
+            else predicted_tokens(
+                tokenised, entry.role, head.vocabulary, tokenizer.mask_token_id, protocol.seed
+            )
         )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)

@@ -277,33 +277,25 @@ def fit_errors(pair: Pair) -> np.ndarray:
     return errors
 
 
-class ErrorSummary(NamedTuple):
-    """How the errors of a block are spread over tokens.
+def error_summary(errors: np.ndarray) -> tuple[np.ndarray, float]:
+    """Summarise the errors of :func:`fit_errors`, shape (n,).
 
-    Attributes
-    ----------
+    Returns
+    -------
     quantiles : ndarray of float64, shape (8,)
         At the :data:`QUANTILES`.
     worst_share : float
         Of the total squared error, the share of the worst 1 % of tokens, one at least.
-    """
-
-    quantiles: np.ndarray
-    worst_share: float
-
-
-def error_summary(errors: np.ndarray) -> ErrorSummary:
-    """Summarise the errors of :func:`fit_errors`, shape (n,).
 
     Examples
     --------
-    >>> float(error_summary(np.array([0.1] * 99 + [1.0])).worst_share.__round__(4))
+    >>> round(error_summary(np.array([0.1] * 99 + [1.0]))[1], 4)
     0.5025
     """
     if np.isnan(errors).any():
-        return ErrorSummary(np.full(len(QUANTILES), math.nan), math.nan)
+        return np.full(len(QUANTILES), math.nan), math.nan
     squares = np.sort(np.square(errors))
     worst = squares[-max(1, round(WORST * len(squares))) :].sum()
     total = squares.sum()
     share = float(worst / total) if total else math.nan
-    return ErrorSummary(np.quantile(errors, QUANTILES), share)
+    return np.quantile(errors, QUANTILES), share

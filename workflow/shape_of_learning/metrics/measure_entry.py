@@ -30,20 +30,16 @@ Value = bool | int | float | str
 class Interval:
     """Numbers above `above`, from `least` on, up to `most`."""
 
-    above: float | None = None
-    least: float | None = None
-    most: float | None = None
+    above: float = -math.inf
+    least: float = -math.inf
+    most: float = math.inf
 
     def __contains__(self, number: float) -> bool:
-        return (
-            (self.above is None or number > self.above)
-            and (self.least is None or number >= self.least)
-            and (self.most is None or number <= self.most)
-        )
+        return self.above < number and self.least <= number <= self.most
 
     def __str__(self) -> str:
-        bounds = (("above", self.above), ("at least", self.least), ("at most", self.most))
-        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+        bounds = {"above": self.above, "at least": self.least, "at most": self.most}
+        return " and ".join(f"{k} {bound}" for k, bound in bounds.items() if math.isfinite(bound))
 
 
 @dataclass(frozen=True)
