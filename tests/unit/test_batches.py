@@ -34,12 +34,6 @@ def test_shuffled_batches_are_disjoint_and_of_exactly_one_size(vectors_and_size)
     assert rows.max() < vectors
 
 
-def test_shuffled_batches_mix_the_windows():
-    first = shuffled_batches(12_288, 4096, random_stream(0, "batches"))[0]
-    # A third of the vectors are drawn; from the first third about 1365 +- 25 of them.
-    assert abs(int((first < 4096).sum()) - 1365) < 5 * 25
-
-
 @pytest.mark.parametrize(
     "divide", [contiguous_batches, lambda n, size: shuffled_batches(n, size, None)]
 )

@@ -15,9 +15,7 @@ from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     LanguageModelHead,
     load_tokenizer,
-    memory_is_exhausted,
     require_memory,
-    weight_bytes,
 )
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow, next_tokens, tokenise
 from shape_of_learning.errors import InputError
@@ -27,7 +25,6 @@ from tiny_models import (
     WIDTHS,
     save_stirred_model,
     save_tiny_model,
-    with_head,
 )
 
 CPU = torch.device("cpu")
@@ -134,17 +131,6 @@ def test_a_run_says_which_token_each_row_is(name, tmp_path):
     assert rows["special"].any() == (name == "bert")
 
 
-@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
-def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path, name)
-    one, three = (
-        run(checkpoint, name, WINDOWS * 4, window_batch_size=2, threads=threads)
-        for threads in (1, 3)
-    )
-    assert one.loss == three.loss
-    np.testing.assert_array_equal(one.states, three.states)
-
-
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "gpt2"])
 @pytest.mark.parametrize("window_batch_size", [1, 3, 16])
 def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
@@ -237,14 +223,6 @@ def test_a_forward_pass_computes_in_full_precision():
         torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = False
 
 
-@pytest.mark.parametrize("name", ["gpt_neox", "gpt2", "bert", "opt_projected"])
-def test_weights_are_counted_without_being_made(name):
-    configuration = CONFIGURATIONS[name]()
-    model = with_head(name).from_config(configuration)
-    numbers = sum(weight.numel() for weight in model.parameters())
-    assert weight_bytes(with_head(name), configuration, "bfloat16") == 2 * numbers
-
-
 def refusal(checkpoint, windows=WINDOWS, widths=WIDTHS["gpt_neox"]):
     with pytest.raises(InputError) as caught:
         sample_of(checkpoint, widths, windows)
@@ -254,8 +232,10 @@ def refusal(checkpoint, windows=WINDOWS, widths=WIDTHS["gpt_neox"]):
 
 def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
     checkpoint = save_tiny_model(tmp_path, "gpt_neox")
-    assert "says 3 where the entry says 5" in refusal(checkpoint, widths=[32] * 6)
-    assert "says 32 where the entry says 64" in refusal(checkpoint, widths=[64] * 4)
+    for widths in ([32] * 6, [64] * 4):
+        wrong = sample_of(checkpoint, widths)
+        with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 32\], but its entry"):
+            wrong.into(Kept(wrong))
     sample = sample_of(checkpoint, WIDTHS["gpt_neox"])
     block = sample.forward.model.layers[2]
     block.register_forward_hook(lambda module, inputs, output: output[..., :16])
@@ -339,13 +319,6 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
     np.testing.assert_array_equal(kept.states, expected.states)
 
 
-def test_memory_too_small_for_one_window_is_one_sentence(tmp_path):
-    checkpoint = save_tiny_model(tmp_path, "gpt_neox")
-    sample = with_room_for(sample_of(checkpoint, WIDTHS["gpt_neox"]), 0)
-    with pytest.raises(InputError, match="memory of the CPU is exhausted by one window"):
-        sample.into(Kept(sample))
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory there is")
 def test_what_memory_cannot_hold_is_refused():
     require_memory(1, "a byte", "")
@@ -355,12 +328,12 @@ def test_what_memory_cannot_hold_is_refused():
         require_memory(10**18, "states", "take less")
 
 
-def test_other_errors_are_not_taken_for_exhausted_memory():
-    with pytest.raises(RuntimeError) as caught:
-        torch.ones(2) @ torch.ones(3)
-    assert not memory_is_exhausted(caught.value)
-    assert not memory_is_exhausted(ValueError("out of memory"))
-    assert memory_is_exhausted(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"))
-    with pytest.raises((MemoryError, RuntimeError)) as caught:
-        torch.empty(2**60)
-    assert memory_is_exhausted(caught.value)
+@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
+def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    one, three = (
+        run(checkpoint, name, WINDOWS * 4, window_batch_size=2, threads=threads)
+        for threads in (1, 3)
+    )
+    assert one.loss == three.loss
+    np.testing.assert_array_equal(one.states, three.states)

@@ -13,7 +13,6 @@ from shape_of_learning.claims.measured_choices import (
     windows_of_choices,
 )
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
-from shape_of_learning.metrics.measure_entry import FAMILIES
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import chosen_measures
 
@@ -119,13 +118,6 @@ def test_choices_that_leave_the_same_rows_are_measured_once(sample):
     assert [part.choices for part in parts] == [choices]
 
 
-def test_half_of_the_windows_are_of_every_group_and_fit_into_all():
-    half = windows_of_choices([Rows(windows_share="0.5")], HOW)
-    assert np.bincount(HOW.groups[half]).tolist() == [2] * 16  # of three each, one and a half
-    assert windows_of_choices(CHOICES, HOW).tolist() == list(range(WINDOWS))
-    assert len(windows_of_choices([Rows(windows_share="0.001")], HOW)) == 16
-
-
 def test_only_windows_that_are_looked_at_are_run(sample, found):
     states, rows = sample
     choices = [each for each in CHOICES if each.windows_share == "0.5"]
@@ -135,10 +127,3 @@ def test_only_windows_that_are_looked_at_are_run(sample, found):
     for choice, row in measure_choices(of_half, parts, 0, AFTER):
         if choice.token_types == "all":
             assert_same(row._replace(selection=""), found[(0, AFTER), choice, row.estimator])
-
-
-def test_fewer_vectors_than_neighbours_are_not_measured(sample):
-    _, rows = sample
-    few = rows | {"token_ids": np.zeros(len(rows["token_ids"]), dtype=int)}
-    assert parts_of_choices(few, [Rows(token_types="one")], MEASURES, HOW) == []
-    assert {each.family for each in MEASURES} < set(FAMILIES)

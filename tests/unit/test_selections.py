@@ -61,14 +61,6 @@ def test_of_each_token_type_that_is_left_there_is_one(first_token):
     assert sorted(token_ids[rows]) == sorted(set(token_ids[left]))
 
 
-def test_the_seed_decides_which_and_nothing_else_does():
-    def rows(seed):
-        return chosen(Selection(token_types="one"), sample(), seed).tolist()
-
-    assert rows(0) == rows(0)
-    assert rows(0) != rows(1)
-
-
 def test_each_token_of_a_type_is_as_likely_as_the_others():
     token_ids = np.repeat([5, 6], [40, 10])
     none, positions = np.zeros(50, bool), np.arange(50)

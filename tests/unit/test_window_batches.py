@@ -39,14 +39,6 @@ def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_ma
         assert context is None or length <= context
 
 
-def test_little_is_padded_in_window_batches_of_equal_work():
-    lengths = [*np.random.default_rng(0).normal(120, 25, 128).astype(int).tolist(), 400]
-    batches = window_batches_of_equal_work(windows_of(lengths), 8, None)
-    computed = sum(rows * length for rows, length in (batch.shape for batch in batches))
-    to_the_longest = len(lengths) * max(lengths)
-    assert sum(lengths) < computed < to_the_longest / 2
-
-
 def test_window_batches_by_length_are_as_long_as_their_longest_window():
     batches = window_batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
     assert [(batch.windows.tolist(), batch.shape) for batch in batches] == [
