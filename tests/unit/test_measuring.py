@@ -18,7 +18,7 @@ from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import Selection, contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tables import read_tidy
+from shape_of_learning.metrics.tidy import read_tidy
 from shape_of_learning.random_streams import random_stream
 
 NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES, TOKENS = 128, 300, 700, 1000

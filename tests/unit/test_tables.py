@@ -20,7 +20,7 @@ from shape_of_learning.metrics.table_columns import (
     MEASUREMENT_COLUMNS,
     WEIGHT_COLUMNS,
 )
-from shape_of_learning.metrics.tables import TidyRow, layer_table, read_tidy, write_tidy
+from shape_of_learning.metrics.tidy import TidyRow, layer_table, read_tidy, write_tidy
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]

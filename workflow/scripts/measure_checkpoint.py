@@ -21,7 +21,7 @@ from shape_of_learning.job import job
 from shape_of_learning.metrics.matrices import write_matrix_tables
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
-from shape_of_learning.metrics.tables import TidyRow, layer_table, write_tidy
+from shape_of_learning.metrics.tidy import TidyRow, layer_table, write_tidy
 
 logger = logging.getLogger("shape_of_learning")
 

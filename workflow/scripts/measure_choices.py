@@ -26,7 +26,7 @@ from shape_of_learning.job import job
 from shape_of_learning.metrics.measure import MeasuringProtocol
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.table_columns import TIDY_COLUMNS
-from shape_of_learning.metrics.tables import TidyRow
+from shape_of_learning.metrics.tidy import TidyRow
 
 logger = logging.getLogger("shape_of_learning")
 # The other windows of the same text are drawn with the next seed.

@@ -23,7 +23,7 @@ from shape_of_learning.metrics.selections import (
     shuffled_batches,
 )
 from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tables import TidyRow, whole
+from shape_of_learning.metrics.tidy import TidyRow, whole
 from shape_of_learning.random_streams import random_stream
 
 EVERYTHING = Selection()
