@@ -136,30 +136,20 @@ def test_copies_do_not_count(name, share):
 
 
 @pytest.mark.parametrize("estimator", [mada, mom, mle])
-class TestTies:
-    tied = np.array([[2.0, 2.0, 2.0, 2.0]])
-    free = np.array([[1.0, 2.0, 3.0, 4.0]])
-
-    def test_the_mean_leaves_them_out(self, estimator):
-        some = np.vstack([self.tied, self.free])
-        assert estimator(some, 4, "mean") == estimator(self.free, 4, "mean")
-
-    def test_the_harmonic_mean_takes_them_as_infinite(self, estimator):
-        some = np.vstack([self.tied, self.free])
-        expected = 2 * estimator(self.free, 4, "harmonic")
-        assert estimator(some, 4, "harmonic") == pytest.approx(expected, rel=1e-12)
-
-    def test_the_median_ranks_them_highest(self, estimator):
-        small, large = [[1.0, 2.0, 3.0, 9.0]], [[3.0, 3.5, 3.8, 4.0]]
-        some = np.vstack([small, self.tied, large])
-        assert estimator(some, 4, "median") == estimator(np.array(large), 4, "median")
-
-    def test_the_median_is_undefined_if_half_are_tied(self, estimator):
-        assert math.isnan(estimator(np.vstack([self.tied, self.free]), 4, "median"))
-
-    @pytest.mark.parametrize("combine", ["mean", "median", "harmonic"])
-    def test_nothing_but_ties_is_undefined(self, estimator, combine):
-        assert math.isnan(estimator(np.tile(self.tied, (5, 1)), 4, combine))
+def test_ties_are_left_out_of_the_mean_infinite_in_the_harmonic_one_and_highest_in_the_median(
+    estimator,
+):
+    tied, free = np.full((1, 4), 2.0), np.array([[1.0, 2.0, 3.0, 4.0]])
+    some = np.vstack([tied, free])
+    assert estimator(some, 4, "mean") == estimator(free, 4, "mean")
+    expected = 2 * estimator(free, 4, "harmonic")
+    assert estimator(some, 4, "harmonic") == pytest.approx(expected, rel=1e-12)
+    small, large = [[1.0, 2.0, 3.0, 9.0]], [[3.0, 3.5, 3.8, 4.0]]
+    of_three = np.vstack([small, tied, large])
+    assert estimator(of_three, 4, "median") == estimator(np.array(large), 4, "median")
+    assert math.isnan(estimator(some, 4, "median"))
+    for combine in ("mean", "median", "harmonic"):
+        assert math.isnan(estimator(np.tile(tied, (5, 1)), 4, combine))
 
 
 def test_two_nn_of_nothing_but_ties_is_undefined():

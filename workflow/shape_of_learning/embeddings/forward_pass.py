@@ -278,7 +278,8 @@ def model_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
     ends: dict[str, Any] = {"input": forward.model.get_input_embeddings()}
     if forward.head is not None:
         ends["output"] = forward.head.model.get_output_embeddings()
-    ends = {name: module for name, module in ends.items() if _has_matrix(module)}
+    weights = {name: getattr(module, "weight", None) for name, module in ends.items()}
+    ends = {name: ends[name] for name in ends if getattr(weights[name], "ndim", 0) == 2}
     if len(ends) == 2 and _share_weights(*ends.values()):
         ends = {"tied": ends["input"]}
     found = {}
@@ -290,10 +291,6 @@ def model_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
         with _at_hand(norm):
             found[FINAL_NORM] = np.stack([_numbers(vector) for vector in _gain_and_bias(norm)])
     return found
-
-
-def _has_matrix(module: Any) -> bool:
-    return getattr(getattr(module, "weight", None), "ndim", 0) == 2
 
 
 def _share_weights(first: Any, second: Any) -> bool:

@@ -204,13 +204,11 @@ class SampleRun:
         )
         forward = ForwardPass(model, head, device=device, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
-        predicted = (
-            head
-            if head is None
-            else predicted_tokens(
-                tokenised, entry.role, head.vocabulary, tokenizer.mask_token_id, protocol.seed
+        predicted, mask = None, tokenizer.mask_token_id
+        if head is not None:
+            predicted = predicted_tokens(
+                tokenised, entry.role, head.vocabulary, mask, protocol.seed
             )
-        )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
         return SampleRun(
@@ -250,11 +248,6 @@ class SampleRun:
         of_use = WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu
         return min(self.window_batch_size or of_use, len(self.windows))
 
-    def window_batches(self, size: int) -> list[WindowBatch]:
-        """Join the windows, `size` of the longest at a time."""
-        join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
-        return join(self.windows, size, self.forward.context())
-
     def into(self, store: HiddenStateStore) -> CrossEntropy:
         """Run all windows and store the hidden states of all tokens.
 
@@ -292,9 +285,10 @@ class SampleRun:
 
     def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
         """Run all windows; negative log-likelihood of each one's predicted tokens, zeros without any."""
-        batches = self.window_batches(size)
         hardware = self.forward.device_name()
         logger.info("%s runs on %s, %d windows at a time", self.name, hardware, size)
+        join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
+        batches = join(self.windows, size, self.forward.context())
         # On a GPU one thread queues the work, so that it is done in order.
         workers = self.threads if self._on_cpu else 1
         remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()
@@ -311,6 +305,8 @@ class SampleRun:
                     self._store(batch, states, store)
                     if sums is not None:
                         likelihoods[batch.windows] = sums.numpy()
+                    done = len(batches) - len(remaining) - len(pending)
+                    logger.info("%s: window batch %d of %d", self.name, done, len(batches))
                     del states, future  # gives their memory to the batch after next
             finally:
                 pool.shutdown(cancel_futures=True)

@@ -102,7 +102,9 @@ class Pair:
     def in_sample(self) -> list[Squares]:
         """Sums of squares of the fit on all rows, and without each part."""
         found = [self.fit.squares]
-        whole = together(self._folds) if self.parts else None
+        if not self.parts:
+            return found
+        whole = together(self._folds)
         for part in range(len(self.parts)):
             cells = (self._cell(fold, part) for fold in range(len(self._folds)))
             left = whole.without(together(cells))
@@ -112,14 +114,12 @@ class Pair:
     @cached_property
     def held_out(self) -> list[Squares]:
         """Those of each fold by the map of the other one, of all rows and without each part."""
-        parts = range(len(self.parts))
         if len(self._folds) != FOLDS:
-            return [UNDEFINED for _ in (None, *parts)]
+            return [UNDEFINED] * (1 + len(self.parts))
         found = [_held_out([fold.copy() for fold in self._folds])]
-        for part in parts:
-            if max(self.x.shape[1], self.y.shape[1]) > WIDEST_HELD_OUT:
-                found.append(UNDEFINED)
-                continue
+        if max(self.x.shape[1], self.y.shape[1]) > WIDEST_HELD_OUT:
+            return found + [UNDEFINED] * len(self.parts)
+        for part in range(len(self.parts)):
             left = [fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds)]
             found.append(_held_out(left))
         return found
