@@ -119,12 +119,12 @@ def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     ValueError
         Also if `windows` does not hold one whole number for each row.
     """
-    return linearity_held_out_without(Pair(X, Y, as_windows(windows, len(X))))[0]
+    return linearity_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
 
 
 def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     """:func:`linearity_held_out` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return linearity_increment_held_out_without(Pair(X, Y, as_windows(windows, len(X))))[0]
+    return linearity_increment_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
 
 
 def _scores(

@@ -66,6 +66,7 @@ class Pair:
                 f"X and Y must have the same rows, but have {len(self.x)} and {len(self.y)}"
             )
         self.is_increment = self.x.shape[1] == self.y.shape[1]
+        self._width = max(self.x.shape[1], self.y.shape[1])
         fold_of = np.zeros(len(self.x), int)
         if windows is not None:
             names = as_windows(windows, len(self.x))
@@ -117,7 +118,7 @@ class Pair:
         if len(self._folds) != FOLDS:
             return [UNDEFINED] * (1 + len(self.parts))
         found = [_held_out([fold.copy() for fold in self._folds])]
-        if max(self.x.shape[1], self.y.shape[1]) > WIDEST_HELD_OUT:
+        if self._width > WIDEST_HELD_OUT:
             return found + [UNDEFINED] * len(self.parts)
         for part in range(len(self.parts)):
             left = [fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds)]
@@ -139,7 +140,7 @@ class Pair:
         found = Moments.none(self.x.shape[1], self.y.shape[1], self.is_increment)
         for some in blocks(self._cells[fold][part]):
             found.add(*self.rows(some))
-        if max(self.x.shape[1], self.y.shape[1]) <= NARROW:
+        if self._width <= NARROW:
             self._kept[fold, part] = found
         return found
 

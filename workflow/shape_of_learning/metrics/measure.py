@@ -234,7 +234,8 @@ def _content(
         return len(lists.distances), lists
     n_unique = len(distinct_rows(vectors))
     if family == "linearity":
-        return n_unique, Pair(*arrays, windows, list(parts_of(group_of).values()))
+        parts = list(parts_of(group_of).values())
+        return n_unique, Pair(*arrays, windows=windows, parts=parts)
     if family == "spectrum":
         return n_unique, _spectra(vectors, group_of)
     return n_unique, (vectors, windows) if family == "windows" else (vectors,)
