@@ -234,8 +234,8 @@ def _content(
         return len(lists.distances), lists
     n_unique = len(distinct_rows(vectors))
     if family == "linearity":
-        parts = list(parts_of(group_of).values())
-        return n_unique, Pair(*arrays, windows=windows, parts=parts)
+        before, after = arrays
+        return n_unique, Pair(before, after, windows, list(parts_of(group_of).values()))
     if family == "spectrum":
         return n_unique, _spectra(vectors, group_of)
     return n_unique, (vectors, windows) if family == "windows" else (vectors,)
