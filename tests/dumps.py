@@ -8,7 +8,8 @@ from tiny_models import WIDTHS
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     """Dump them; number of tokens and cross-entropy."""
     sample = sample_of(checkpoint, widths, windows, **options)
-    with state_writer(destination, sample, {"model": "tiny"}) as writer:
+    of_sample = sample.rows, sample.widths, sample.layers
+    with state_writer(destination, *of_sample, {"model": "tiny"}) as writer:
         return sample.tokens, sample.into(writer)
 
 

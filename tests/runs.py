@@ -21,12 +21,11 @@ WINDOWS = [
 
 @dataclass
 class Kept:
-    """A store of hidden states: arrays by layer, the loss, and what the store is told."""
+    """A store of hidden states: arrays by layer, and the loss."""
 
     device = "cpu"
     sample: SampleRun
     states: list = field(default_factory=list)
-    attributes: dict = field(default_factory=dict)
 
     def __post_init__(self):
         shapes = [(self.sample.tokens, width) for width in self.sample.widths]
@@ -35,9 +34,6 @@ class Kept:
     def write(self, state, rows, values):
         assert values.dtype == np.float32
         self.states[state][rows] = values
-
-    def describe(self, attributes):
-        self.attributes.update(attributes)
 
 
 def sample_of(checkpoint, widths, windows=WINDOWS, *, role=None, device="cpu", **options):

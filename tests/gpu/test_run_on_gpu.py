@@ -10,8 +10,8 @@ import transformers
 
 from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import LanguageModelHead
-from shape_of_learning.embeddings.tokenised_windows import load_tokenizer, tokenise
+from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
+from shape_of_learning.embeddings.tokenised_windows import tokenise
 from tiny_models import (
     CONFIGURATIONS,
     VOCABULARY,
@@ -59,7 +59,6 @@ def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path):
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
     assert gpu.loss.loss == pytest.approx(cpu.loss.loss, abs=1e-4)
     assert gpu.loss.predicted_tokens == cpu.loss.predicted_tokens
-    assert gpu.attributes["device"] == torch.cuda.get_device_name(0)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -90,7 +89,6 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, GPU)
     assert "memory is exhausted by 16 windows at a time" in caplog.text
-    assert 1 <= gpu.attributes["window_batch_size"] < 16
     cpu = run(checkpoint, "bloom", windows, window_batch_size=1)
     for here, there in zip(cpu.states, gpu.states, strict=True):
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())

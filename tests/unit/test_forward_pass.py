@@ -11,19 +11,13 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 
 from runs import WINDOWS, Kept, run, sample_of
-from shape_of_learning.embeddings.cross_entropy import next_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     LanguageModelHead,
-    memory_is_exhausted,
-    require_memory,
-    weight_bytes,
-)
-from shape_of_learning.embeddings.tokenised_windows import (
-    TokenisedWindow,
     load_tokenizer,
-    tokenise,
+    require_memory,
 )
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow, next_tokens, tokenise
 from shape_of_learning.errors import InputError
 from tiny_models import (
     CONFIGURATIONS,
@@ -31,7 +25,6 @@ from tiny_models import (
     WIDTHS,
     save_stirred_model,
     save_tiny_model,
-    with_head,
 )
 
 CPU = torch.device("cpu")
@@ -138,17 +131,6 @@ def test_a_run_says_which_token_each_row_is(name, tmp_path):
     assert rows["special"].any() == (name == "bert")
 
 
-@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
-def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path, name)
-    one, three = (
-        run(checkpoint, name, WINDOWS * 4, window_batch_size=2, threads=threads)
-        for threads in (1, 3)
-    )
-    assert one.loss == three.loss
-    np.testing.assert_array_equal(one.states, three.states)
-
-
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "gpt2"])
 @pytest.mark.parametrize("window_batch_size", [1, 3, 16])
 def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
@@ -202,8 +184,7 @@ def test_both_last_layers_are_those_of_a_run_with_either(name, tmp_path):
     for found, expected in zip(both.states, [*after.states, before.states[-1]], strict=True):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(before.states[2], after.states[2])
-    assert both.sample.before_final_norm
-    assert not after.sample.before_final_norm
+    assert len(both.sample.widths) == len(after.sample.widths) + 1
 
 
 @pytest.mark.parametrize("last_layer", ["after_final_norm", "before_final_norm"])
@@ -242,14 +223,6 @@ def test_a_forward_pass_computes_in_full_precision():
         torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = False
 
 
-@pytest.mark.parametrize("name", ["gpt_neox", "gpt2", "bert", "opt_projected"])
-def test_weights_are_counted_without_being_made(name):
-    configuration = CONFIGURATIONS[name]()
-    model = with_head(name).from_config(configuration)
-    numbers = sum(weight.numel() for weight in model.parameters())
-    assert weight_bytes(with_head(name), configuration, "bfloat16") == 2 * numbers
-
-
 def refusal(checkpoint, windows=WINDOWS, widths=WIDTHS["gpt_neox"]):
     with pytest.raises(InputError) as caught:
         sample_of(checkpoint, widths, windows)
@@ -259,8 +232,10 @@ def refusal(checkpoint, windows=WINDOWS, widths=WIDTHS["gpt_neox"]):
 
 def test_another_shape_than_that_of_the_entry_is_refused(tmp_path):
     checkpoint = save_tiny_model(tmp_path, "gpt_neox")
-    assert "says 3 where the entry says 5" in refusal(checkpoint, widths=[32] * 6)
-    assert "says 32 where the entry says 64" in refusal(checkpoint, widths=[64] * 4)
+    for widths in ([32] * 6, [64] * 4):
+        wrong = sample_of(checkpoint, widths)
+        with pytest.raises(InputError, match=r"have the widths \[32, 32, 32, 32\], but its entry"):
+            wrong.into(Kept(wrong))
     sample = sample_of(checkpoint, WIDTHS["gpt_neox"])
     block = sample.forward.model.layers[2]
     block.register_forward_hook(lambda module, inputs, output: output[..., :16])
@@ -301,7 +276,7 @@ def test_a_checkpoint_that_lacks_weights_is_not_filled_with_random_ones(head, tm
 
 
 def test_a_broken_checkpoint_is_one_sentence(tmp_path):
-    assert "config.json is missing" in refusal(tmp_path / "nowhere")
+    assert "cannot be loaded" in refusal(tmp_path / "nowhere")
     checkpoint = save_tiny_model(tmp_path, "gpt_neox")
     weights = checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
@@ -341,19 +316,7 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
     sample = sample_of(checkpoint, WIDTHS["gpt_neox"], window_batch_size=4)
     kept = Kept(with_room_for(sample, 2))
     assert sample.into(kept) == expected.loss
-    assert kept.attributes["window_batch_size"] == 2
     np.testing.assert_array_equal(kept.states, expected.states)
-
-
-def test_memory_too_small_for_one_window_is_one_sentence(tmp_path):
-    checkpoint = save_tiny_model(tmp_path, "gpt_neox")
-    sample = with_room_for(sample_of(checkpoint, WIDTHS["gpt_neox"]), 0)
-    longest = max(len(window.ids) for window in sample.windows)
-    message = (
-        f"memory of the CPU is exhausted by one window of {longest} tokens .* give the job more"
-    )
-    with pytest.raises(InputError, match=message):
-        sample.into(Kept(sample))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory there is")
@@ -365,12 +328,12 @@ def test_what_memory_cannot_hold_is_refused():
         require_memory(10**18, "states", "take less")
 
 
-def test_other_errors_are_not_taken_for_exhausted_memory():
-    with pytest.raises(RuntimeError) as caught:
-        torch.ones(2) @ torch.ones(3)
-    assert not memory_is_exhausted(caught.value)
-    assert not memory_is_exhausted(ValueError("out of memory"))
-    assert memory_is_exhausted(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"))
-    with pytest.raises((MemoryError, RuntimeError)) as caught:
-        torch.empty(2**60)
-    assert memory_is_exhausted(caught.value)
+@pytest.mark.parametrize("name", ["gpt_neox", "bert"])
+def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
+    checkpoint = save_stirred_model(tmp_path, name)
+    one, three = (
+        run(checkpoint, name, WINDOWS * 4, window_batch_size=2, threads=threads)
+        for threads in (1, 3)
+    )
+    assert one.loss == three.loss
+    np.testing.assert_array_equal(one.states, three.states)

@@ -10,12 +10,17 @@ from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
-from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.intervals import left_out_values, window_groups
-from shape_of_learning.metrics.leaving_out import NeighbourLists, measure_batch
-from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
+from shape_of_learning.metrics.measure import (
+    Batch,
+    MeasuringProtocol,
+    measure_batch,
+    measure_layer,
+)
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.table_columns import GROUPS
 from shape_of_learning.random_streams import random_stream
 
@@ -65,12 +70,6 @@ def neighbours_with_copies(X, k):
     return np.sort(distances, axis=1)[:, :k]
 
 
-def distinct_of(X):
-    """Which distinct row each row is, in order of first appearance."""
-    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
-    return np.argsort(np.argsort(first))[inverse.ravel()]
-
-
 def same_rows(found, expected):
     """Whether two sets of rows are the same, in any order."""
     order = [np.lexsort(np.round(rows, 6).T[::-1]) for rows in (found, expected)]
@@ -85,7 +84,7 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     group_of = groups[window_of]
     chosen = MEASURES[name].chosen(name, {})
     lists = lists_of(X, 128)
-    value, rows, anew = measure_batch(lists, chosen, group_of)
+    value, rows, anew = measure_batch(Batch(window_of, group_of, 0, lists), chosen)
     function = chosen.load()
     distances = nearest_distances(X, chosen.neighbours)
     assert value == pytest.approx(function(distances), rel=RELATIVE)
@@ -121,14 +120,6 @@ def test_a_vector_with_too_few_neighbours_left_is_left_out():
     present[1:12] = False
     (found,) = lists.nearest_anew([present], 2)
     same_rows(found, nearest_distances(X[12:], 2))
-
-
-def test_of_one_vector_or_none_nothing_is_known():
-    lists = NeighbourLists(*nearest_neighbours(gaussian(5, 2), 4))
-    nobody, one = np.zeros(5, bool), np.arange(5) == 2
-    none, alone = lists.nearest_anew([nobody, one], 3)
-    assert none.shape == (0, 3)
-    np.testing.assert_array_equal(alone, np.full((1, 3), np.nan))
 
 
 def test_near_duplicates_are_counted():
@@ -232,6 +223,28 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name):
     assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
+    _, few = layer(hidden_states(600), name, windows=15)
+    _, enough = layer(hidden_states(600), name, windows=16)
+    assert math.isfinite(few.value)
+    assert few.windows == 15
+    assert np.isnan(few.without).all()
+    assert np.isfinite(enough.without).all() == ALL[name].left_out
+
+
+def test_a_batch_of_one_group_says_nothing_without_it():
+    """Of 17 windows of 50, a batch of 50 has one or two."""
+    _, estimate = layer(hidden_states(850), "anisotropy", windows=17, size=50)
+    assert np.isfinite(estimate.without).all()
+
+
+def distinct_of(X):
+    """Which distinct row each row is, in order of first appearance."""
+    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
+    return np.argsort(np.argsort(first))[inverse.ravel()]
+
+
 def test_of_neighbours_too():
     X = with_duplicates().astype(np.float32)
     window_of, groups = grouped(600)
@@ -254,30 +267,3 @@ def test_of_neighbours_too():
     assert estimate.value == pytest.approx(np.mean(values), rel=RELATIVE)
     distinct = [len(np.unique(X[rows], axis=0)) for rows in batches]
     assert estimate.n_unique == pytest.approx(np.mean(distinct), rel=1e-12)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_fewer_windows_than_groups_have_values_but_none_left_out(name):
-    _, few = layer(hidden_states(600), name, windows=15)
-    _, enough = layer(hidden_states(600), name, windows=16)
-    assert math.isfinite(few.value)
-    assert few.windows == 15
-    assert np.isnan(few.without).all()
-    assert np.isfinite(enough.without).all() == ALL[name].left_out
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_layer_that_is_not_finite_anywhere_is_undefined(name):
-    X = hidden_states(600)
-    X[50, 3] = np.nan
-    batches, estimate = layer(X, name)
-    assert sum(math.isnan(row.value) and row.n_unique == 1 for row in batches) == 1
-    assert sum(math.isnan(row.value) for row in batches) == 1
-    assert math.isnan(estimate.value)
-    assert np.isnan(estimate.without).all()
-
-
-def test_a_batch_of_one_group_says_nothing_without_it():
-    """Of 17 windows of 50, a batch of 50 has one or two."""
-    _, estimate = layer(hidden_states(850), "anisotropy", windows=17, size=50)
-    assert np.isfinite(estimate.without).all()

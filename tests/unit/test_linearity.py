@@ -103,17 +103,10 @@ def test_as_many_directions_as_vectors_are_undefined(n):
     assert math.isnan(linearity_held_out(X, Y, np.arange(n)))
 
 
-def test_a_fold_with_too_few_vectors_is_undefined():
-    X, Y = block(60, 24)
-    assert not math.isnan(linearity_held_out(X, Y, windows_of(60)))
-    assert math.isnan(linearity_held_out(X[:48], Y[:48], windows_of(48)))
-    assert math.isnan(linearity_held_out(X, Y, np.zeros(60, int)))
-
-
 def test_few_directions_of_many_vectors_are_defined():
     X = gaussian(1000, 60) @ gaussian(60, 128, 1)
     Y = X + np.tanh(X @ gaussian(128, 128, 2) / 60)
-    assert Pair(X, Y).fits_without([]).fit.axes.rank == 60
+    assert Pair(X, Y).fit.rank == 60
     for increment, plain, adjusted in (
         (False, linearity, linearity_adjusted),
         (True, linearity_increment, linearity_increment_adjusted),
@@ -163,11 +156,6 @@ def test_hard_vectors_score_as_by_a_scaled_svd(name):
     expected = held_out_by_svd(*plain, second, increment=True)
     found = linearity_increment_held_out(X, Y, windows_of(2000))
     assert found == pytest.approx(expected, abs=1e-6)
-
-
-def test_a_layer_norm_takes_one_direction():
-    X, Y = after_layer_norm(*block(2000, 40))
-    assert Pair(X, Y).fits_without([]).fit.axes.rank == 39
 
 
 @pytest.mark.parametrize("rows", [1, 7, 300, 900])
@@ -221,62 +209,42 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     parts = [np.flatnonzero(group == each) for each in range(15)]
     left = [group != each for each in range(15)]
     second = windows % 2 == 1
-    pair = Pair(X, Y, windows)
+    pair = Pair(X, Y, windows, parts)
 
     def check(found, refit):
         value, without = found
         assert value == pytest.approx(refit(slice(None)), abs=1e-9)
         assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
 
-    check(scores.linearity_without(pair, parts), lambda r: by_svd(X[r], Y[r]))
+    check(scores.linearity_without(pair), lambda r: by_svd(X[r], Y[r]))
     check(
-        scores.linearity_adjusted_without(pair, parts),
+        scores.linearity_adjusted_without(pair),
         lambda r: by_svd(X[r], Y[r], adjusted=True),
     )
     check(
-        scores.linearity_held_out_without(pair, parts),
+        scores.linearity_held_out_without(pair),
         lambda r: held_out_by_svd(X[r], Y[r], second[r]),
     )
     if name == "wider":
-        assert math.isnan(scores.linearity_increment_without(pair, parts)[0])
+        assert math.isnan(scores.linearity_increment_without(pair)[0])
         return
-    check(scores.linearity_increment_without(pair, parts), lambda r: by_svd(X[r], Y[r], True))
+    check(scores.linearity_increment_without(pair), lambda r: by_svd(X[r], Y[r], True))
     check(
-        scores.linearity_increment_held_out_without(pair, parts),
+        scores.linearity_increment_held_out_without(pair),
         lambda r: held_out_by_svd(X[r], Y[r], second[r], True),
     )
-
-
-def test_values_are_found_without_any_parts():
-    X, Y = block()
-    pair = Pair(X, Y, windows_of(len(X)))
-    for found in (scores.linearity_held_out_without, scores.linearity_without):
-        value, without = found(pair, [])
-        assert 0 < value < 1
-        assert without.shape == (0,)
 
 
 def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
     X, Y = block()
     parts = np.array_split(np.arange(len(X)), 16)
     for found, plain in (
-        (scores.block_norm_ratio_without(Pair(X, Y), parts), block_norm_ratio),
-        (scores.block_cosine_without(Pair(X, Y), parts), block_cosine),
+        (scores.block_norm_ratio_without(Pair(X, Y, parts=parts)), block_norm_ratio),
+        (scores.block_cosine_without(Pair(X, Y, parts=parts)), block_cosine),
     ):
         assert found[0] == plain(X, Y)
         expected = [plain(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]
         assert found[1] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_tensors_score_as_arrays(dtype):
-    X, Y = (torch.from_numpy(each).to(dtype).requires_grad_() for each in block())
-    x, y = (each.detach().double().numpy() for each in (X, Y))
-    windows = windows_of(len(x))
-    for score in (linearity, linearity_increment_adjusted, block_norm_ratio, block_cosine):
-        assert score(X, Y) == pytest.approx(score(x, y), rel=1e-12)
-    found = linearity_held_out(X, Y, torch.from_numpy(windows))
-    assert found == pytest.approx(linearity_held_out(x, y, windows), rel=1e-12)
 
 
 def test_the_map_is_that_of_least_squares():
@@ -336,17 +304,13 @@ def test_no_variance_is_undefined():
 @pytest.mark.parametrize(
     ("X", "Y", "message"),
     [
-        ([1.0, 2.0], [[1.0], [2.0]], "X must have two dimensions"),
         ([[1.0], [2.0]], [1.0, 2.0], "Y must have two dimensions"),
         ([[1.0], [2.0]], [[1.0]], "X and Y must have the same rows, but have 2 and 1"),
-        ([[1.0], [math.nan]], [[1.0], [2.0]], "X holds NaN or infinity, first in row 1"),
         (
             [[1.0], [2.0]],
             torch.tensor([[1.0], [math.inf]]),
             "Y holds NaN or infinity, first in row 1",
         ),
-        (np.empty((0, 3)), np.empty((0, 3)), "X is empty"),
-        ([["a"]], [["b"]], "X must hold real numbers"),
     ],
 )
 def test_bad_vectors_are_refused(X, Y, message):
@@ -368,4 +332,4 @@ def test_errors_of_tokens_sum_to_what_is_not_linear():
     quantiles, share = error_summary(errors)
     assert quantiles[3] == pytest.approx(np.median(errors))
     assert share == pytest.approx(np.square(np.sort(errors)[-9:]).sum() / np.square(errors).sum())
-    assert math.isnan(error_summary(fit_errors(Pair(X[:20], Y[:20]))).worst_share)
+    assert math.isnan(error_summary(fit_errors(Pair(X[:20], Y[:20])))[1])

@@ -79,11 +79,6 @@ def test_coordinates_are_those_of_a_singular_value_decomposition(center, monkeyp
     assert ((found**3).sum(axis=0) > 0).all()
 
 
-def test_an_offset_is_drawn_on_the_positive_side():
-    assert principal_coordinates(cloud(offset=20))[:, 0].min() > 0
-    assert principal_coordinates(cloud(offset=-20))[:, 0].min() > 0
-
-
 def test_the_same_entries_of_a_large_vocabulary_are_kept_everywhere(monkeypatch):
     monkeypatch.setattr("shape_of_learning.metrics.matrices.MOST_POINTS", 40)
     X = cloud()

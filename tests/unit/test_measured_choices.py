@@ -117,13 +117,6 @@ def test_choices_that_leave_the_same_rows_are_measured_once_and_too_few_rows_not
     assert [part.choices for part in parts] == [choices]
 
 
-def test_half_of_the_windows_are_of_every_group_and_fit_into_all():
-    half = windows_of_choices([Rows(windows_share="0.5")], HOW)
-    assert np.bincount(HOW.groups[half]).tolist() == [2] * 16  # of three each, one and a half
-    assert windows_of_choices(CHOICES, HOW).tolist() == list(range(WINDOWS))
-    assert len(windows_of_choices([Rows(windows_share="0.001")], HOW)) == 16
-
-
 def test_only_windows_that_are_looked_at_are_run(sample, found):
     states, rows = sample
     choices = [each for each in CHOICES if each.windows_share == "0.5"]

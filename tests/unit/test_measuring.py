@@ -12,14 +12,13 @@ from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spread import spectrum
-from shape_of_learning.metrics.batches import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.intervals import window_groups
-from shape_of_learning.metrics.measure import MeasuringProtocol, by_selection, measure_layer
+from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.metrics.selections import Selection, contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tables import TidyRow, read_tidy
+from shape_of_learning.metrics.tidy import read_tidy
 from shape_of_learning.random_streams import random_stream
 
 NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES, TOKENS = 128, 300, 700, 1000
@@ -202,17 +201,6 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
     assert names == {"reach": "all", "later": "without_first_token", "before": "before_final_norm"}
 
 
-def test_measures_of_the_same_rows_share_what_is_expensive():
-    chosen = [ALL[name] for name in ("reach", "later", "ratio", "before")]
-    together = [[each.name for each in of] for _, of in by_selection(chosen, Selection())]
-    assert together == [["reach", "ratio"], ["later"], ["before"]]
-
-
-def test_hidden_states_of_other_widths_are_given_as_they_are():
-    X = np.random.default_rng(0).standard_normal((TOKENS, 6))
-    assert measured(InMemory(X, X[:, :2]), ["ratio"], 1)["ratio"][0].value == 3
-
-
 def test_vectors_and_their_windows_are_one_batch():
     X = np.random.default_rng(0).standard_normal((TOKENS, 6)).astype("f4")
     batch, of_layer = measured(InMemory(X), ["apart_later"])["apart_later"]
@@ -242,9 +230,3 @@ def test_too_few_vectors_are_refused_before_a_model_is_run():
     for name in ("two_nn", "anisotropy", "total_variance"):
         with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):
             few.require_batches(states.rows, [ALL[name]])
-
-
-def test_a_row_of_a_batch_has_no_left_out_values():
-    row = TidyRow("two_nn", "all", 0, 1, 4, 3, None, None, 0.5)
-    assert len(row.without) == GROUPS
-    assert np.isnan(row.without).all()

@@ -6,13 +6,12 @@ import torch
 import transformers as hf
 
 from runs import sample_of
-from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.forward_pass import model_matrices
 from tiny_models import (
     CONFIGURATIONS,
     VOCABULARY,
     WIDTHS,
     save_stirred_model,
-    save_tiny_model,
     with_head,
 )
 
@@ -54,12 +53,6 @@ def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_p
     config.tie_word_embeddings = tie
     checkpoint = save_stirred_model(tmp_path, "gpt_neox", config)
     assert list(matrices_of(checkpoint, "gpt_neox")) == [*names, "final_norm"]
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt_neox"])
-def test_a_base_model_has_no_output(name, tmp_path):
-    checkpoint = save_tiny_model(tmp_path, name)
-    assert list(matrices_of(checkpoint, name)) == ["input", "final_norm"]
 
 
 def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):

@@ -36,11 +36,6 @@ def test_it_is_what_the_definition_says(cloud, signs):
     assert log_partition_isotropy(X, signs=signs) == pytest.approx(expected, rel=1e-9)
 
 
-def test_one_vector_against_the_directions_that_it_does_not_have():
-    assert log_partition_isotropy([[3.0, 4.0]]) == pytest.approx(-5)
-    assert log_partition_isotropy([[3.0, 4.0]], signs="both") == pytest.approx(-10)
-
-
 @pytest.mark.parametrize("offset", [30, 340, 1e4])
 def test_an_offset_at_which_exponentials_underflow_gives_a_finite_value(offset):
     X = gaussian(2000, 40) / 40
@@ -53,13 +48,6 @@ def test_an_offset_at_which_exponentials_underflow_gives_a_finite_value(offset):
     # 1e4 leaves 12 digits of the signal.
     centred = log_partition_isotropy(X, center=True)
     assert log_partition_isotropy(raw, center=True) == pytest.approx(centred, rel=1e-6)
-
-
-def test_both_signs_are_about_twice_one_and_so_the_documentation_says():
-    X = hidden_states()
-    both, one = log_partition_isotropy(X, signs="both"), log_partition_isotropy(X)
-    assert 1.8 < both / one < 2.05
-    assert "twice" in log_partition_isotropy.__doc__
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -75,12 +63,6 @@ def test_it_is_unchanged_by_rotation_and_order_of_rows(change, signs, center):
     }[change]()
     value = log_partition_isotropy(X, center, signs)
     assert log_partition_isotropy(changed, center, signs) == pytest.approx(value, rel=1e-9)
-
-
-def test_centring_is_subtraction_of_the_mean():
-    X = hidden_states()
-    value = log_partition_isotropy(X, center=True)
-    assert log_partition_isotropy(X - X.mean(axis=0)) == pytest.approx(value, rel=1e-9)
 
 
 def test_isotropic_vectors_are_isotropic():
@@ -104,20 +86,6 @@ def test_a_tensor_a_list_and_a_dataset_give_what_an_array_gives(tmp_path):
     with h5py.File(tmp_path / "weights.h5", "w") as file:
         file["input"] = X
         assert log_partition_isotropy(file["input"]) == value
-
-
-@pytest.mark.parametrize(
-    ("X", "options", "message"),
-    [
-        (np.zeros(5), {}, "^X must have two dimensions"),
-        (np.zeros((0, 5)), {}, "^X is empty"),
-        (np.full((2, 2), 1e200), {}, "^X holds numbers beyond 1e\\+60"),
-        (np.ones((2, 2)), {"signs": "two"}, "^signs must be one of one, both, not 'two'"),
-    ],
-)
-def test_bad_input_is_refused_by_name_and_reason(X, options, message):
-    with pytest.raises(ValueError, match=message):
-        log_partition_isotropy(X, **options)
 
 
 def test_a_row_that_is_not_finite_is_named_whatever_its_block(monkeypatch):

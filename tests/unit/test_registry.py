@@ -47,13 +47,9 @@ def test_settings_reach_function_and_words():
     ("changes", "said"),
     [
         ({"family": "pairs"}, "`family` must be one of isotropy, dimension, spectrum, linearity"),
-        ({"function": "numpy.sum"}, "must be 'module:function', but is 'numpy.sum'"),
-        (
-            {"family": "dimension", "rows": {"first_token": "drop"}},
-            "not for measures of the family",
-        ),
+        ({"family": "weights", "rows": {"first_token": "drop"}}, "not for the family weights"),
+        ({"family": "spectrum", "leaving_out": "without"}, "not for the family spectrum"),
         ({"family": "linearity", "rows": {"first_token": "lose"}}, "{'first_token': 'lose'}"),
-        ({"family": "isotropy", "matrix": "final_norm"}, "a measure of weights only"),
         ({"family": "isotropy", "collapse": False}, "`collapse` may be false for a measure of two"),
     ],
 )
@@ -156,7 +152,7 @@ def test_a_package_registers_a_measure(install):
     [
         ("shapes:MISSING", "cannot be loaded (AttributeError"),
         ("nowhere:SPAN", "cannot be loaded (ModuleNotFoundError: No module named 'nowhere')"),
-        ("shapes:SPAN", "is no Measure but int"),
+        ("shapes:SPAN", "cannot be loaded (TypeError: it is no Measure but int)"),
     ],
 )
 def test_a_broken_entry_names_its_package(install, value, reason):

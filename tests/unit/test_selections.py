@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.intervals import window_groups
-from shape_of_learning.metrics.selections import Selection
-from shape_of_learning.random_streams import random_stream
+from shape_of_learning.metrics.selections import Selection, contiguous_batches, shuffled_batches
+from shape_of_learning.random_streams import random_stream, stream_seed
 
 SPECIAL = np.array([True, False, False, True, False, False])
 TOKEN_IDS = np.array([2, 7, 8, 3, 7, 7])
@@ -61,14 +64,6 @@ def test_of_each_token_type_that_is_left_there_is_one(first_token):
     assert sorted(token_ids[rows]) == sorted(set(token_ids[left]))
 
 
-def test_the_seed_decides_which_and_nothing_else_does():
-    def rows(seed):
-        return chosen(Selection(token_types="one"), sample(), seed).tolist()
-
-    assert rows(0) == rows(0)
-    assert rows(0) != rows(1)
-
-
 def test_each_token_of_a_type_is_as_likely_as_the_others():
     token_ids = np.repeat([5, 6], [40, 10])
     none, positions = np.zeros(50, bool), np.arange(50)
@@ -104,3 +99,55 @@ def test_a_share_of_the_windows_has_windows_of_every_group():
     np.testing.assert_array_equal(
         found, [r for r in range(5000) if r // 50 in windows and positions[r]]
     )
+
+
+sizes = st.integers(1, 50).flatmap(
+    lambda size: st.tuples(st.integers(size, 40 * size), st.just(size))
+)
+
+
+@given(sizes)
+def test_contiguous_batches_cover_all_vectors_in_order_and_are_large_enough(vectors_and_size):
+    vectors, size = vectors_and_size
+    batches = contiguous_batches(vectors, size)
+    rows = np.concatenate([np.arange(vectors)[batch] for batch in batches])
+    np.testing.assert_array_equal(rows, np.arange(vectors))
+    lengths = [batch.stop - batch.start for batch in batches]
+    assert min(lengths) >= size
+    assert max(lengths) - min(lengths) <= 1
+    assert len(batches) == vectors // size
+
+
+@given(sizes)
+def test_shuffled_batches_are_disjoint_and_of_exactly_one_size(vectors_and_size):
+    vectors, size = vectors_and_size
+    batches = shuffled_batches(vectors, size, random_stream(0, "batches"))
+    assert [len(batch) for batch in batches] == [size] * (vectors // size)
+    rows = np.concatenate(batches)
+    assert len(np.unique(rows)) == len(rows)
+    assert rows.max() < vectors
+
+
+@pytest.mark.parametrize(
+    "divide", [contiguous_batches, lambda n, size: shuffled_batches(n, size, None)]
+)
+def test_too_few_vectors_are_refused(divide):
+    with pytest.raises(
+        InputError, match=r"100 vectors, fewer than one batch of 4096; raise `sampling.*token_types"
+    ):
+        divide(100, 4096)
+
+
+def test_a_random_stream_belongs_to_its_name_alone():
+    seed = stream_seed(0, "batches", model="m", revision="r", layer=1)
+    assert seed == stream_seed(0, "batches", model="m", revision="r", layer=1)
+    others = [
+        stream_seed(1, "batches", model="m", revision="r", layer=1),
+        stream_seed(0, "windows", model="m", revision="r", layer=1),
+        stream_seed(0, "batches", model="n", revision="r", layer=1),
+        stream_seed(0, "batches", model="m", revision="s", layer=1),
+        stream_seed(0, "batches", model="m", revision="r", layer=11),
+        stream_seed(0, "batches", model="mr", revision="", layer=1),
+        stream_seed(0, "batches", model="m", revision="r"),
+    ]
+    assert len({seed, *others}) == len(others) + 1

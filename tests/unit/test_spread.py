@@ -49,6 +49,25 @@ def test_the_share_of_the_first_direction_is_anisotropy():
     assert top_share(spectrum(X), 1) == pytest.approx(anisotropy(X), rel=1e-11)
 
 
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])
+def test_it_is_the_spectrum_of_numpys_covariance(shape):
+    X = np.random.default_rng(0).standard_normal(shape)
+    covariance = np.atleast_2d(np.cov(X, rowvar=False))
+    expected = np.linalg.eigvalsh(covariance)[::-1][: min(shape)]
+    found = spectrum(X)
+    assert found.shape == (min(shape),)
+    # Weyl: eigenvalues move by no more than the rounding of the matrix.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * max(shape) * found[0])
+    assert (found >= 0).all()
+
+
+def test_a_common_offset_changes_nothing_but_the_last_digits():
+    X = hidden_states(200).astype(np.float64)
+    moved = spectrum(X + 1000.0)
+    # The rounding of the sums: half a unit in the last place of 1000 in each entry.
+    np.testing.assert_allclose(moved, spectrum(X), rtol=0, atol=1e-9 * moved[0])
+
+
 def isoscore_by_its_definition(X):
     """As Rudman et al. have it, from the variances along principal directions."""
     d = X.shape[1]
@@ -62,11 +81,6 @@ def isoscore_by_its_definition(X):
 def test_isoscore_is_the_published_one_and_takes_vectors_as_rows(shape):
     X = hidden_states(*shape)
     assert isoscore(X) == pytest.approx(isoscore_by_its_definition(X), abs=1e-6)
-
-
-def test_isoscore_is_that_of_its_package():
-    X = hidden_states()
-    assert isoscore(X) == pytest.approx(float(package.IsoScore(X)), abs=1e-6)
 
 
 def test_isoscore_is_zero_on_a_line_one_where_all_directions_are_alike_and_undefined_of_one_coordinate():
@@ -114,26 +128,6 @@ def test_few_vectors_have_no_corrected_ratio():
 @pytest.mark.parametrize("function", [participation_ratio, isoscore, effective_rank])
 def test_vectors_without_variance_are_undefined(function):
     assert math.isnan(function(np.full((40, 30), 0.1)))
-
-
-@pytest.mark.parametrize(
-    "function",
-    [participation_ratio, participation_ratio_corrected, isoscore, effective_rank],
-)
-def test_a_measure_of_vectors_is_invariant_takes_tensors_and_refuses_bad_input(function):
-    X = hidden_states()
-    value = function(X)
-    changed = 1e-3 * (X @ rotation(X.shape[1]))[::-1] + 7
-    assert function(changed) == pytest.approx(value, rel=1e-9)
-    tensor = torch.from_numpy(X).to(torch.bfloat16)
-    assert function(tensor) == function(tensor.double().numpy())
-    for bad, message in (
-        (np.zeros(5), "^X must have two dimensions"),
-        (np.zeros((1, 5)), "^X has 1 row, but at least 2 are needed"),
-        ([[0.0, np.nan], [1.0, 1.0]], "^X holds NaN or infinity"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            function(bad)
 
 
 @pytest.mark.parametrize("exponent", [1, 2])
@@ -199,7 +193,8 @@ def test_the_final_norm_has_lengths_and_without_a_bias_only_one():
     assert math.isnan(bias_length(gain))
     assert math.isnan(bias_gain_ratio(gain, None))
     assert math.isnan(bias_gain_ratio([0.0, 0.0], [1.0, 1.0]))
-    with pytest.raises(ValueError, match=r"^gain has 2 numbers, but bias has 3"):
-        bias_length(gain, np.ones(3))
-    with pytest.raises(ValueError, match=r"^gain must have one dimension"):
-        gain_length(np.ones((2, 2)))
+
+
+def test_isoscore_is_that_of_its_package():
+    X = hidden_states()
+    assert isoscore(X) == pytest.approx(float(package.IsoScore(X)), abs=1e-6)

@@ -5,9 +5,8 @@ import shutil
 import h5py
 import numpy as np
 import pytest
-import torch
 
-from dumps import WINDOWS, dump, hidden_states, sample_of
+from dumps import WINDOWS, dump, sample_of
 from shape_of_learning.embeddings.states import StateFiles, StatesInMemory
 from shape_of_learning.errors import InputError
 from tiny_models import CONFIGURATIONS, WIDTHS, save_stirred_model, save_tiny_model
@@ -16,7 +15,7 @@ from tiny_models import CONFIGURATIONS, WIDTHS, save_stirred_model, save_tiny_mo
 def assert_as_dumped(folder, checkpoint, widths, windows=WINDOWS, **options):
     _, expected = dump(checkpoint, folder, widths, windows, **options)
     sample = sample_of(checkpoint, widths, windows, **options)
-    states = StatesInMemory(sample)
+    states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
     loss = sample.into(states)
     files = StateFiles(folder, 3)
     assert (states.layers, len(widths)) == (3, 4)
@@ -36,27 +35,6 @@ def test_rows_and_loss_are_bit_for_bit_those_of_a_dump(name, last_layer, tmp_pat
     assert_as_dumped(tmp_path / "dump", checkpoint, WIDTHS[name], **options)
 
 
-def test_whatever_is_rounded(tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", "bert", head=True)
-    assert_as_dumped(tmp_path / "dump", checkpoint, WIDTHS["bert"], precision="bfloat16")
-
-
-def test_where_memory_is_exhausted_midway_all_is_run_again_in_smaller_window_batches(tmp_path):
-    checkpoint = save_tiny_model(tmp_path / "model", "gpt_neox")
-    dump(checkpoint, tmp_path / "dump", [32] * 4, window_batch_size=1)
-    sample = sample_of(checkpoint, [32] * 4, window_batch_size=4)
-
-    def fail(module, arguments):
-        if arguments[0].shape[0] > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-
-    sample.forward.model.layers[1].register_forward_pre_hook(fail)
-    states = StatesInMemory(sample)
-    sample.into(states)
-    for state in range(4):
-        np.testing.assert_array_equal(states[state], hidden_states(tmp_path / "dump", state))
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
@@ -73,7 +51,6 @@ def test_the_files_are_as_others_read_them(whole):
         assert embeddings.compression is None
         assert set(file) == {"embeddings", "token_ids", "positions", "windows", "special"}
         assert (file.attrs["model"], file.attrs["layer"]) == ("tiny", 1)
-        assert file.attrs["loss"] > 0
 
 
 def read_or_refused(folder, values, rows):

@@ -9,7 +9,6 @@ import pytest
 
 import gather_model
 import gather_tables
-import gather_weights
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.table_columns import (
@@ -21,7 +20,7 @@ from shape_of_learning.metrics.table_columns import (
     MEASUREMENT_COLUMNS,
     WEIGHT_COLUMNS,
 )
-from shape_of_learning.metrics.tables import TidyRow, layer_table, read_tidy, write_tidy
+from shape_of_learning.metrics.tidy import TidyRow, layer_table, read_tidy, write_tidy
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]
@@ -163,16 +162,6 @@ def test_an_average_over_layers_is_that_of_its_left_out_values(tmp_path, average
     assert (row["n"], row["n_unique"], row["windows"]) == ("600", "590", "128")
 
 
-def test_layers_that_move_together_are_no_surer_together(tmp_path):
-    shared, own = checkpoint_rows(1, shared=5), checkpoint_rows(1)
-    errors = {}
-    for name, rows in (("shared", shared), ("own", own)):
-        _, estimates, _ = gathered(tmp_path, rows)
-        errors[name] = [float(row["standard_error"]) for row in estimates]
-    assert errors["shared"][-1] > 0.95 * statistics.fmean(errors["shared"][1:-1])
-    assert errors["own"][-1] < 0.8 * statistics.fmean(errors["own"][1:-1])
-
-
 def test_changes_are_paired_layer_by_layer_and_over_layers(tmp_path):
     checkpoints = [checkpoint_rows(seed, shared=0.3) for seed in (1, 2, 3)]
     _, _, changes = gathered(tmp_path, *checkpoints)
@@ -195,19 +184,6 @@ def test_changes_are_paired_layer_by_layer_and_over_layers(tmp_path):
         assert_is(row, "difference", average[0], average[6:])
         visible = QUANTILE * float(row["standard_error"])
         assert float(row["smallest_visible"]) == pytest.approx(visible, rel=ROUNDING)
-
-
-def test_what_checkpoints_share_is_not_in_the_error_of_their_difference(tmp_path):
-    checkpoints = [checkpoint_rows(seed, shared=2.0) for seed in (1, 2)]
-    _, estimates, changes = gathered(tmp_path, *checkpoints)
-    errors = [float(row["standard_error"]) for row in estimates]
-    for number, row in enumerate(changes):
-        unpaired = math.hypot(errors[number], errors[number + LAYERS + 2])
-        assert float(row["standard_error"]) < unpaired / 5
-
-
-def test_one_checkpoint_has_no_changes(tmp_path):
-    assert gathered(tmp_path, checkpoint_rows(1))[2] == []
 
 
 def test_a_change_of_the_average_compares_the_same_layers(tmp_path):
@@ -256,14 +232,6 @@ def test_a_value_without_a_group_that_is_undefined_leaves_no_interval(tmp_path):
     assert [row["layer"] for row in changes if not row["smallest_visible"]] == ["2", ""]
 
 
-def test_fewer_windows_than_groups_have_values_and_no_intervals(tmp_path):
-    batches, left_out = checkpoint_rows(1)
-    few = [[*row[:6], 12, *[math.nan] * GROUPS] for row in left_out]
-    _, estimates, _ = gathered(tmp_path, (batches, few))
-    assert all(bars(row) == ["", "", ""] and float(row["value"]) for row in estimates)
-    assert {row["windows"] for row in estimates} == {"12"}
-
-
 def test_where_intervals_of_layers_do_not_cover_only_averages_have_some(tmp_path):
     rows = [checkpoint_rows(1), checkpoint_rows(2)]
     _, all_estimates, all_changes = gathered(tmp_path, *rows)
@@ -274,15 +242,6 @@ def test_where_intervals_of_layers_do_not_cover_only_averages_have_some(tmp_path
         assert all(bars(row) == ["", "", ""] for row in of_layers)
     assert all(float(row["value"]) for row in estimates)
     assert {row["smallest_visible"] for row in changes if row["layer"]} == {""}
-
-
-def test_measurements_are_those_of_the_batches(tmp_path):
-    rows = checkpoint_rows(1)
-    measurements, _, _ = gathered(tmp_path, rows)
-    assert [
-        (row["revision"], row["depth"], int(row["layer"]), int(row["batch"]), float(row["value"]))
-        for row in measurements
-    ] == [("step0", str(r[0] / LAYERS), r[0], r[1], r[4]) for r in rows[0]]
 
 
 def test_left_out_values_are_those_of_the_layers(tmp_path):
@@ -314,11 +273,11 @@ def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):
     gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2), names=("mom", "two_nn", "mle"))
     for kind in ("measurements", "estimates", "changes"):
         file, output = tmp_path / f"{kind}.csv", tmp_path / "all.csv"
-        gather_tables.main(kind, [file], [("m", "two_nn"), ("m", "mom"), ("n", "mom")], output)
+        gather_tables.main(kind, [file], output, [("m", "two_nn"), ("m", "mom"), ("n", "mom")])
         rows = table(file, KINDS[kind])
         expected = [row for name in ("two_nn", "mom") for row in rows if row["estimator"] == name]
         assert table(output, KINDS[kind]) == expected
-    gather_tables.main("measurements", [], [], output)
+    gather_tables.main("measurements", [], output, [])
     assert table(output, MEASUREMENT_COLUMNS) == []
 
 
@@ -327,8 +286,8 @@ def test_tables_of_matrices_are_put_together_with_their_checkpoints(tmp_path):
         write_table(tmp_path / f"{step}.csv", MATRIX_COLUMNS, [("input", "x", 9, 4, 0.1 + step)])
     files = [tmp_path / f"{step}.csv" for step in (0, 4)]
     checkpoints = [("m", "decoder", f"step{step}", step, None) for step in (0, 4)]
-    gather_weights.main("weights", checkpoints, files, tmp_path / "m.csv")
-    gather_tables.main("weights", [tmp_path / "m.csv"] * 2, None, tmp_path / "all.csv")
+    gather_tables.main("weights", files, tmp_path / "m.csv", checkpoints=checkpoints)
+    gather_tables.main("weights", [tmp_path / "m.csv"] * 2, tmp_path / "all.csv")
     rows = table(tmp_path / "all.csv", WEIGHT_COLUMNS)
     assert [(row["revision"], row["value"]) for row in rows] == [
         ("step0", "0.1"),

@@ -39,14 +39,6 @@ def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_ma
         assert context is None or length <= context
 
 
-def test_little_is_padded_in_window_batches_of_equal_work():
-    lengths = [*np.random.default_rng(0).normal(120, 25, 128).astype(int).tolist(), 400]
-    batches = window_batches_of_equal_work(windows_of(lengths), 8, None)
-    computed = sum(rows * length for rows, length in (batch.shape for batch in batches))
-    to_the_longest = len(lengths) * max(lengths)
-    assert sum(lengths) < computed < to_the_longest / 2
-
-
 def test_window_batches_by_length_are_as_long_as_their_longest_window():
     batches = window_batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
     assert [(batch.windows.tolist(), batch.shape) for batch in batches] == [
@@ -78,9 +70,9 @@ class OnDevice:
 def test_as_many_windows_go_together_as_are_of_use():
     windows = windows_of([100] * 200)
     on_cpu, on_gpu = (
-        SampleRun(OnDevice(kind), "a model", windows, None, 0, [4]) for kind in ("cpu", "cuda")
+        SampleRun(OnDevice(kind), "a model", windows, None, 0, 0, [4]) for kind in ("cpu", "cuda")
     )
     assert (on_cpu.first_size, on_gpu.first_size) == (16, 4096 // 144)
-    assert SampleRun(OnDevice("cpu"), "", windows[:3], None, 0, [4]).first_size == 3
-    asked = SampleRun(OnDevice("cuda"), "", windows, None, 0, [4], window_batch_size=5)
+    assert SampleRun(OnDevice("cpu"), "", windows[:3], None, 0, 0, [4]).first_size == 3
+    asked = SampleRun(OnDevice("cuda"), "", windows, None, 0, 0, [4], window_batch_size=5)
     assert asked.first_size == 5

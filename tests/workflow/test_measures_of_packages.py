@@ -50,8 +50,8 @@ def moved(X, Y):
     return np.linalg.norm(Y.mean(axis=0, dtype=float) - X.mean(axis=0, dtype=float))
 
 
-def moved_without(pair, parts):
-    left = [np.delete(np.arange(len(pair.x)), part) for part in parts]
+def moved_without(pair):
+    left = [np.delete(np.arange(len(pair.x)), part) for part in pair.parts]
     return moved(pair.x, pair.y), np.array([moved(pair.x[rows], pair.y[rows]) for rows in left])
 
 

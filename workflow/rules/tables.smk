@@ -112,7 +112,7 @@ rule gather_weights:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("gather_weights"),
+        code=code("gather_tables"),
         kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
         checkpoints=lambda wildcards: [
             (
@@ -125,7 +125,7 @@ rule gather_weights:
             for each in RUN.weight_checkpoints(wildcards.kind, wildcards.model)
         ],
     script:
-        "../scripts/gather_weights.py"
+        "../scripts/gather_tables.py"
 
 
 rule gather_tables:
@@ -150,6 +150,7 @@ rule gather_tables:
         "../../envs/metrics.yaml"
     params:
         code=code("gather_tables"),
+        kind=lambda wildcards: wildcards.table,
         curves=told(curves_in_table, "table"),
     script:
         "../scripts/gather_tables.py"

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensor_table import write_tensor_digests
 from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.forward_pass import model_matrices
 from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
 from shape_of_learning.embeddings.states import state_writer
 from shape_of_learning.job import job
@@ -64,7 +64,8 @@ def main(
     sample = SampleRun.load(checkpoint, draw_windows(text, sampling), sampling, **loaded)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}
-    with state_writer(folder, sample, {**names, **described}) as writer:
+    of_sample = sample.rows, sample.widths, sample.layers
+    with state_writer(folder, *of_sample, {**names, **described}) as writer:
         cross_entropy = sample.into(writer)
     with threadpool_limits(1):
         write_matrix_tables(model_matrices(sample.forward), output, **matrices)

@@ -1,4 +1,4 @@
-"""Gather a table of all models into one."""
+"""Gather tables into one: of all models, or of the matrices of one model at its checkpoints."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,25 +12,36 @@ COLUMNS = {
     "estimates": table_columns.ESTIMATE_COLUMNS,
     "changes": table_columns.CHANGE_COLUMNS,
     "weights": table_columns.WEIGHT_COLUMNS,
+    "weight_points": table_columns.WEIGHT_POINT_COLUMNS,
 }
 
 
 def main(
-    kind: str, tables: Sequence[Path], curves: Sequence[Sequence[str]] | None, output: Path
+    kind: str,
+    tables: Sequence[Path],
+    output: Path,
+    curves: Sequence[Sequence[str]] | None = None,
+    checkpoints: Sequence[Sequence[object]] | None = None,
 ) -> None:
-    """Put together what the tables of models hold.
+    """Put tables together.
 
     Parameters
     ----------
-    kind : {"measurements", "estimates", "changes", "weights"}
+    kind : str
+        One of :data:`COLUMNS`.
     tables : sequence of Path
-        Of each model one.
+    output : Path
     curves : sequence of (str, str), optional
         Model and estimator of the rows that are taken, in the order of the table; by default all as they are.
-    output : Path
+    checkpoints : sequence of (model, role, revision, step, tokens), optional
+        The checkpoint that each table is of, where its rows do not say so.
     """
-    columns = COLUMNS[kind]
-    rows = [row for table in tables for row in read_rows(table, columns)]
+    columns, named = COLUMNS[kind], checkpoints or [()] * len(tables)
+    rows = [
+        [*checkpoint, *row]
+        for table, checkpoint in zip(tables, named, strict=True)
+        for row in read_rows(table, columns[len(checkpoint) :])
+    ]
     if curves is not None:
         model, estimator = columns.index("model"), columns.index("estimator")
         place = {tuple(curve): number for number, curve in enumerate(curves)}
@@ -42,8 +53,9 @@ def main(
 if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
-            snakemake.wildcards.table,
+            snakemake.params.kind,
             [Path(table) for table in snakemake.input],
-            snakemake.params.curves,
             Path(snakemake.output[0]),
+            snakemake.params.get("curves"),
+            snakemake.params.get("checkpoints"),
         )

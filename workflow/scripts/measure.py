@@ -8,7 +8,7 @@ from shape_of_learning.embeddings.states import StateFiles
 from shape_of_learning.job import job
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.tables import write_tidy
+from shape_of_learning.metrics.tidy import write_tidy
 
 
 def main(

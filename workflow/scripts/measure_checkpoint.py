@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from shape_of_learning.checkpoints.losses import write_loss
 from shape_of_learning.checkpoints.tensor_table import write_tensor_digests
 from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.model_weights import model_matrices
+from shape_of_learning.embeddings.forward_pass import model_matrices
 from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
 from shape_of_learning.embeddings.states import StatesInMemory
 from shape_of_learning.files import atomic_write
@@ -22,7 +22,7 @@ from shape_of_learning.job import job
 from shape_of_learning.metrics.matrices import write_matrix_tables
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
-from shape_of_learning.metrics.tables import TidyRow, layer_table, write_tidy
+from shape_of_learning.metrics.tidy import TidyRow, layer_table, write_tidy
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -58,7 +58,7 @@ def main(
     windows = draw_windows(text, sampling)
     sample = SampleRun.load(checkpoint, windows, sampling, in_memory=True, **loaded)
     how.require_batches(sample.rows, chosen)
-    states = StatesInMemory(sample)
+    states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
     cross_entropy = sample.into(states)
 
     def measured(layer: int) -> dict[str, list[TidyRow]]:

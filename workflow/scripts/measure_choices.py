@@ -26,7 +26,7 @@ from shape_of_learning.job import job
 from shape_of_learning.metrics.measure import MeasuringProtocol
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.table_columns import TIDY_COLUMNS
-from shape_of_learning.metrics.tables import TidyRow
+from shape_of_learning.metrics.tidy import TidyRow
 
 logger = logging.getLogger("shape_of_learning")
 # The other windows of the same text are drawn with the next seed.
@@ -88,9 +88,9 @@ def _measured(
     sample = SampleRun.load(
         windows=[drawn[number] for number in windows], protocol=sampling, in_memory=True, **loaded
     )
-    states = StatesInMemory(sample)
-    states.rows = {**sample.rows, "windows": windows[sample.rows["windows"]]}
-    parts = parts_of_choices(states.rows, choices, measures, how)
+    rows = {**sample.rows, "windows": windows[sample.rows["windows"]]}
+    states = StatesInMemory(rows, sample.widths, sample.layers, sample.forward.device)
+    parts = parts_of_choices(rows, choices, measures, how)
     sample.into(states)
     workers = 1 if sample.forward.device.type != "cpu" else loaded["threads"]
     del sample  # which leaves the memory of its weights to the measuring

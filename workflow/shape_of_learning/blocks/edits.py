@@ -252,6 +252,3 @@ class _Nowhere:
 
     def write(self, state: int, rows: slice, values: Any) -> None:
         """Forget them."""
-
-    def describe(self, attributes: Any) -> None:
-        """Forget it."""

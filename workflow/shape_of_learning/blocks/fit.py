@@ -132,8 +132,8 @@ def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> 
     """
     rows = []
     for number, block in enumerate(fitted, start=1):
-        summary = error_summary(block.errors)
-        measured = len(block.errors), block.linearity, summary.worst_share, *summary.quantiles
+        quantiles, worst_share = error_summary(block.errors)
+        measured = len(block.errors), block.linearity, worst_share, *quantiles
         rows.append((model, revision, number, number / len(fitted), *measured))
     return rows
 

@@ -14,7 +14,7 @@ from shape_of_learning.metrics.measure import (
 )
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.selections import Selection, share_of_windows
-from shape_of_learning.metrics.tables import TidyRow
+from shape_of_learning.metrics.tidy import TidyRow
 
 SMALLEST_BATCH = 3  # vectors
 

@@ -2,10 +2,14 @@
 
 import copy
 import logging
+import math
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shape_of_learning.checkpoints.shapes import tokenizer_paths
+from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
 from shape_of_learning.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +22,8 @@ logger = logging.getLogger(__name__)
 UNUSED_WEIGHTS = ("pooler.",)
 # Of a GPU's free memory; the rest is for activations and for what the libraries set aside.
 SHARE_FOR_WEIGHTS = 0.85
+# One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
+LOGITS_BYTES = 1 << 26
 # What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
 PHRASES = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
 
@@ -113,6 +119,23 @@ def read_config(folder: Path) -> "PretrainedConfig":
     import transformers
 
     return _read(transformers.AutoConfig, folder)
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Load the tokenizer of a checkpoint, and never run code in the folder; InputError if that fails."""
+    from transformers import AutoTokenizer
+
+    try:
+        # Without a vocabulary the library makes up a tokenizer that knows no word.
+        if not tokenizer_paths({file.name for file in folder.glob("*")}, ""):
+            raise ValueError("there is no file of a vocabulary")
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # its files go into the code of all tokenizers
+        raise InputError(
+            f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
+            "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
+            "in the entry"
+        ) from error
 
 
 def _load(
@@ -214,6 +237,43 @@ class LanguageModelHead:
         # An attribute of the instance hides the module of that name.
         vars(head)[head.base_model_prefix] = _Returns(kind(last_hidden_state=sequence))
         return head(inputs_embeds=sequence).logits.squeeze(0)
+
+    def negative_log_likelihoods(
+        self, states: "torch.Tensor", predicted: Sequence[PredictedTokens], kind: type
+    ) -> "torch.Tensor":
+        """Sum the negative log-likelihoods of the predicted tokens of each window.
+
+        Parameters
+        ----------
+        states : tensor, shape (rows, length, width)
+            Last hidden states of the windows, in their order; further rows fill up.
+        predicted : sequence of PredictedTokens
+            What is to be predicted in each window.
+        kind : type
+            As in :meth:`logits`, which is given rows in blocks of :data:`LOGITS_BYTES` of logits.
+
+        Returns
+        -------
+        tensor of float64, shape (windows,)
+            In nats. Terms are formed in float32, whatever the precision of the logits, and added in
+            float64. Infinity where a term is not finite.
+        """
+        import torch
+
+        block = max(1, LOGITS_BYTES // (4 * self.vocabulary))
+        sums = torch.zeros(len(predicted), dtype=torch.float64, device=states.device)
+        for number, tokens in enumerate(predicted):
+            rows = states[number, torch.from_numpy(tokens.positions).to(states.device)]
+            targets = torch.from_numpy(tokens.targets)
+            for part, wanted in zip(rows.split(block), targets.split(block), strict=True):
+                scores = self.logits(
+                    part, kind
+                ).float()  # of a model on several devices, on the head's
+                terms = torch.nn.functional.cross_entropy(
+                    scores, wanted.to(scores.device), reduction="none"
+                )
+                sums[number] += terms.double().sum().to(sums.device)
+        return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
 
 
 class _Returns:

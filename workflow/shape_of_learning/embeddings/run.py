@@ -14,26 +14,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
-from shape_of_learning.checkpoints.shapes import (
-    Shape,
-    read_configuration_file,
-    refuse_contradiction,
-    shape_of,
-)
+from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.corpus.windows import read_text, sample_windows
-from shape_of_learning.embeddings.cross_entropy import PredictedTokens, predicted_tokens
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     default_device,
     load_model,
+    load_tokenizer,
     memory_is_exhausted,
     read_config,
     require_memory,
 )
 from shape_of_learning.embeddings.tokenised_windows import (
+    PredictedTokens,
     TokenisedWindow,
     WindowBatch,
-    load_tokenizer,
+    predicted_tokens,
     rounded_up,
     tokenise,
     window_batches_by_length,
@@ -106,14 +102,11 @@ class HiddenStateStore(Protocol):
     """
 
     @property
-    def device(self) -> "str | torch.device":
+    def device(self) -> Any:
         """As above."""
 
     def write(self, state: int, rows: slice, values: Any) -> None:
         """Store one window's `values`, float32 of shape (rows, width); again if memory was exhausted."""
-
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Take note of what is known only once all is computed."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +125,9 @@ class SampleRun:
         What the head has to predict in each.
     padding : int
         Token that fills up short windows.
-    widths : list of int, length L + 1 or L + 2
+    layers : int
+        Hidden states are 0 to `layers`, and perhaps the last one before the final norm after these.
+    widths : list of int
         Width that each hidden state must have.
     threads : int
         Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
@@ -141,8 +136,6 @@ class SampleRun:
         Windows that go through the model together at first; None for as many as are of use. Where memory is
         exhausted, all are run again with half as many, so that on a GPU window batches are still of equal
         work.
-    before_final_norm : bool
-        Whether the last of the hidden states is that before the final norm, beside the one after it.
     overflowed : set of int
         Those whose hidden states, as far as they are computed, hold NaN or infinity.
     """
@@ -152,10 +145,10 @@ class SampleRun:
     windows: list[TokenisedWindow]
     predicted: list[PredictedTokens] | None
     padding: int
+    layers: int
     widths: list[int]
     threads: int = 1
     window_batch_size: int | None = None
-    before_final_norm: bool = False
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
@@ -181,7 +174,7 @@ class SampleRun:
         protocol : SamplingProtocol
             How they are run.
         shape : mapping
-            What the checkpoint must be: fields of :class:`.Shape`.
+            What the checkpoint is: fields of :class:`.Shape`.
         threads, window_batch_size
             As above.
         device : torch.device, optional
@@ -192,11 +185,10 @@ class SampleRun:
         Raises
         ------
         InputError
-            If the checkpoint is not of that shape, the windows are longer than the model's context or have
+            If the windows are longer than the model's context or have
             tokens that it does not know, memory is too small, or the checkpoint cannot be loaded.
         """
         name, entry = str(checkpoint), Shape(**shape)
-        refuse_contradiction(entry, shape_of(read_configuration_file(checkpoint), name), name)
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
         tokenizer = load_tokenizer(checkpoint)
         tokenised, device = tokenise(tokenizer, windows), device or default_device()
@@ -212,24 +204,16 @@ class SampleRun:
         )
         forward = ForwardPass(model, head, device=device, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
-        mask, predicted = tokenizer.mask_token_id, None
+        predicted, mask = None, tokenizer.mask_token_id
         if head is not None:
             predicted = predicted_tokens(
                 tokenised, entry.role, head.vocabulary, mask, protocol.seed
             )
-        both = protocol.last_layer == "both"
-        if both:
+        if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
         return SampleRun(
-            forward,
-            name,
-            tokenised,
-            predicted,
-            tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0,
-            widths,
-            threads,
-            window_batch_size,
-            both,
+            *(forward, name, tokenised, predicted, tokenizer.pad_token_id or 0),
+            *(entry.layers, widths, threads, window_batch_size),
         )
 
     @cached_property
@@ -257,20 +241,12 @@ class SampleRun:
         return self.forward.device.type == "cpu"
 
     @property
-    def _longest(self) -> int:
-        return max(len(window.ids) for window in self.windows)
-
-    @property
     def first_size(self) -> int:
         """How many windows go through the model together, as long as memory suffices."""
-        on_a_gpu = max(1, TOKENS_ON_A_GPU // rounded_up(self._longest))
+        longest = max(len(window.ids) for window in self.windows)
+        on_a_gpu = max(1, TOKENS_ON_A_GPU // rounded_up(longest))
         of_use = WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu
         return min(self.window_batch_size or of_use, len(self.windows))
-
-    def window_batches(self, size: int) -> list[WindowBatch]:
-        """Join the windows, `size` of the longest at a time."""
-        join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
-        return join(self.windows, size, self.forward.context())
 
     def into(self, store: HiddenStateStore) -> CrossEntropy:
         """Run all windows and store the hidden states of all tokens.
@@ -278,7 +254,7 @@ class SampleRun:
         Returns
         -------
         CrossEntropy
-            Of the checkpoint on all windows; the store is told the loss, too.
+            Of the checkpoint on all windows.
 
         Raises
         ------
@@ -291,10 +267,7 @@ class SampleRun:
         size = self.first_size
         while size >= 1:
             try:
-                loss = self._cross_entropy(self._store_all(store, size))
-                hardware = self.forward.device_name()
-                store.describe({"loss": loss.loss, "window_batch_size": size, "device": hardware})
-                return loss
+                return self._cross_entropy(self._store_all(store, size))
             except Exception as error:
                 if not memory_is_exhausted(error):
                     raise
@@ -305,14 +278,17 @@ class SampleRun:
             logger.info("memory is exhausted by %d windows at a time (%s)", size, reason)
             size //= 2
         raise InputError(
-            f"memory of the {self.forward.device.type.upper()} is exhausted by one window of "
-            f"{self._longest} tokens through the model in {self.name} ({reason}); give the job more, set "
-            "`precision: bfloat16` in the model's entry or lower `sampling.window_characters`"
+            f"memory of the {self.forward.device.type.upper()} is exhausted by one window through the model "
+            f"in {self.name} ({reason}); give the job more, set `precision: bfloat16` in the model's entry "
+            "or lower `sampling.window_characters`"
         )
 
     def _store_all(self, store: HiddenStateStore, size: int) -> np.ndarray:
         """Run all windows; negative log-likelihood of each one's predicted tokens, zeros without any."""
-        batches = self.window_batches(size)
+        hardware = self.forward.device_name()
+        logger.info("%s runs on %s, %d windows at a time", self.name, hardware, size)
+        join = window_batches_by_length if self._on_cpu else window_batches_of_equal_work
+        batches = join(self.windows, size, self.forward.context())
         # On a GPU one thread queues the work, so that it is done in order.
         workers = self.threads if self._on_cpu else 1
         remaining, pending = deque(batches), deque[tuple[WindowBatch, Future]]()
@@ -348,6 +324,7 @@ class SampleRun:
     def _store(
         self, batch: WindowBatch, states: "list[torch.Tensor]", store: HiddenStateStore
     ) -> None:
+        starts = np.flatnonzero(self.rows["positions"] == 0)
         widths = [state.shape[-1] for state in states]
         if widths != self.widths:
             raise InputError(
@@ -364,16 +341,10 @@ class SampleRun:
                     logger.warning(
                         "hidden state %d of the model in %s holds NaN or infinity: the checkpoint is broken, "
                         "or needs `precision: float32` in its entry",
-                        layer,
-                        self.name,
+                        *(layer, self.name),
                     )
-                start = self._starts[number]
+                start = int(starts[number])
                 store.write(layer, slice(start, start + length), values)
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """The first row of each window."""
-        return np.flatnonzero(self.rows["positions"] == 0).tolist()
 
     def _cross_entropy(self, likelihoods: np.ndarray) -> CrossEntropy:
         """Return the mean over all windows."""

@@ -5,19 +5,16 @@ final norm, where both are kept. Files are ``layer_0.h5`` to ``layer_L.h5``, and
 ``layer_L_before_final_norm.h5``.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
-
-if TYPE_CHECKING:
-    from shape_of_learning.embeddings.run import SampleRun
 
 ROWS = ("token_ids", "positions", "windows", "special")
 # A chunk is the unit of reading and of the checksum: 256 kB are large against a seek, and smaller than the
@@ -33,8 +30,10 @@ class StatesInMemory:
 
     Parameters
     ----------
-    sample : SampleRun
-        What will be run. On a GPU, the hidden states stay there if they fit; else they return to be measured.
+    rows, widths, layers
+        Of the :class:`.SampleRun` that writes them.
+    device : torch.device
+        That of the model. On a GPU, the hidden states stay there if they fit; else they return to be measured.
 
     Attributes
     ----------
@@ -44,17 +43,19 @@ class StatesInMemory:
         Where they are kept.
     """
 
-    def __init__(self, sample: "SampleRun"):
+    def __init__(
+        self, rows: Mapping[str, np.ndarray], widths: Sequence[int], layers: int, device: Any
+    ):
         import torch
 
-        self.layers = len(sample.widths) - 1 - sample.before_final_norm
-        self.rows = sample.rows
-        self.device = self._measured_on = sample.forward.device
-        shapes = [(sample.tokens, width) for width in sample.widths]
-        needed = 4 * sum(tokens * width for tokens, width in shapes)
-        if self.device.type == "cpu" or needed > SHARE_OF_FREE_MEMORY * _free_memory(self.device):
-            self.device = torch.device("cpu")
-        self._states = [torch.empty(shape, device=self.device) for shape in shapes]
+        self.rows, self.layers = rows, layers
+        self.device = self._measured_on = device
+        tokens = len(rows["windows"])
+        if device.type != "cpu":
+            free, _ = torch.cuda.mem_get_info(device)
+            if 4 * tokens * sum(widths) > SHARE_OF_FREE_MEMORY * free:
+                self.device = torch.device("cpu")
+        self._states = [torch.empty((tokens, width), device=self.device) for width in widths]
 
     def write(self, state: int, rows: slice, values: Any) -> None:
         """Keep `values`, float32 of shape (rows, width)."""
@@ -62,19 +63,10 @@ class StatesInMemory:
 
         self._states[state][rows] = torch.as_tensor(values)
 
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Nothing is kept of what is known only once all is computed."""
-
     def __getitem__(self, state: int) -> Any:
         """One hidden state: an array, or a tensor on the GPU that has run the model."""
         values = self._states[state].to(self._measured_on)
         return values.numpy() if values.device.type == "cpu" else values
-
-
-def _free_memory(device: Any) -> int:
-    import torch
-
-    return torch.cuda.mem_get_info(device)[0]
 
 
 class StateFiles:
@@ -112,11 +104,8 @@ class StateFiles:
             with h5py.File(path, "r") as file:
                 self._states[state] = file["embeddings"][()]
                 self._rows = {name: file[name][()] for name in ROWS}
-        except (
-            OSError,
-            KeyError,
-            RuntimeError,
-        ) as error:  # as HDF5 calls a checksum that is wrong, too
+        # As HDF5 calls a checksum that is wrong, too.
+        except (OSError, KeyError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise InputError(
                 f"{path} is damaged or missing ({reason}); delete {self.folder} and run again"
@@ -142,15 +131,14 @@ class StateWriter:
         """Write `values`, float32 of shape (rows, width)."""
         self._files[state]["embeddings"][rows] = values
 
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Add attributes to each file, such as are known only once all is computed."""
-        for file in self._files:
-            file.attrs.update(attributes)
-
 
 @contextmanager
 def state_writer(
-    folder: Path, sample: "SampleRun", attributes: Mapping[str, Any]
+    folder: Path,
+    rows: Mapping[str, np.ndarray],
+    widths: Sequence[int],
+    layers: int,
+    attributes: Mapping[str, Any],
 ) -> Iterator[StateWriter]:
     """Open a file for each hidden state of a sample; the folder is there once all are written.
 
@@ -158,8 +146,8 @@ def state_writer(
     ----------
     folder : Path
         Where they go.
-    sample : SampleRun
-        What will be run.
+    rows, widths, layers
+        Of the :class:`.SampleRun` that writes them.
     attributes : mapping
         Where the data come from; stored as attributes of each file, beside ``layer``.
 
@@ -170,25 +158,19 @@ def state_writer(
     error when it is read. Nothing is compressed: the mantissa of a hidden state is
     noise to a compressor.
     """
-    layers = len(sample.widths) - 1 - sample.before_final_norm
-    files: list[h5py.File] = []
-    with atomic_write(folder) as partial:
+    tokens = len(rows["windows"])
+    with atomic_write(folder) as partial, ExitStack() as opened:
         partial.mkdir()
-        try:
-            for state, width in enumerate(sample.widths):
-                # The latest version of the format has checksums of its own structure.
-                file = h5py.File(state_file(partial, state, layers), "w", libver="latest")
-                files.append(file)
-                file.attrs.update({"layer": min(state, layers), **attributes})
-                rows = min(sample.tokens, max(1, CHUNK_BYTES // (4 * width)))
-                file.create_dataset(
-                    *("embeddings", (sample.tokens, width), np.float32),
-                    chunks=(rows, width),
-                    fletcher32=True,
-                )
-                for name in ROWS:
-                    file.create_dataset(name, data=sample.rows[name], chunks=True, fletcher32=True)
-            yield StateWriter(files)
-        finally:
-            for file in files:
-                file.close()
+        files = []
+        for state, width in enumerate(widths):
+            # The latest version of the format has checksums of its own structure.
+            path = state_file(partial, state, layers)
+            file = opened.enter_context(h5py.File(path, "w", libver="latest"))
+            files.append(file)
+            file.attrs.update({"layer": min(state, layers), **attributes})
+            chunk = (min(tokens, max(1, CHUNK_BYTES // (4 * width))), width)
+            shape = (tokens, width)
+            file.create_dataset("embeddings", shape, np.float32, chunks=chunk, fletcher32=True)
+            for name in ROWS:
+                file.create_dataset(name, data=rows[name], chunks=True, fletcher32=True)
+        yield StateWriter(files)

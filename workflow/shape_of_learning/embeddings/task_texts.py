@@ -37,9 +37,7 @@ def text_vectors(
     parts: Sequence[tuple[Texts, Sequence[int]]],
     protocol: SamplingProtocol,
     shape: Mapping[str, Any],
-    *,
-    threads: int = 1,
-    window_batch_size: int | None = None,
+    **loaded: Any,
 ) -> list[TextVectors]:
     """Run several lists of texts through a checkpoint, which is loaded once.
 
@@ -49,7 +47,7 @@ def text_vectors(
         Folder in Hugging Face format.
     parts : sequence of (texts, layers)
         Texts, or pairs of them that go through the model together, and the layers that are kept of them.
-    protocol, shape, threads, window_batch_size
+    protocol, shape, **loaded
         As in :meth:`.SampleRun.load`; of the protocol only how a text is run.
 
     Returns
@@ -63,14 +61,7 @@ def text_vectors(
         As :meth:`.SampleRun.load`; or if a text has no token.
     """
     texts = [text for part, _ in parts for text in part]
-    sample = SampleRun.load(
-        checkpoint,
-        texts,
-        protocol,
-        shape,
-        threads=threads,
-        window_batch_size=window_batch_size,
-    )
+    sample = SampleRun.load(checkpoint, texts, protocol, shape, **loaded)
     text_of_row = _text_of_row(sample, texts)
     part_of_window = np.repeat(np.arange(len(parts)), [len(part) for part, _ in parts])
     part_of_row = part_of_window[sample.rows["windows"]]
@@ -146,6 +137,3 @@ class _Store:
         if kept is not None:
             plain = self.plain[rows]
             kept[self._places[rows][plain]] = np.asarray(values)[plain]
-
-    def describe(self, attributes: Mapping[str, Any]) -> None:
-        """Nothing is told of them."""

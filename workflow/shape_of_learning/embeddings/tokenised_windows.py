@@ -1,15 +1,19 @@
-"""Windows of text as a model sees them, and the window batches that go through it together."""
+"""Windows of text as a model sees them, what it predicts of them, and what goes through it together."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.checkpoints.shapes import tokenizer_paths
-from shape_of_learning.embeddings.model import shortened
 from shape_of_learning.errors import InputError
+from shape_of_learning.random_streams import random_stream
+
+logger = logging.getLogger(__name__)
+
+# Devlin et al. 2019, section 3.1. Here all of them show the mask: there is nothing to train.
+MASKED_SHARE = 0.15
 
 # The longest window is padded to a multiple of 2^4 3, so that its tokens have divisors
 # close to whatever length the other windows have.
@@ -42,6 +46,25 @@ class TokenisedWindow:
 
 
 @dataclass(frozen=True)
+class PredictedTokens:
+    """What a model has to predict in one window.
+
+    Attributes
+    ----------
+    shown : ndarray of int64, shape (length,)
+        What the model sees.
+    positions : ndarray of int64, shape (n,)
+        Positions of the last hidden states from which the tokens are predicted.
+    targets : ndarray of int64, shape (n,)
+        The tokens.
+    """
+
+    shown: np.ndarray
+    positions: np.ndarray
+    targets: np.ndarray
+
+
+@dataclass(frozen=True)
 class WindowBatch:
     """Windows that go through the model together.
 
@@ -56,23 +79,6 @@ class WindowBatch:
 
     windows: np.ndarray
     shape: tuple[int, int]
-
-
-def load_tokenizer(folder: Path) -> Any:
-    """Load the tokenizer of a checkpoint, and never run code in the folder; InputError if that fails."""
-    from transformers import AutoTokenizer
-
-    try:
-        # Without a vocabulary the library makes up a tokenizer that knows no word.
-        if not tokenizer_paths({file.name for file in folder.glob("*")}, ""):
-            raise ValueError("there is no file of a vocabulary")
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # its files go into the code of all tokenizers
-        raise InputError(
-            f"the tokenizer in {folder} cannot be loaded ({shortened(error)}); put it into the folder "
-            "(`tokenizer.save_pretrained`), or for a `repository` name the one that has it under `tokenizer` "
-            "in the entry"
-        ) from error
 
 
 def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[TokenisedWindow]:
@@ -114,6 +120,46 @@ def tokenise(tokenizer: Any, windows: Sequence[str | tuple[str, str]]) -> list[T
         )
         tokenised.append(window)
     return tokenised
+
+
+def predicted_tokens(
+    windows: Sequence[TokenisedWindow], role: str, vocabulary: int, mask: int | None, seed: int
+) -> list[PredictedTokens] | None:
+    """Choose what a head predicts in each window: a decoder's the next tokens, an encoder's masked ones.
+
+    Returns None, and logs why, where the vocabulary has no mask.
+    """
+    if role == "decoder":
+        return [next_tokens(window) for window in windows]
+    # A tokenizer gives a mask token of its own a number, whether or not the model has a row for it.
+    if mask is None or mask >= vocabulary:
+        logger.info("the loss is undefined: the tokenizer has no mask token that the model knows")
+        return None
+    # No owner: all checkpoints of a model predict the same tokens.
+    stream = random_stream(seed, "masked tokens")
+    return [masked_tokens(window, mask, stream) for window in windows]
+
+
+def next_tokens(window: TokenisedWindow) -> PredictedTokens:
+    """Predict each token from those before it in the window; special tokens are not predicted."""
+    predicted = np.flatnonzero(~window.special[1:]) + 1
+    return PredictedTokens(window.ids, predicted - 1, window.ids[predicted])
+
+
+def masked_tokens(
+    window: TokenisedWindow, mask: int, random: np.random.Generator
+) -> PredictedTokens:
+    """Replace some tokens by `mask` and predict them from all the others.
+
+    The share of :data:`MASKED_SHARE` of the tokens that are not special, at least one, is drawn
+    without replacement.
+    """
+    ordinary = np.flatnonzero(~window.special)
+    count = max(1, round(MASKED_SHARE * len(ordinary)))
+    predicted = np.sort(random.permutation(ordinary)[:count])
+    shown = window.ids.copy()
+    shown[predicted] = mask
+    return PredictedTokens(shown, predicted, window.ids[predicted])
 
 
 def window_batches_by_length(

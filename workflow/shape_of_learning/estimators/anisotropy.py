@@ -159,11 +159,7 @@ def _of_gram(gram: np.ndarray) -> tuple[float, np.ndarray]:
 
     last = len(gram) - 1
     top, directions = eigh(
-        gram,
-        lower=False,
-        subset_by_index=[last, last],
-        overwrite_a=True,
-        check_finite=False,
+        gram, lower=False, subset_by_index=[last, last], overwrite_a=True, check_finite=False
     )
     return float(top[0]), directions[:, 0]
 
@@ -248,21 +244,20 @@ def _without_parts(
         return as_numpy(total) - counts * means * (means * vectors).sum(axis=0)
 
     usable = variances > LEAST_VARIANCE * variance
-    shares = np.full(len(parts), np.nan)
-    if usable.any():
-        found = _lanczos_of_parts(products, direction, variances, usable)
-        shares[usable] = found[usable]
-    return np.minimum(shares, 1.0)
+    if not usable.any():
+        return np.full(len(parts), np.nan)
+    shares = _lanczos_of_parts(products, direction, variances, usable)
+    return np.where(usable, np.minimum(shares, 1.0), np.nan)
 
 
 def _lanczos_of_parts(
     products: Any, direction: np.ndarray, variances: np.ndarray, usable: np.ndarray
 ) -> np.ndarray:
+    """Shares of the leading direction of each part, started near `direction`; NaN where it does not converge."""
     d, count = len(direction), len(variances)
     random = random_stream(0, "start without parts").standard_normal((d, 1))
-    start = direction[:, None] / np.linalg.norm(direction) + FREEDOM * random / np.linalg.norm(
-        random
-    )
+    freedom = FREEDOM * random / np.linalg.norm(random)
+    start = direction[:, None] / np.linalg.norm(direction) + freedom
     vectors = np.repeat(start / np.linalg.norm(start), count, axis=1)
     scales = np.where(usable, variances, 1)
     basis = np.empty((min(PARTS_PASSES, d), d, count))

@@ -66,18 +66,11 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
     Raises
     ------
     ValueError
-        If `X` is not numeric, has no plain values (masked, sparse, quantised, or without memory), is not
-        two-dimensional or empty, or if it holds numbers beyond 1e60; if NaN or infinity,
-        :class:`NotFiniteError`.
+        If `X` is not numeric or masked, is not two-dimensional or empty, or if it holds numbers beyond 1e60;
+        if NaN or infinity, :class:`NotFiniteError`.
     """
-    require_plain_values(X, name)
-    array = X.detach().double() if stay and is_on_gpu(X) else _as_array(X, name)
+    array = X.detach().double() if stay and is_on_gpu(X) else _as_doubles(X, name)
     _require_matrix(array, name)
-    if isinstance(array, np.ndarray):
-        try:
-            array = array.astype(np.float64, copy=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must hold real numbers, not {array.dtype}") from error
     if finite:
         require_finite(array, name)
     return array
@@ -99,29 +92,11 @@ def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
     ------
     ndarray or torch.Tensor of float64, shape (at most `rows`, d)
     """
-    require_plain_values(X, name)
     _require_matrix(X, name)
     for start in range(0, len(X), rows):
         block = as_matrix(X[start : start + rows], name, finite=False, stay=True)
         require_finite(block, name, start)
         yield block
-
-
-def require_plain_values(X: Any, name: str) -> None:
-    """Raise ValueError if an array has masked entries, or a tensor is sparse, quantised or on `meta`."""
-    if isinstance(X, np.ma.MaskedArray):
-        kind = "a masked array"
-    elif not hasattr(X, "detach"):
-        return
-    elif str(X.layout) != "torch.strided":
-        kind = "a sparse tensor"
-    elif X.is_quantized:
-        kind = "a quantised tensor"
-    elif X.is_meta:
-        kind = "a tensor on the device meta"
-    else:
-        return
-    raise ValueError(f"{name} is {kind}, without plain values; make it a dense array of numbers")
 
 
 def require_finite(X: Any, name: str, first: int = 0) -> None:
@@ -145,20 +120,18 @@ def _require_matrix(X: Any, name: str) -> None:
         raise ValueError(f"{name} is empty: its shape is {tuple(X.shape)}")
 
 
-def _as_array(X: Any, name: str) -> np.ndarray:
+def _as_doubles(X: Any, name: str) -> np.ndarray:
     # A tensor is known by what it can do, so that torch need not be imported to recognise one.
-    if hasattr(X, "detach") and hasattr(X, "cpu"):
-        tensor = X.detach().cpu()
-        if tensor.is_complex():
-            raise ValueError(f"{name} must hold real numbers, not {tensor.dtype}")
-        return tensor.double().numpy()  # NumPy knows no bfloat16
+    if hasattr(X, "detach") and not X.is_complex():
+        return X.detach().cpu().double().numpy()  # NumPy knows no bfloat16
     try:
         array = np.asarray(X)
     except ValueError as error:  # rows of different lengths
         raise ValueError(f"{name} must have two dimensions (n, d): {error}") from error
-    if array.dtype.kind in "cOSUMm":
-        raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
-    return array
+    if array.dtype.kind not in "biuf" or isinstance(X, np.ma.MaskedArray):
+        kind = "a masked array" if isinstance(X, np.ma.MaskedArray) else array.dtype
+        raise ValueError(f"{name} must hold real numbers, not {kind}")
+    return array.astype(np.float64, copy=False)
 
 
 def as_vectors(X: Any, least: int = 2) -> Any:

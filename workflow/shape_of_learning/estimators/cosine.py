@@ -5,6 +5,7 @@ All are exact in O(n d), by sums of unit vectors: no pair is sampled.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
 
 def _average_cosine(X: Any, center: bool) -> float:
     if not center:
-        return _from_directions(X[rows] for rows in _blocks(X))
+        return _from_directions((X[rows] for rows in _blocks(X)), noise=0.0)
     xp = namespace(X)
     low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
     if is_constant(low, high):
@@ -146,7 +147,7 @@ def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
     return np.where(usable, np.minimum(cosines, 1.0), np.nan)
 
 
-def _from_directions(blocks: Iterable[Any], noise: float = 0.0) -> float:
+def _from_directions(blocks: Iterable[Any], noise: float) -> float:
     """Mean cosine of rows that come in blocks; those whose norm is not above `noise` have no direction."""
     total: Any = 0.0
     directed = 0
@@ -251,10 +252,10 @@ def inter_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     return inter_window_cosine_without(X, windows, [])[0]
 
 
-def intra_window_cosine_without(
-    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]
+def _of_windows(
+    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray], *, between: bool
 ) -> tuple[float, np.ndarray]:
-    """:func:`intra_window_cosine` of all rows, and of those that are left without each of some parts.
+    """Cosine within windows or between them, of all rows and without each of some parts.
 
     Parameters
     ----------
@@ -269,20 +270,6 @@ def intra_window_cosine_without(
     without : ndarray of float64, shape (parts,)
         NaN where undefined.
     """
-    value, *without = _of_windows(X, windows, parts)[0]
-    return float(value), np.array(without)
-
-
-def inter_window_cosine_without(
-    X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]
-) -> tuple[float, np.ndarray]:
-    """:func:`inter_window_cosine` likewise; parameters and results as there."""
-    value, *without = _of_windows(X, windows, parts)[1]
-    return float(value), np.array(without)
-
-
-def _of_windows(X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Cosines within windows and between them, of all rows and without each part, (2, 1 + parts)."""
     X = as_matrix(X, stay=True)
     windows = as_windows(windows, len(X))
     part = np.full(len(X), -1)
@@ -297,7 +284,12 @@ def _of_windows(X: ArrayLike, windows: ArrayLike, parts: Sequence[np.ndarray]) -
     window_of, part_of = windows[firsts], part[firsts]
     kept = [np.full(len(cells), True), *(part_of != number for number in range(len(parts)))]
     found = [_within_and_between(sums[some], counts[some], window_of[some]) for some in kept]
-    return np.minimum(np.transpose(found), 1.0)
+    value, *without = (min(each[between], 1.0) for each in found)
+    return value, np.array(without)
+
+
+intra_window_cosine_without = partial(_of_windows, between=False)
+inter_window_cosine_without = partial(_of_windows, between=True)
 
 
 def _within_and_between(

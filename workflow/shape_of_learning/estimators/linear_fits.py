@@ -171,6 +171,8 @@ UNDEFINED = Squares(0, 0, math.nan, math.nan, math.nan)
 class Fit:
     r"""Least squares with an intercept, of targets t on x.
 
+    It is found in coordinates in which the second moments of x are the identity: :math:`W^T S_{xx} W = I`.
+
     Parameters
     ----------
     moments : Moments
@@ -178,38 +180,92 @@ class Fit:
 
     Attributes
     ----------
+    rank : int
+        Number r of directions whose singular value is at least 1e-6 of the largest, after coordinates
+        are scaled to unit variance; those that are constant have none.
     white : ndarray of float64, shape (k, q)
-        Coefficients in white coordinates; their squares sum to the explained ones.
+        Coefficients in white coordinates, k >= r; their squares sum to the explained ones.
     squares : Squares
         The residual's are not clipped: rounding may leave them below zero.
+
+    Notes
+    -----
+    W is found by Cholesky's decomposition where a bound on the condition number says that all directions are
+    kept, which is about ten times as fast; else by eigenvectors.
     """
 
     def __init__(self, moments: Moments):
+        from scipy.linalg import blas
+
         self.n, self.mean_x, self.mean_t = moments.n, moments.mean_x, moments.mean_t
-        self.axes = _Whitening(moments.xx, moments.floor)
-        self.white = self.axes.whiten(moments.xt)
+        self._decompose(moments.xx, moments.floor)
+        products = self._inverse[:, None] * moments.xt
+        if self._vectors is None:
+            self.white = blas.dtrsm(1.0, self._upper, products, trans_a=True, overwrite_b=True)
+        else:
+            self.white = (self._vectors.T @ products) / self._values
         residual = moments.tt - _squared(self.white)
         # Sums that are nothing but rounding are none.
         tt, yy = (x if x > moments.floor_y else math.nan for x in (moments.tt, moments.yy))
-        self.squares = Squares(self.n, self.axes.rank, residual, tt, yy)
+        self.squares = Squares(self.n, self.rank, residual, tt, yy)
+
+    def _decompose(self, xx: np.ndarray, floor: np.ndarray) -> None:
+        """Find W of the second moments, which are overwritten, and the scale of each coordinate."""
+        from scipy.linalg import eigh, lapack
+
+        squares = np.maximum(xx.diagonal(), 0)
+        varies = squares > floor
+        self._scale = np.where(varies, np.sqrt(squares), 0.0)
+        self._inverse = np.divide(1.0, self._scale, out=np.zeros_like(squares), where=varies)
+        xx *= self._inverse
+        xx *= self._inverse[:, None]
+        np.fill_diagonal(xx, 1.0)
+        _mirror(xx)  # the lower triangle keeps what the upper one loses
+        norm = lapack.dlange("1", xx)
+        self._upper, fails = lapack.dpotrf(xx, clean=False, overwrite_a=True)
+        self._values = self._vectors = None
+        self.rank = int(varies.sum())
+        if not fails and lapack.dpocon(self._upper, norm, uplo="U")[0] > SAFETY * CUT**2:
+            return
+        np.fill_diagonal(self._upper, 1.0)
+        values, vectors = eigh(self._upper, overwrite_a=True, check_finite=False, driver="evd")
+        kept = values > CUT**2 * values[-1]
+        self._values, self._vectors = np.sqrt(values[kept])[:, None], vectors[:, kept]
+        self.rank -= int((~kept).sum())  # what is constant stands for directions of its own, kept
 
     @property
     def is_defined(self) -> bool:
         """Whether there are more vectors than what is fitted to each coordinate."""
-        return self.n - 1 > self.axes.rank
+        return self.n - 1 > self.rank
 
     def coefficients(self) -> np.ndarray:
         """Of x, shape (d, q)."""
-        return self.axes.coefficients(self.white)
+        from scipy.linalg import blas
+
+        if self._vectors is None:
+            found = blas.dtrsm(1.0, self._upper, self.white)
+        else:
+            found = self._vectors @ (self.white / self._values)
+        found *= self._inverse[:, None]
+        return found
 
     def residual_on(self, other: "Fit") -> float:
         """Sum of squared residuals that this fit's map leaves on the vectors of another fit."""
         # The other's own residuals are the least; what this map predicts otherwise comes on top.
         coefficients = self.coefficients()
         at_mean = self.mean_t - other.mean_t + (other.mean_x - self.mean_x) @ coefficients
-        apart = np.vstack([other.axes.predicted(coefficients), np.sqrt(other.n) * at_mean])
+        apart = np.vstack([other._predicted(coefficients), np.sqrt(other.n) * at_mean])
         apart[:-1] -= other.white
         return other.squares.residual + _squared(apart)
+
+    def _predicted(self, coefficients: np.ndarray) -> np.ndarray:
+        r""":math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
+        from scipy.linalg import blas
+
+        scaled = self._scale[:, None] * coefficients
+        if self._vectors is None:
+            return blas.dtrmm(1.0, self._upper, scaled, overwrite_b=True)
+        return (self._vectors.T @ scaled) * self._values
 
 
 def held_out(first: Fit, second: Fit) -> Squares:
@@ -219,81 +275,6 @@ def held_out(first: Fit, second: Fit) -> Squares:
     residual = first.residual_on(second) + second.residual_on(first)
     one, other = first.squares, second.squares
     return Squares(one.n + other.n, 0, residual, one.tt + other.tt, one.yy + other.yy)
-
-
-class _Whitening:
-    r"""Coordinates in which the second moments of x are the identity: :math:`W^T S_{xx} W = I`.
-
-    Parameters
-    ----------
-    xx : ndarray of float64, shape (d, d)
-        :math:`S_{xx}`, upper triangle, in Fortran's order. It is overwritten.
-    floor : ndarray of float64, shape (d,)
-        Sum of squares of a coordinate that is nothing but rounding.
-
-    Attributes
-    ----------
-    rank : int
-        Number r of directions whose singular value is at least 1e-6 of the largest, after coordinates
-        are scaled to unit variance; those that are constant have none.
-
-    Notes
-    -----
-    By Cholesky's decomposition where a bound on the condition number says that all directions are kept, which
-    is about ten times as fast; else by eigenvectors.
-    """
-
-    def __init__(self, xx: np.ndarray, floor: np.ndarray):
-        from scipy.linalg import eigh, lapack
-
-        squares = np.maximum(xx.diagonal(), 0)
-        varies = squares > floor
-        self.scale = np.where(varies, np.sqrt(squares), 0.0)
-        self.inverse = np.divide(1.0, self.scale, out=np.zeros_like(squares), where=varies)
-        xx *= self.inverse
-        xx *= self.inverse[:, None]
-        np.fill_diagonal(xx, 1.0)
-        _mirror(xx)  # the lower triangle keeps what the upper one loses
-        norm = lapack.dlange("1", xx)
-        self.upper, fails = lapack.dpotrf(xx, clean=False, overwrite_a=True)
-        self.values = self.vectors = None
-        self.rank = int(varies.sum())
-        if not fails and lapack.dpocon(self.upper, norm, uplo="U")[0] > SAFETY * CUT**2:
-            return
-        np.fill_diagonal(self.upper, 1.0)
-        values, vectors = eigh(self.upper, overwrite_a=True, check_finite=False, driver="evd")
-        kept = values > CUT**2 * values[-1]
-        self.values, self.vectors = np.sqrt(values[kept])[:, None], vectors[:, kept]
-        self.rank -= int((~kept).sum())  # what is constant stands for directions of its own, kept
-
-    def whiten(self, products: np.ndarray) -> np.ndarray:
-        """:math:`W^T M`, shape (k, q), of M with shape (d, q); k >= r."""
-        from scipy.linalg import blas
-
-        scaled = self.inverse[:, None] * products
-        if self.vectors is None:
-            return blas.dtrsm(1.0, self.upper, scaled, trans_a=True, overwrite_b=True)
-        return (self.vectors.T @ scaled) / self.values
-
-    def coefficients(self, white: np.ndarray) -> np.ndarray:
-        """:math:`W C`, shape (d, q): coefficients for x of those for white coordinates, (k, q)."""
-        from scipy.linalg import blas
-
-        if self.vectors is None:
-            found = blas.dtrsm(1.0, self.upper, white)
-        else:
-            found = self.vectors @ (white / self.values)
-        found *= self.inverse[:, None]
-        return found
-
-    def predicted(self, coefficients: np.ndarray) -> np.ndarray:
-        r""":math:`V`, shape (k, q), with :math:`V^T V = B^T S_{xx} B` for coefficients B, (d, q)."""
-        from scipy.linalg import blas
-
-        scaled = self.scale[:, None] * coefficients
-        if self.vectors is None:
-            return blas.dtrmm(1.0, self.upper, scaled, overwrite_b=True)
-        return (self.vectors.T @ scaled) * self.values
 
 
 def _squared(matrix: np.ndarray) -> float:

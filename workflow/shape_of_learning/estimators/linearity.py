@@ -8,8 +8,8 @@ and which tokens the linear fit misses.
 
 Functions of X and Y raise ValueError if one is not two-dimensional, if their lengths differ, or if one
 holds NaN or infinity. Functions whose name ends in ``_without`` take a :class:`Pair`, which shares what one
-measure of a block has found with the others, and parts of its rows: they return the value, and the
-values without each part, shape (parts,).
+measure of a block has found with the others: they return the value, and the values without each of the
+pair's parts, shape (parts,).
 
 References
 ----------
@@ -18,15 +18,16 @@ Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, section 3 (the
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shape_of_learning.estimators.arrays import as_windows
 from shape_of_learning.estimators.linear_fits import Squares
-from shape_of_learning.estimators.pair import Pair, Parts, blocks
+from shape_of_learning.estimators.pair import Pair, blocks
 
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 WORST = 0.01
@@ -77,22 +78,22 @@ def linearity(X: ArrayLike, Y: ArrayLike) -> float:
     >>> round(linearity(X, [[1.0], [3.0], [5.0], [7.0]]), 12)
     1.0
     """
-    return linearity_without(Pair(X, Y), [])[0]
+    return linearity_without(Pair(X, Y))[0]
 
 
 def linearity_increment(X: ArrayLike, Y: ArrayLike) -> float:
     """:func:`linearity` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return linearity_increment_without(Pair(X, Y), [])[0]
+    return linearity_increment_without(Pair(X, Y))[0]
 
 
 def linearity_adjusted(X: ArrayLike, Y: ArrayLike) -> float:
     r""":func:`linearity`, less what any noise scores: :math:`1 - (1 - s) (n - 1) / (n - 1 - r)`."""
-    return linearity_adjusted_without(Pair(X, Y), [])[0]
+    return linearity_adjusted_without(Pair(X, Y))[0]
 
 
 def linearity_increment_adjusted(X: ArrayLike, Y: ArrayLike) -> float:
     """:func:`linearity_increment`, adjusted as :func:`linearity_adjusted`."""
-    return linearity_increment_adjusted_without(Pair(X, Y), [])[0]
+    return linearity_increment_adjusted_without(Pair(X, Y))[0]
 
 
 def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
@@ -118,25 +119,18 @@ def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     ValueError
         Also if `windows` does not hold one whole number for each row.
     """
-    return linearity_held_out_without(_with_windows(X, Y, windows), [])[0]
+    return linearity_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
 
 
 def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
     """:func:`linearity_held_out` of X -> Y - X; NaN if the widths of X and Y differ."""
-    return linearity_increment_held_out_without(_with_windows(X, Y, windows), [])[0]
-
-
-def _with_windows(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> Pair:
-    if windows is None:
-        raise ValueError("windows must hold one whole number for each row, not None")
-    return Pair(X, Y, windows)
+    return linearity_increment_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
 
 
 def _scores(
-    pair: Pair, parts: Parts, *, increment: bool, adjusted: bool = False, held_out: bool = False
+    pair: Pair, *, increment: bool, adjusted: bool = False, held_out: bool = False
 ) -> tuple[float, np.ndarray]:
-    fits = pair.fits_without(parts)
-    squares = fits.held_out if held_out else fits.in_sample
+    squares = pair.held_out if held_out else pair.in_sample
     value, *without = (_share(pair, each, increment, adjusted) for each in squares)
     return value, np.array(without)
 
@@ -175,12 +169,12 @@ def linear_map(X: ArrayLike, Y: ArrayLike) -> LinearMap:
 
 def map_of(pair: Pair) -> LinearMap:
     """:func:`linear_map` of a pair whose moments may be known already."""
-    fit = pair.fits_without([]).fit
+    fit = pair.fit
     weight = fit.coefficients()
     bias = fit.mean_t - fit.mean_x @ weight
     if pair.is_increment:
         weight[np.diag_indices(len(weight))] += 1
-    return LinearMap(weight, bias, fit.axes.rank)
+    return LinearMap(weight, bias, fit.rank)
 
 
 def block_norm_ratio(X: ArrayLike, Y: ArrayLike) -> float:
@@ -207,7 +201,7 @@ def block_norm_ratio(X: ArrayLike, Y: ArrayLike) -> float:
     >>> block_norm_ratio([[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [0.0, 4.0]])
     0.5
     """
-    return block_norm_ratio_without(Pair(X, Y), [])[0]
+    return block_norm_ratio_without(Pair(X, Y))[0]
 
 
 def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
@@ -229,21 +223,21 @@ def block_cosine(X: ArrayLike, Y: ArrayLike) -> float:
     >>> block_cosine([[1.0, 0.0], [0.0, 2.0]], [[2.0, 0.0], [1.0, 0.0]])
     0.5
     """
-    return block_cosine_without(Pair(X, Y), [])[0]
+    return block_cosine_without(Pair(X, Y))[0]
 
 
-def block_norm_ratio_without(pair: Pair, parts: Parts) -> tuple[float, np.ndarray]:
+def block_norm_ratio_without(pair: Pair) -> tuple[float, np.ndarray]:
     """:func:`block_norm_ratio` of a pair, and without each part of its rows, shape (parts,)."""
-    return _without(pair.ratios_and_cosines[0], np.median, parts)
+    return _averages(pair.ratios_and_cosines[0], np.median, pair.parts)
 
 
-def block_cosine_without(pair: Pair, parts: Parts) -> tuple[float, np.ndarray]:
+def block_cosine_without(pair: Pair) -> tuple[float, np.ndarray]:
     """:func:`block_cosine` of a pair, and without each part of its rows, shape (parts,)."""
-    return _without(pair.ratios_and_cosines[1], np.mean, parts)
+    return _averages(pair.ratios_and_cosines[1], np.mean, pair.parts)
 
 
-def _without(
-    values: np.ndarray, average: Callable[[np.ndarray], Any], parts: Parts
+def _averages(
+    values: np.ndarray, average: Callable[[np.ndarray], Any], parts: Sequence[np.ndarray]
 ) -> tuple[float, np.ndarray]:
     def of(some: np.ndarray) -> float:
         some = some[~np.isnan(some)]
@@ -272,7 +266,7 @@ def fit_errors(pair: Pair) -> np.ndarray:
     ----------
     Razzhigaev et al., Your Transformer is Secretly Linear, ACL 2024, appendix A, figure 9.
     """
-    fit = pair.fits_without([]).fit
+    fit = pair.fit
     errors = np.full(len(pair), math.nan)
     if fit.is_defined:
         coefficients = fit.coefficients()
@@ -283,33 +277,25 @@ def fit_errors(pair: Pair) -> np.ndarray:
     return errors
 
 
-class ErrorSummary(NamedTuple):
-    """How the errors of a block are spread over tokens.
+def error_summary(errors: np.ndarray) -> tuple[np.ndarray, float]:
+    """Summarise the errors of :func:`fit_errors`, shape (n,).
 
-    Attributes
-    ----------
+    Returns
+    -------
     quantiles : ndarray of float64, shape (8,)
         At the :data:`QUANTILES`.
     worst_share : float
         Of the total squared error, the share of the worst 1 % of tokens, one at least.
-    """
-
-    quantiles: np.ndarray
-    worst_share: float
-
-
-def error_summary(errors: np.ndarray) -> ErrorSummary:
-    """Summarise the errors of :func:`fit_errors`, shape (n,).
 
     Examples
     --------
-    >>> float(error_summary(np.array([0.1] * 99 + [1.0])).worst_share.__round__(4))
+    >>> round(error_summary(np.array([0.1] * 99 + [1.0]))[1], 4)
     0.5025
     """
     if np.isnan(errors).any():
-        return ErrorSummary(np.full(len(QUANTILES), math.nan), math.nan)
+        return np.full(len(QUANTILES), math.nan), math.nan
     squares = np.sort(np.square(errors))
     worst = squares[-max(1, round(WORST * len(squares))) :].sum()
     total = squares.sum()
     share = float(worst / total) if total else math.nan
-    return ErrorSummary(np.quantile(errors, QUANTILES), share)
+    return np.quantile(errors, QUANTILES), share

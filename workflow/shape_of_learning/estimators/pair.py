@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import (
-    as_matrix,
-    as_windows,
-    require_finite,
-    require_plain_values,
-)
+from shape_of_learning.estimators.arrays import as_matrix, as_windows, require_finite
 from shape_of_learning.estimators.linear_fits import (
     UNDEFINED,
     Fit,
@@ -31,8 +26,6 @@ NARROW = 1024
 # Beyond this width, held-out residuals without parts would take longer than all the rest.
 WIDEST_HELD_OUT = 2048
 
-Parts = Sequence[np.ndarray]
-
 
 class Pair:
     """Hidden states before and after a block, of the same tokens.
@@ -42,45 +35,57 @@ class Pair:
     x, y : array_like or torch.Tensor, shape (n, d), (n, e)
         Of any real dtype. They are read in blocks of rows, as float64, and never copied as a whole.
     windows : array_like of int, shape (n,), optional
-        The window of each vector. Held-out scores need them.
+        The window of each vector. Held-out scores need them: every second window, in the order of their
+        numbers, is of the second fold.
+    parts : sequence of ndarray of int
+        Numbers of the rows that are left out each time. No row is in two of them.
 
     Attributes
     ----------
     x, y : ndarray or torch.Tensor
+    parts : sequence of ndarray of int
     is_increment : bool
         Whether widths are equal, so that there is an increment y - x.
-    folds : list of ndarray of int
-        Rows of the folds: every second window, in the order of their numbers. One fold without windows.
 
     Raises
     ------
     ValueError
         If x or y is not two-dimensional or not of real numbers, or if lengths differ; if there is NaN or
         infinity, :class:`.NotFiniteError`.
+
+    Notes
+    -----
+    Sums over a part are subtracted from those over all rows, and what is left is fitted anew. First-order
+    influence instead of refits makes standard errors a sixth too small.
     """
 
-    def __init__(self, x: Any, y: Any, windows: Any = None):
-        self.x, self.y = _readable(x, "X"), _readable(y, "Y")
+    def __init__(self, x: Any, y: Any, windows: Any = None, parts: Sequence[np.ndarray] = ()):
+        self.x, self.y, self.parts = _readable(x, "X"), _readable(y, "Y"), parts
         if len(self.x) != len(self.y):
             raise ValueError(
                 f"X and Y must have the same rows, but have {len(self.x)} and {len(self.y)}"
             )
         self.is_increment = self.x.shape[1] == self.y.shape[1]
-        every = np.arange(len(self.x))
-        self.folds = [every]
+        self._width = max(self.x.shape[1], self.y.shape[1])
+        fold_of = np.zeros(len(self.x), int)
         if windows is not None:
             names = as_windows(windows, len(self.x))
             fold_of = np.unique(names, return_inverse=True)[1] % FOLDS
-            self.folds = [every[fold_of == fold] for fold in range(FOLDS)]
-        self._fits: tuple[tuple[bytes, ...], _FitsWithoutParts] | None = None
+        part_of = np.full(len(self.x), len(parts))
+        for number, part in enumerate(parts):
+            part_of[part] = number
+        # Of each fold the rows of each part, and last those in no part.
+        self._cells = [
+            [
+                np.flatnonzero((fold_of == fold) & (part_of == part))
+                for part in range(len(parts) + 1)
+            ]
+            for fold in range(1 if windows is None else FOLDS)
+        ]
+        self._kept: dict[tuple[int, int], Moments] = {}
 
     def __len__(self) -> int:
         return len(self.x)
-
-    @property
-    def width(self) -> int:
-        """That of x or of y, the larger one."""
-        return max(self.x.shape[1], self.y.shape[1])
 
     def rows(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and targets (see :class:`.Moments`) of some rows, float64."""
@@ -89,19 +94,55 @@ class Pair:
             t -= x
         return x, t
 
-    def moments(self, numbers: np.ndarray) -> Moments:
-        """Accumulate the moments of some rows, in blocks."""
-        found = Moments.none(self.x.shape[1], self.y.shape[1], self.is_increment)
-        for some in blocks(numbers):
-            found.add(*self.rows(some))
+    @cached_property
+    def fit(self) -> Fit:
+        """Least squares on all rows."""
+        return Fit(together(self._folds))
+
+    @cached_property
+    def in_sample(self) -> list[Squares]:
+        """Sums of squares of the fit on all rows, and without each part."""
+        found = [self.fit.squares]
+        if not self.parts:
+            return found
+        whole = together(self._folds)
+        for part in range(len(self.parts)):
+            cells = (self._cell(fold, part) for fold in range(len(self._folds)))
+            left = whole.without(together(cells))
+            found.append(Fit(left).squares if left.n else UNDEFINED)
         return found
 
-    def fits_without(self, parts: Parts) -> "_FitsWithoutParts":
-        """Fits on all rows and without each part; the latest are kept for the other measures."""
-        key = tuple(np.asarray(part).tobytes() for part in parts)
-        if self._fits is None or self._fits[0] != key:
-            self._fits = key, _FitsWithoutParts(self, parts)
-        return self._fits[1]
+    @cached_property
+    def held_out(self) -> list[Squares]:
+        """Those of each fold by the map of the other one, of all rows and without each part."""
+        if len(self._folds) != FOLDS:
+            return [UNDEFINED] * (1 + len(self.parts))
+        found = [_held_out([fold.copy() for fold in self._folds])]
+        if self._width > WIDEST_HELD_OUT:
+            return found + [UNDEFINED] * len(self.parts)
+        for part in range(len(self.parts)):
+            left = [fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds)]
+            found.append(_held_out(left))
+        return found
+
+    @cached_property
+    def _folds(self) -> list[Moments]:
+        """Moments of each fold."""
+        return [
+            together(self._cell(fold, part) for part in range(len(cells)))
+            for fold, cells in enumerate(self._cells)
+        ]
+
+    def _cell(self, fold: int, part: int) -> Moments:
+        """Moments of the rows of a part in a fold."""
+        if (fold, part) in self._kept:
+            return self._kept[fold, part]
+        found = Moments.none(self.x.shape[1], self.y.shape[1], self.is_increment)
+        for some in blocks(self._cells[fold][part]):
+            found.add(*self.rows(some))
+        if self._width <= NARROW:
+            self._kept[fold, part] = found
+        return found
 
     @cached_property
     def ratios_and_cosines(self) -> tuple[np.ndarray, np.ndarray]:
@@ -121,71 +162,6 @@ class Pair:
         return ratios, cosines
 
 
-class _FitsWithoutParts:
-    """Least squares on all rows of a pair, and on those that are left without each of some parts.
-
-    Sums over a part are subtracted from those over all rows, and what is left is fitted anew. First-order
-    influence instead of refits makes standard errors a sixth too small.
-    """
-
-    def __init__(self, pair: Pair, parts: Parts):
-        self.pair, self.count = pair, len(parts)
-        part_of = np.full(len(pair), len(parts))
-        for number, part in enumerate(parts):
-            part_of[part] = number
-        # Of each fold the rows of each part, and last those in no part.
-        every = range(len(parts) + 1)
-        self.rows = [[fold[part_of[fold] == part] for part in every] for fold in pair.folds]
-        self._kept: dict[tuple[int, int], Moments] = {}
-
-    def cell(self, fold: int, part: int) -> Moments:
-        """Moments of the rows of a part in a fold."""
-        if (fold, part) in self._kept:
-            return self._kept[fold, part]
-        found = self.pair.moments(self.rows[fold][part])
-        if self.pair.width <= NARROW:
-            self._kept[fold, part] = found
-        return found
-
-    @cached_property
-    def folds(self) -> list[Moments]:
-        """Moments of each fold."""
-        return [
-            together(self.cell(fold, part) for part in range(self.count + 1))
-            for fold in range(len(self.rows))
-        ]
-
-    @cached_property
-    def fit(self) -> Fit:
-        """Least squares on all rows."""
-        return Fit(together(self.folds))
-
-    @cached_property
-    def in_sample(self) -> list[Squares]:
-        """Sums of squares of the fit on all rows, and without each part."""
-        found = [self.fit.squares]
-        if not self.count:
-            return found
-        whole = together(self.folds)
-        for part in range(self.count):
-            left = whole.without(together(self.cell(i, part) for i in range(len(self.folds))))
-            found.append(Fit(left).squares if left.n else UNDEFINED)
-        return found
-
-    @cached_property
-    def held_out(self) -> list[Squares]:
-        """Those of each fold by the map of the other one, of all rows and without each part."""
-        if len(self.folds) != FOLDS:
-            return [UNDEFINED] * (1 + self.count)
-        found = [_held_out([fold.copy() for fold in self.folds])]
-        if self.pair.width > WIDEST_HELD_OUT:
-            return found + [UNDEFINED] * self.count
-        for part in range(self.count):
-            left = [fold.without(self.cell(i, part)) for i, fold in enumerate(self.folds)]
-            found.append(_held_out(left))
-        return found
-
-
 def _held_out(folds: list[Moments]) -> Squares:
     if min(fold.n for fold in folds) < 2:
         return UNDEFINED
@@ -200,12 +176,7 @@ def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:
 
 def _readable(X: Any, name: str) -> Any:
     """An array or tensor of two dimensions and finite real numbers, as it is."""
-    require_plain_values(X, name)
-    array = X
-    if hasattr(X, "detach"):
-        array = X.detach()
-    elif not isinstance(X, np.ndarray):
-        array = as_matrix(X, name, finite=False)
+    array = X.detach() if hasattr(X, "detach") else np.asanyarray(X)
     as_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)
     require_finite(array, name)
     return array

@@ -1,6 +1,6 @@
 """Logarithm of the isotropy of the partition function: how alike all directions are to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ from shape_of_learning.estimators.arrays import as_matrix, as_numpy, matrix_bloc
 
 # Rows are taken in so many bytes at a time: 1024 rows of 4096 numbers.
 BLOCK_BYTES = 1 << 25
-SIGNS = ("one", "both")
 # A projection of the mean that is so small beside the root mean square one has no sign but that of rounding.
 NO_PROJECTION = 1e-9
 
@@ -62,13 +61,13 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     >>> round(log_partition_isotropy([[2, 0], [0, 1]]), 4)  # ln (1 + e) / (1 + e^2)
     -0.8137
     """
-    if signs not in SIGNS:
-        raise ValueError(f"signs must be one of {', '.join(SIGNS)}, not {signs!r}")
+    if signs not in ("one", "both"):
+        raise ValueError(f"signs must be 'one' or 'both', not {signs!r}")
     rows: Any = X if hasattr(X, "shape") else as_matrix(X)
-    mean = _mean(rows)
-    blocks = _Blocks(rows, mean if center else None)
-    eigenvalues, directions = _eigenvectors(blocks)
-    forward, backward = _log_sums(blocks, directions)
+    mean = sum(block.sum(axis=0) for block in _blocks(rows)) / len(rows)
+    taken_off = mean if center else None
+    eigenvalues, directions = _eigenvectors(_blocks(rows, taken_off))
+    forward, backward = _log_sums(_blocks(rows, taken_off), directions)
     if signs == "both":
         forward = np.concatenate([forward, backward])
     else:
@@ -80,23 +79,14 @@ def log_partition_isotropy(X: ArrayLike, center: bool = False, signs: str = "one
     return float(forward.min() - forward.max())
 
 
-class _Blocks:
-    """A matrix that is read in blocks of rows as often as one likes, less a vector if there is one."""
-
-    def __init__(self, X: Any, mean: Any = None):
-        self.X, self.mean = X, mean
-
-    def __iter__(self) -> Iterator[Any]:
-        rows = max(1, BLOCK_BYTES // (8 * max(1, self.X.shape[-1])))
-        for block in matrix_blocks(self.X, rows):
-            yield block if self.mean is None else block - self.mean
+def _blocks(X: Any, mean: Any = None) -> Iterator[Any]:
+    """Blocks of the rows of a matrix, less a vector if there is one."""
+    rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[-1])))
+    for block in matrix_blocks(X, rows):
+        yield block if mean is None else block - mean
 
 
-def _mean(X: Any) -> Any:
-    return sum(block.sum(axis=0) for block in _Blocks(X)) / len(X)
-
-
-def _eigenvectors(blocks: _Blocks) -> tuple[np.ndarray, Any]:
+def _eigenvectors(blocks: Iterable[Any]) -> tuple[np.ndarray, Any]:
     """Eigenvalues, (d,), and eigenvectors, (d, d), of the sum of squares and products."""
     gram: Any = 0.0
     for block in blocks:
@@ -112,7 +102,7 @@ def _eigenvectors(blocks: _Blocks) -> tuple[np.ndarray, Any]:
     return eigh(gram.T, driver="evr", overwrite_a=True, check_finite=False)
 
 
-def _log_sums(blocks: _Blocks, directions: Any) -> tuple[np.ndarray, np.ndarray]:
+def _log_sums(blocks: Iterable[Any], directions: Any) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of F(c) and of F(-c) for each column c, (d,) each."""
     xp = namespace(directions)
     # The largest exponent so far, and the sum of exponentials as multiples of its own.
@@ -126,7 +116,4 @@ def _log_sums(blocks: _Blocks, directions: Any) -> tuple[np.ndarray, np.ndarray]
             sums[sign] += xp.exp(exponents - top).sum(axis=0)
             largest[sign] = top
             exponents *= -1
-    forward, backward = (
-        as_numpy(top + xp.log(total)) for top, total in zip(largest, sums, strict=True)
-    )
-    return forward, backward
+    return as_numpy(largest[0] + xp.log(sums[0])), as_numpy(largest[1] + xp.log(sums[1]))

@@ -5,7 +5,6 @@ infinity; they are NaN if there is no variance. Those of eigenvalues take what :
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,22 +51,14 @@ def spectrum(X: ArrayLike) -> np.ndarray:
     return np.maximum(ascending[::-1], 0) / (len(X) - 1)
 
 
-class _Moments(NamedTuple):
-    """Of n rows less their mean: sums of squared norms, of their squares, of the scatter matrix's squares."""
-
-    n: int
-    squares: float
-    fourth: float
-    scatter: float
-
-
-def _moments(X: ArrayLike) -> _Moments:
+def _moments(X: ArrayLike) -> tuple[int, float, float, float]:
+    """Of n rows less their mean: n, sums of squared norms, of their squares, of the scatter matrix's squares."""
     X = centred(as_vectors(X))
     xp = namespace(X)
     norms = as_numpy(xp.einsum("ij,ij->i", X, X))
     gram = X.T @ X if X.shape[1] <= len(X) else X @ X.T
     scatter = float(xp.einsum("ij,ij->", gram, gram))
-    return _Moments(len(X), float(norms.sum()), float((norms**2).sum()), scatter)
+    return len(X), float(norms.sum()), float((norms**2).sum()), scatter
 
 
 def participation_ratio(X: ArrayLike) -> float:
@@ -98,8 +89,8 @@ def participation_ratio(X: ArrayLike) -> float:
     >>> participation_ratio([[2, 0], [-2, 0], [0, 1], [0, -1]])
     1.4705882352941178
     """
-    found = _moments(X)
-    return found.squares**2 / found.scatter if found.squares > 0 else math.nan
+    _, squares, _, scatter = _moments(X)
+    return squares**2 / scatter if squares > 0 else math.nan
 
 
 def participation_ratio_corrected(X: ArrayLike) -> float:
@@ -147,13 +138,12 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     >>> round(participation_ratio_corrected([[2, 0], [-2, 0], [0, 1], [0, -1]]), 4)
     2.28
     """
-    found = _moments(X)
-    n, trace = found.n, found.squares**2
+    n, squares, fourth, scatter = _moments(X)
     if n < 4:
         return math.nan
-    fourth = n * (n - 1) * found.fourth
-    above = 2 * found.scatter + (n * n - 3 * n + 1) * trace - fourth
-    below = (n - 1) * (n - 2) * found.scatter + trace - fourth
+    trace, fourth = squares**2, n * (n - 1) * fourth
+    above = 2 * scatter + (n * n - 3 * n + 1) * trace - fourth
+    below = (n - 1) * (n - 2) * scatter + trace - fourth
     # What is no more than the rounding of the terms that it is the difference of is none.
     return above / below if below > 1e-13 * fourth else math.nan
 

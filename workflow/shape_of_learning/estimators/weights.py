@@ -1,13 +1,12 @@
 """Measures of a model's own matrices: lengths of its final normalisation, and a plane of its embeddings."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_matrix, as_numpy, matrix_blocks
+from shape_of_learning.estimators.arrays import as_matrix, matrix_blocks
 
 BLOCK_BYTES = 2**26  # of rows as float64, read at a time
 
@@ -25,7 +24,7 @@ def gain_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
     Raises
     ------
     ValueError
-        If one is not one-dimensional, their shapes differ, or one holds NaN or infinity.
+        If one holds NaN or infinity.
 
     References
     ----------
@@ -36,12 +35,12 @@ def gain_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
     >>> gain_length([3, 4])
     5.0
     """
-    return _lengths(gain, bias)[0]
+    return _length(gain)
 
 
 def bias_length(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
     """Euclidean length of the bias; NaN without one. Otherwise as :func:`gain_length`."""
-    return _lengths(gain, bias)[1]
+    return math.nan if bias is None else _length(bias)
 
 
 def bias_gain_ratio(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
@@ -54,25 +53,12 @@ def bias_gain_ratio(gain: ArrayLike, bias: ArrayLike | None = None) -> float:
     >>> bias_gain_ratio([3, 4], [0, 1])
     0.2
     """
-    gain_is, bias_is = _lengths(gain, bias)
-    return bias_is / gain_is if gain_is else math.nan
+    length = _length(gain)
+    return bias_length(gain, bias) / length if length else math.nan
 
 
-def _lengths(gain: ArrayLike, bias: ArrayLike | None) -> tuple[float, float]:
-    g = _as_vector(gain, "gain")
-    if bias is None:
-        return float(np.linalg.norm(g)), math.nan
-    b = _as_vector(bias, "bias")
-    if b.shape != g.shape:
-        raise ValueError(f"gain has {len(g)} numbers, but bias has {len(b)}")
-    return float(np.linalg.norm(g)), float(np.linalg.norm(b))
-
-
-def _as_vector(values: ArrayLike, name: str) -> np.ndarray:
-    found: Any = values if hasattr(values, "shape") else np.asarray(values)
-    if len(found.shape) != 1:
-        raise ValueError(f"{name} must have one dimension, but its shape is {tuple(found.shape)}")
-    return as_matrix(found[None], name)[0]
+def _length(vector: ArrayLike) -> float:
+    return float(np.linalg.norm(as_matrix(np.asarray(vector)[None])))
 
 
 def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
@@ -114,18 +100,14 @@ def principal_coordinates(X: Any, center: bool = False) -> np.ndarray:
     from scipy.linalg import eigh
 
     n, d = X.shape
+    rows = max(1, BLOCK_BYTES // (8 * d))
     total, products = np.zeros(d), np.zeros((d, d))
-    for block in _blocks(X):
+    for block in matrix_blocks(X, rows):
         total += block.sum(axis=0)
         products += block.T @ block
     mean = total / n if center else np.zeros(d)
     products -= n * np.outer(mean, mean)
     _, axes = eigh(products, subset_by_index=[d - 2, d - 1], overwrite_a=True)
     plane = axes[:, ::-1]
-    coordinates = np.concatenate([block @ plane for block in _blocks(X)]) - mean @ plane
+    coordinates = np.concatenate([block @ plane for block in matrix_blocks(X, rows)]) - mean @ plane
     return np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0) * coordinates
-
-
-def _blocks(X: Any) -> Iterator[np.ndarray]:
-    for block in matrix_blocks(X, max(1, BLOCK_BYTES // (8 * X.shape[1]))):
-        yield as_numpy(block)

@@ -70,12 +70,12 @@ def weight_values(
     """
     for name, matrix in matrices:
         n, d = matrix.shape
+        taken = (matrix,)
+        if name == FINAL_NORM:
+            n, taken = 1, (matrix[0], matrix[1] if len(matrix) == 2 else None)
         for measure in measures:
             if (measure.matrix == FINAL_NORM) != (name == FINAL_NORM):
                 continue
-            taken = (matrix,)
-            if name == FINAL_NORM:
-                n, taken = 1, (matrix[0], matrix[1] if len(matrix) == 2 else None)
             try:
                 value = measure.load()(*taken)
             except NotFiniteError:

@@ -6,7 +6,8 @@ This module imports nothing heavy, because the Snakefile reads it at every start
 import math
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -29,20 +30,16 @@ Value = bool | int | float | str
 class Interval:
     """Numbers above `above`, from `least` on, up to `most`."""
 
-    above: float | None = None
-    least: float | None = None
-    most: float | None = None
+    above: float = -math.inf
+    least: float = -math.inf
+    most: float = math.inf
 
     def __contains__(self, number: float) -> bool:
-        return (
-            (self.above is None or number > self.above)
-            and (self.least is None or number >= self.least)
-            and (self.most is None or number <= self.most)
-        )
+        return self.above < number and self.least <= number <= self.most
 
     def __str__(self) -> str:
-        bounds = (("above", self.above), ("at least", self.least), ("at most", self.most))
-        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+        bounds = {"above": self.above, "at least": self.least, "at most": self.most}
+        return " and ".join(f"{k} {bound}" for k, bound in bounds.items() if math.isfinite(bound))
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,9 @@ class Measure:
     leaving_out : str
         Of vectors, blocks or windows: a function in the same module that finds the values without each of
         some sets of rows faster than by measuring again and again. It is given a list of their row numbers
-        besides, and returns the value and those without each set. One of a block is given a
-        :class:`~shape_of_learning.estimators.pair.Pair`, which all measures of this block share.
+        besides, and returns the value and those without each set. One of a block is given nothing but a
+        :class:`~shape_of_learning.estimators.pair.Pair`, which all measures of this block share and which has
+        the sets of rows, its `parts`.
     collapse : bool
         Whether identical vectors count as one. If not, a measure of neighbours is given the distances from
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
@@ -128,33 +126,18 @@ class Measure:
     name: str = ""
 
     def __post_init__(self) -> None:
+        families = (*FAMILIES, WEIGHTS)
         selects = self.family in ("isotropy", "linearity", "windows")
-        wrong = {
-            f"`family` must be one of {', '.join((*FAMILIES, WEIGHTS))}, but is {self.family!r}": (
-                self.family not in (*FAMILIES, WEIGHTS)
-            ),
-            f"`function` must be 'module:function', but is {self.function!r}": (
-                ":" not in self.function
-            ),
-            "`collapse` may be false for a measure of two neighbours only": (
-                not self.collapse and (self.family, self.neighbours) != ("dimension", 2)
-            ),
-            "`matrix` can be 'final_norm', and that for a measure of weights only": (
-                bool(self.matrix) and (self.family, self.matrix) != (WEIGHTS, "final_norm")
-            ),
-            f"`rows` and `leaving_out` are not for measures of the family {self.family}": (
-                not selects and bool(self.rows or self.leaving_out)
-            ),
-            f"`rows` can have {ROW_SWITCHES}, but has {dict(self.rows)}": any(
-                choice not in ROW_SWITCHES.get(key, ()) for key, choice in self.rows.items()
-            ),
-        }
-        for problem, applies in wrong.items():
-            if applies:
-                raise ValueError(problem)
-        self._in_words(
-            self.parameters
-        )  # which fails where words name a parameter that there is not
+        if self.family not in families:
+            raise ValueError(f"`family` must be one of {', '.join(families)}, not {self.family!r}")
+        if (self.rows or self.leaving_out) and not selects:
+            raise ValueError(f"`rows` and `leaving_out` are not for the family {self.family}")
+        if any(choice not in ROW_SWITCHES.get(key, ()) for key, choice in self.rows.items()):
+            raise ValueError(f"`rows` can have {ROW_SWITCHES}, but has {dict(self.rows)}")
+        if not self.collapse and (self.family, self.neighbours) != ("dimension", 2):
+            raise ValueError("`collapse` may be false for a measure of two neighbours only")
+        # Fails where words name a parameter that there is not.
+        self._in_words(self.parameters)
 
     def _in_words(self, parameters: Mapping[str, Value]) -> dict[str, Any]:
         keys = ("label", "axis", "description")
@@ -162,12 +145,11 @@ class Measure:
 
     def chosen(self, name: str, settings: Mapping[str, Value]) -> "Measure":
         """Fill in the settings that differ from the defaults; what they may be is checked elsewhere."""
-        parameters = {**self.parameters, **settings}
-        needed = (
-            parameters[self.neighbours] if isinstance(self.neighbours, str) else self.neighbours
-        )
+        parameters, needed = {**self.parameters, **settings}, self.neighbours
+        if isinstance(needed, str):
+            needed = int(parameters[needed])
         words = self._in_words(parameters)
-        return replace(self, name=name, parameters=parameters, neighbours=int(needed), **words)
+        return replace(self, name=name, parameters=parameters, neighbours=needed, **words)
 
     @property
     def arguments(self) -> dict[str, Value]:
@@ -189,12 +171,9 @@ class Measure:
         function = self._function(self.function.partition(":")[2])
         return lambda *taken: float(function(*taken, **self.arguments))
 
-    def load_leaving_out(self) -> Callable[..., tuple[float, Any]] | None:
-        """Import the function that also measures without sets of rows, if there is one."""
-        if not self.leaving_out:
-            return None
-        function = self._function(self.leaving_out)
-        return lambda *taken: function(*taken, **self.arguments)
+    def load_leaving_out(self) -> Callable[..., tuple[float, Any]]:
+        """Import the function that also measures without sets of rows, where there is one."""
+        return partial(self._function(self.leaving_out), **self.arguments)
 
     def _function(self, name: str) -> Callable[..., Any]:
         try:
@@ -207,7 +186,7 @@ class Measure:
 
     def for_jobs(self) -> dict[str, Any]:
         """All that its values depend on; what figures call it is no reason to measure again."""
-        words = (
+        words = {
             "label",
             "axis",
             "description",
@@ -215,13 +194,8 @@ class Measure:
             "interval",
             "suspect_above",
             "depends_on_n",
-        )
-        kept = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name not in words
         }
-        return {
-            key: dict(value) if isinstance(value, Mapping) else value for key, value in kept.items()
-        }
+        return {key: value for key, value in asdict(self).items() if key not in words}
 
 
 class _Template(string.Formatter):

@@ -5,7 +5,6 @@ group ``shape_of_learning.measures``, whose name is the measure's and whose obje
 module imports nothing heavy, because the Snakefile reads it at every start.
 """
 
-import re
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -22,10 +21,21 @@ def _measure(where: str, family: str, label: str, axis: str, **others: Any) -> M
     return Measure(f"{ESTIMATORS}.{where}", family, label, axis, **others)
 
 
-def _isotropy(where: str, center: bool, label: str, axis: str, **others: Any) -> Measure:
-    without = f"{where.partition(':')[2]}_without"
-    fixed = {"center": center}
-    return _measure(where, "isotropy", label, axis, fixed=fixed, leaving_out=without, **others)
+def _isotropy(
+    where: str, label: str, axis: str, description: str = "", *, center: bool = False
+) -> Measure:
+    return _measure(
+        *(where, "isotropy", label, axis),
+        description=description,
+        fixed={"center": center},
+        leaving_out=f"{where.partition(':')[2]}_without",
+    )
+
+
+def _spread(
+    function: str, family: str, label: str, axis: str = "Directions", **others: Any
+) -> Measure:
+    return _measure(f"spread:{function}", family, label, axis, **others)
 
 
 def _dimension(function: str, label: str, **others: Any) -> Measure:
@@ -36,8 +46,7 @@ def _dimension(function: str, label: str, **others: Any) -> Measure:
 def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Measure:
     label = function.upper()
     return _dimension(
-        function,
-        label,
+        *(function, label),
         parameters={"k": k, "combine": combine},
         allowed={"k": Interval(least=2), "combine": ("mean", "median", "harmonic")},
         neighbours="k",
@@ -46,25 +55,35 @@ def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Mea
     )
 
 
-def _linearity(name: str, label: str, description: str = "", **others: Any) -> Measure:
+def _gride(n1: int) -> Measure:
+    return _dimension(
+        *("gride", f"Gride (n1 = {n1})"),
+        fixed={"n1": n1},
+        neighbours=2 * n1,
+        interval=False,  # their coverage was not measured
+        # The smallest scale is TwoNN's, by another fit.
+        suspect_above=0.1 if n1 == 1 else None,
+    )
+
+
+def _block(name: str, label: str, axis: str, description: str = "", **others: Any) -> Measure:
+    without = f"{name}_without"
     return _measure(
-        f"linearity:{name}",
-        "linearity",
-        label,
-        "Linearity",
-        depends_on_n=not name.endswith("_adjusted"),
+        *(f"linearity:{name}", "linearity", label, axis),
         description=description,
-        leaving_out=f"{name}_without",
+        leaving_out=without,
         **others,
     )
 
 
+def _linearity(name: str, label: str, description: str = "") -> Measure:
+    depends_on_n = not name.endswith("_adjusted")
+    return _block(name, label, "Linearity", description, depends_on_n=depends_on_n)
+
+
 def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
     return _measure(
-        "partition_isotropy:log_partition_isotropy",
-        "isotropy",
-        label,
-        "ln I",
+        *("partition_isotropy:log_partition_isotropy", "isotropy", label, "ln I"),
         fixed={"center": False, "signs": "one", **variant},
         description=f"{label[0].lower()}{label[1:]} {description}",
         # A few long vectors decide, and other windows have others.
@@ -78,29 +97,25 @@ def _window_cosine(pairs: str, label: str) -> Measure:
     return _measure(f"cosine:{name}", "windows", label, axis, leaving_out=f"{name}_without")
 
 
-def _spectrum(where: str, label: str, axis: str = "Directions", **others: Any) -> Measure:
-    return _measure(where, "spectrum", label, axis, depends_on_n=True, **others)
+def _final_norm(function: str, label: str, axis: str) -> Measure:
+    return _measure(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
 
 
 MEASURES: dict[str, Measure] = {
     "anisotropy": _isotropy(
-        "anisotropy:anisotropy",
-        True,
-        "Anisotropy",
-        "Anisotropy",
-        description="anisotropy is the largest squared singular value of the centred vectors over the sum "
-        "of all",
+        *("anisotropy:anisotropy", "Anisotropy", "Anisotropy"),
+        "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
+        center=True,
     ),
     "anisotropy_uncentered": _isotropy(
-        "anisotropy:anisotropy", False, "Anisotropy, not centred", "Anisotropy"
+        "anisotropy:anisotropy", "Anisotropy, not centred", "Anisotropy"
     ),
-    "average_cosine": _isotropy("cosine:average_cosine", False, "Average cosine", "Average cosine"),
+    "average_cosine": _isotropy("cosine:average_cosine", "Average cosine", "Average cosine"),
     "average_cosine_centered": _isotropy(
-        "cosine:average_cosine", True, "Average cosine, centred", "Average cosine"
+        "cosine:average_cosine", "Average cosine, centred", "Average cosine", center=True
     ),
     "two_nn": _dimension(
-        "two_nn",
-        "TwoNN",
+        *("two_nn", "TwoNN"),
         parameters={"kept": 0.9},
         allowed={"kept": Interval(above=0, most=1)},
         neighbours=2,
@@ -108,8 +123,7 @@ MEASURES: dict[str, Measure] = {
         description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
     ),
     "two_nn_authors": _dimension(
-        "two_nn_authors",
-        "TwoNN (authors' code)",
+        *("two_nn_authors", "TwoNN (authors' code)"),
         neighbours=2,
         collapse=False,
         suspect_above=0.1,
@@ -119,59 +133,35 @@ MEASURES: dict[str, Measure] = {
     "mada": _local("mada", 20, "mean", interval=False),
     "mom": _local("mom", 100, "mean", interval=False),
     "mle": _local("mle", 20, "harmonic"),
-    **{
-        f"gride_{n1}": _dimension(
-            "gride",
-            f"Gride (n1 = {n1})",
-            fixed={"n1": n1},
-            neighbours=2 * n1,
-            interval=False,  # their coverage was not measured
-            # The smallest scale is TwoNN's, by another fit.
-            suspect_above=0.1 if n1 == 1 else None,
-        )
-        for n1 in (1, 2, 4, 8, 16, 32, 64)
-    },
+    **{f"gride_{n1}": _gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
     "linearity": _linearity(
-        "linearity",
-        "Linearity",
+        *("linearity", "Linearity"),
         "linearity is the share of the variance of a block's output that an affine map of its input explains",
     ),
     "linearity_increment": _linearity(
-        "linearity_increment",
-        "Linearity of the increment",
+        *("linearity_increment", "Linearity of the increment"),
         "linearity of the increment is that of what a block adds to its input",
     ),
     "linearity_adjusted": _linearity(
-        "linearity_adjusted",
-        "Linearity, adjusted",
+        *("linearity_adjusted", "Linearity, adjusted"),
         "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the input's rank r",
     ),
     "linearity_increment_adjusted": _linearity(
         "linearity_increment_adjusted", "Linearity of the increment, adjusted"
     ),
     "linearity_held_out": _linearity(
-        "linearity_held_out",
-        "Linearity, held out",
+        *("linearity_held_out", "Linearity, held out"),
         "held-out linearity is that on each half of the windows by the map of the other half",
     ),
     "linearity_increment_held_out": _linearity(
         "linearity_increment_held_out", "Linearity of the increment, held out"
     ),
-    "block_norm_ratio": _measure(
-        "linearity:block_norm_ratio",
-        "linearity",
-        "Norm ratio of a block",
+    "block_norm_ratio": _block(
+        *("block_norm_ratio", "Norm ratio of a block"),
         "Norm of the increment / norm of the output",
-        description="the norm ratio is the median over tokens",
-        leaving_out="block_norm_ratio_without",
+        "the norm ratio is the median over tokens",
     ),
-    "block_cosine": _measure(
-        "linearity:block_cosine",
-        "linearity",
-        "Cosine of a block's input and output",
-        "Cosine",
-        leaving_out="block_cosine_without",
-    ),
+    "block_cosine": _block("block_cosine", "Cosine of a block's input and output", "Cosine"),
     "log_partition_isotropy": _partition_isotropy(
         "Partition isotropy",
         "is the logarithm of the smallest over the largest value of the partition function over the "
@@ -187,71 +177,58 @@ MEASURES: dict[str, Measure] = {
     ),
     "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
     "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
-    "participation_ratio": _measure(
-        "spread:participation_ratio",
-        "isotropy",
-        "Participation ratio",
-        "Directions",
+    "participation_ratio": _spread(
+        *("participation_ratio", "isotropy", "Participation ratio"),
         depends_on_n=True,  # of n vectors from a Gaussian, its inverse is 1/n too large
     ),
-    "participation_ratio_corrected": _measure(
-        "spread:participation_ratio_corrected",
-        "isotropy",
-        "Participation ratio, corrected",
-        "Directions",
+    "participation_ratio_corrected": _spread(
+        *("participation_ratio_corrected", "isotropy", "Participation ratio, corrected"),
         description="the corrected participation ratio is one of unbiased estimators for few vectors",
     ),
-    "isoscore": _measure("spread:isoscore", "isotropy", "IsoScore", "IsoScore", depends_on_n=True),
-    "top_10_share": _measure(
-        "spread:top_share",
-        "spectrum",
-        "Variance share of the top 10",
-        "Share of variance",
+    "isoscore": _spread("isoscore", "isotropy", "IsoScore", "IsoScore", depends_on_n=True),
+    "top_10_share": _spread(
+        *("top_share", "spectrum", "Variance share of the top 10", "Share of variance"),
         fixed={"directions": 10},
     ),
-    "effective_rank": _spectrum(
-        "spread:effective_rank_of_spectrum",
-        "Effective rank (exponent 2)",
+    "effective_rank": _spread(
+        *("effective_rank_of_spectrum", "spectrum", "Effective rank (exponent 2)"),
+        depends_on_n=True,
         fixed={"exponent": 2},
         description="effective rank is the exponential of the entropy of the shares of variance",
     ),
-    "rankme": _spectrum(
-        "spread:effective_rank_of_spectrum",
-        "RankMe (exponent 1)",
+    "rankme": _spread(
+        *("effective_rank_of_spectrum", "spectrum", "RankMe (exponent 1)"),
+        depends_on_n=True,
         fixed={"exponent": 1},
         description="RankMe is the exponential of the entropy of the shares of singular values",
     ),
-    "alpha_req": _spectrum(
-        "spread:alpha_req",
-        "Alpha-ReQ",
-        "Decay of eigenvalues",
+    "alpha_req": _spread(
+        *("alpha_req", "spectrum", "Alpha-ReQ", "Decay of eigenvalues"),
+        depends_on_n=True,
         parameters={"first": 11, "last": 40},
         allowed={"first": Interval(least=1), "last": Interval(least=2)},
         description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
     ),
-    "directions_for_90": _spectrum(
-        "spread:directions_for",
-        "Directions for 90 %",
+    "directions_for_90": _spread(
+        *("directions_for", "spectrum", "Directions for 90 %"),
+        depends_on_n=True,
         fixed={"share": 0.9},
         interval=False,  # a whole number, which most groups do not change
     ),
-    "gain_length": _measure(
-        "weights:gain_length", WEIGHTS, "Length of the gain", "|g|", matrix="final_norm"
-    ),
-    "bias_length": _measure(
-        "weights:bias_length", WEIGHTS, "Length of the bias", "|b|", matrix="final_norm"
-    ),
-    "bias_to_gain": _measure(
-        "weights:bias_gain_ratio", WEIGHTS, "Bias to gain", "|b| / |g|", matrix="final_norm"
-    ),
+    "gain_length": _final_norm("gain_length", "Length of the gain", "|g|"),
+    "bias_length": _final_norm("bias_length", "Length of the bias", "|b|"),
+    "bias_to_gain": _final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
 }
+
+
+def _variant(name: str, what: str, **rows: str) -> Measure:
+    """One of the measures above, of other rows."""
+    label = f"{MEASURES[name].label}, {what}"
+    return replace(MEASURES[name], label=label, description="", rows=rows)
+
+
 MEASURES |= {
-    f"{name}_without_first_token": replace(
-        MEASURES[name],
-        label=f"{MEASURES[name].label}, without first tokens",
-        description="",
-        rows={"first_token": "drop"},
-    )
+    f"{name}_without_first_token": _variant(name, "without first tokens", first_token="drop")
     for name in ("linearity", "linearity_increment")
 }
 # Of the matrices of a model itself; the function is that of hidden states.
@@ -261,39 +238,22 @@ MEASURES |= {
     )
     for variant in ("", "_centered")
 }
-# The same with the last layer before the final norm.
 MEASURES |= {
-    f"{name}_before_norm": replace(
-        MEASURES[name],
-        label=f"{MEASURES[name].label}, before the final norm",
-        description="",
-        rows={"last_layer": "before_final_norm"},
-    )
+    f"{name}_before_norm": _variant(name, "before the final norm", last_layer="before_final_norm")
     for name in ("intra_window_cosine", "inter_window_cosine", "log_partition_isotropy")
 }
 
 
 @cache
 def registered() -> dict[str, EntryPoint]:
-    """Find the measures that packages of this environment register, by name.
-
-    Raises
-    ------
-    InputError
-        If a name is taken already, or none that a file can have anywhere.
-    """
+    """Find the measures that packages of this environment register, by name; InputError if one is taken."""
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group="shape_of_learning.measures"):
-        package = entry.dist.name if entry.dist else entry.module
-        problem = None
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", entry.name):
-            problem = "whose name has other signs than letters, digits, `.`, `_` and `-`"
-        elif entry.name in MEASURES or entry.name in found:
-            problem = "a name that is taken already"
-        if problem:
+        if entry.name in MEASURES or entry.name in found:
+            package = entry.dist.name if entry.dist else entry.module
             raise InputError(
-                f"package `{package}` registers the measure `{entry.name}`, {problem}; rename its entry "
-                "point, or uninstall it"
+                f"package `{package}` registers the measure `{entry.name}`, a name that is taken already; "
+                "rename its entry point, or uninstall it"
             )
         found[entry.name] = entry
     return found
@@ -317,12 +277,11 @@ def find_measure(name: str) -> Measure:
     entry = registered()[name]
     try:
         measure = entry.load()
+        if not isinstance(measure, Measure):
+            raise TypeError(f"it is no Measure but {type(measure).__name__}")
+        return measure
     except Exception as error:  # whatever the package's code raises
-        reason = f"cannot be loaded ({type(error).__name__}: {' '.join(str(error).split())})"
-    else:
-        if isinstance(measure, Measure):
-            return measure
-        reason = f"is no Measure but {type(measure).__name__}"
-    raise InputError(
-        f"measure `{name}`: {entry.value} {reason}; correct the package that registers it, or uninstall it"
-    )
+        raise InputError(
+            f"measure `{name}`: {entry.value} cannot be loaded ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}); correct the package that registers it, or uninstall it"
+        ) from error

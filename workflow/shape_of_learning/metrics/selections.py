@@ -1,4 +1,4 @@
-"""Which tokens are measured: hidden states are of all of them, and a measurement chooses."""
+"""Which tokens are measured, hidden states being of all of them, and in which batches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
 
@@ -114,3 +115,66 @@ def share_of_windows(groups: np.ndarray, share: float) -> np.ndarray:
     """
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     return np.sort(np.concatenate([of[: max(1, round(share * len(of)))] for of in members]))
+
+
+def contiguous_batches(vectors: int, size: int) -> list[slice]:
+    """Divide in the order of the tokens into batches of at least `size`, for anisotropy and cosine.
+
+    Parameters
+    ----------
+    vectors : int
+        Number of vectors of the layer.
+    size : int
+        Least number in a batch.
+
+    Returns
+    -------
+    list of slice
+        ``vectors // size`` batches whose lengths differ by at most one: the remainder is spread
+        over them, since these measures depend little on the number of vectors.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than `size` vectors.
+    """
+    require_one_batch(vectors, size)
+    batches = vectors // size
+    edges = [vectors * number // batches for number in range(batches + 1)]
+    return list(map(slice, edges[:-1], edges[1:]))
+
+
+def shuffled_batches(vectors: int, size: int, stream: np.random.Generator) -> list[np.ndarray]:
+    """Divide after a shuffle into batches of exactly `size`, for intrinsic dimension.
+
+    Parameters
+    ----------
+    vectors, size : int
+        Number of vectors of the layer and of a batch. Estimates of dimension depend on the number
+        of vectors, so the ``vectors % size`` that are left over are dropped.
+    stream : numpy.random.Generator
+        Decides the shuffle.
+
+    Returns
+    -------
+    list of ndarray of int64, shape (size,)
+        Disjoint row numbers, ascending within a batch.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than `size` vectors.
+    """
+    require_one_batch(vectors, size)
+    order = stream.permutation(vectors)
+    return [np.sort(order[i * size : (i + 1) * size]) for i in range(vectors // size)]
+
+
+def require_one_batch(vectors: int, size: int) -> None:
+    """Raise InputError if there are fewer than `size` vectors."""
+    if vectors < size:
+        raise InputError(
+            f"the windows give {vectors} vectors, fewer than one batch of {size}; raise "
+            "`sampling.windows` or lower `measurement.batch_vectors` (with "
+            "`measurement.token_types: one` only one vector of each token type is measured)"
+        )

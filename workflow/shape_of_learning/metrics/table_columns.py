@@ -1,32 +1,20 @@
 """What the tables hold, for those who write and read them; imports nothing."""
 
 GROUPS = 16  # of windows, each of which is left out in turn
-_WITHOUT = tuple(f"without_{group}" for group in range(GROUPS))
 _CHECKPOINT = ("model", "role", "revision", "step", "tokens")
 # Of one layer and family of measures: a row per batch, and one of the layer, whose `batch` is empty.
 TIDY_COLUMNS = (
-    *(
-        "estimator",
-        "selection",
-        "layer",
-        "batch",
-        "n",
-        "n_unique",
-        "near_duplicates",
-        "windows",
-        "value",
-    ),
-    *_WITHOUT,
+    *("estimator", "selection", "layer", "batch", "n", "n_unique", "near_duplicates"),
+    *("windows", "value", *(f"without_{group}" for group in range(GROUPS))),
 )
 # Of a model, and of all.
 MEASUREMENT_COLUMNS = (
-    *(*_CHECKPOINT, "layer", "depth", "estimator"),
-    *("batch", "n", "n_unique", "value"),
+    *_CHECKPOINT,
+    *("layer", "depth", "estimator", "batch", "n", "n_unique", "value"),
 )
 ESTIMATE_COLUMNS = (
-    *(*_CHECKPOINT, "layer", "depth", "estimator", "selection"),
-    *("value", "standard_error", "low", "high"),
-    *("batch_sd", "n", "n_unique", "near_duplicates", "windows", "layers"),
+    *(*_CHECKPOINT, "layer", "depth", "estimator", "selection", "value", "standard_error"),
+    *("low", "high", "batch_sd", "n", "n_unique", "near_duplicates", "windows", "layers"),
 )
 CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),

@@ -1,4 +1,4 @@
-"""The tidy table of a layer, and what is gathered of it: estimates and changes of a model, with intervals.
+"""What is gathered of the tidy tables of a model: estimates and changes, with intervals.
 
 All intervals follow from left-out values: what a value would be without one of the groups of windows. The
 groups are the same for all layers and checkpoints, so an average or a difference has left-out values of its
@@ -8,6 +8,7 @@ own, the averages or differences of theirs, and what its parts share is in its i
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -15,84 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import read_rows, write_table
+from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
 from shape_of_learning.metrics.table_columns import (
     AVERAGED_LAYERS,
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
-    GROUPS,
     LEFT_OUT_COLUMNS,
     MEASUREMENT_COLUMNS,
-    TIDY_COLUMNS,
 )
+from shape_of_learning.metrics.tidy import UNDEFINED, TidyRow, layer_table, read_tidy, whole
 
-UNDEFINED = (math.nan,) * GROUPS  # left-out values from which no interval follows
-
-
-class TidyRow(NamedTuple):
-    """A row of the tidy table: what one measure says of one batch, or of a layer.
-
-    Attributes
-    ----------
-    estimator, selection : str
-        Names of the measure and of the selection of rows.
-    layer : int
-    batch : int or None
-        Number of the batch within its layer; None for the mean over batches.
-    n, n_unique : float
-        Vectors of the batch, and distinct ones among them; of a layer in the mean over batches.
-    near_duplicates : float
-        Of a layer: share of the vectors with a near-duplicate, :meth:`.NeighbourLists.near_duplicates`, in
-        the mean over batches. NaN for measures that are not of neighbours.
-    windows : int or None
-        Of a layer: how many windows have vectors in the batches.
-    value : float
-        NaN where it is undefined, of a layer if it is so in any batch.
-    without : tuple of float
-        Of a layer: values without each group of windows, means over the batches, as far as vectors are left.
-        NaN where undefined, and all of them where there are not windows of every group.
-    """
-
-    estimator: str
-    selection: str
-    layer: int
-    batch: int | None
-    n: float
-    n_unique: float
-    near_duplicates: float
-    windows: int | None
-    value: float
-    without: tuple[float, ...] = UNDEFINED
-
-
-def layer_table(folder: Path, family: str, layer: int) -> Path:
-    """Where one family of measures of one layer is, in the folder of a checkpoint's measurements."""
-    return folder / family / f"layer_{layer}.csv"
-
-
-def write_tidy(path: Path, rows: Iterable[TidyRow]) -> None:
-    """Write the tidy table; what is undefined is an empty cell."""
-    write_table(path, TIDY_COLUMNS, ((*row[:-1], *row.without) for row in rows))
-
-
-def read_tidy(path: Path) -> list[TidyRow]:
-    """Read what :func:`write_tidy` wrote."""
-    return [_tidy_row(row) for row in read_rows(path, TIDY_COLUMNS)]
-
-
-def _tidy_row(cells: Sequence[str]) -> TidyRow:
-    estimator, selection, layer, batch, n, n_unique, near, windows, *numbers = cells
-    value, *without = [float(cell or "nan") for cell in numbers]
-    return TidyRow(
-        *(estimator, selection, int(layer), int(batch) if batch else None),
-        *(_size(n), _size(n_unique), float(near or "nan"), int(windows) if windows else None),
-        *(value, tuple(without)),
-    )
-
-
-def _size(cell: str) -> float:
-    return int(cell) if cell.isdecimal() else float(cell)
+Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
 
 
 @dataclass(frozen=True)
@@ -113,7 +48,7 @@ class MeasuredModel:
     name: str
     role: str
     layers: int
-    checkpoints: Sequence[tuple[str, int | None, int | None]]
+    checkpoints: Sequence[Checkpoint]
     average_over: str
 
     @property
@@ -144,7 +79,7 @@ class Curve:
 class AtCheckpoint(NamedTuple):
     """One measure at one checkpoint: which, its values of batches, and of layers by number, ascending."""
 
-    checkpoint: tuple[str, int | None, int | None]
+    checkpoint: Checkpoint
     batches: list[TidyRow]
     layers: dict[int, TidyRow]
 
@@ -175,39 +110,35 @@ def write_model_tables(
         "changes": (CHANGE_COLUMNS, change_rows),
         "left_out": (LEFT_OUT_COLUMNS, left_out_rows),
     }
-    read: dict[tuple[str, str], list[TidyRow]] = {}
+
+    @cache
+    def tidy_rows(revision: str, family: str) -> list[TidyRow]:
+        layers = range(family == "linearity", model.layers + 1)
+        paths = [layer_table(folder / revision, family, layer) for layer in layers]
+        return [row for path in paths for row in read_tidy(path)]
+
     measured = []
     for curve in curves:
         found = []
         for checkpoint in model.checkpoints:
-            revision = checkpoint[0]
-            if revision not in curve.revisions:
-                continue
-            if (revision, curve.family) not in read:
-                first = 1 if curve.family == "linearity" else 0
-                read[revision, curve.family] = [
-                    row
-                    for layer in range(first, model.layers + 1)
-                    for row in read_tidy(layer_table(folder / revision, curve.family, layer))
-                ]
-            rows = [row for row in read[revision, curve.family] if row.estimator == curve.estimator]
-            found.append(_at_checkpoint(checkpoint, rows, folder / revision))
+            if checkpoint[0] in curve.revisions:
+                rows = tidy_rows(checkpoint[0], curve.family)
+                own = [row for row in rows if row.estimator == curve.estimator]
+                found.append(_at_checkpoint(checkpoint, own, folder))
         measured.append((curve, found))
     for name, path in tables.items():
         columns, rows_of = writers[name]
         write_table(path, columns, (row for each in measured for row in rows_of(model, *each)))
 
 
-def _at_checkpoint(
-    checkpoint: tuple[str, int | None, int | None], rows: Sequence[TidyRow], folder: Path
-) -> AtCheckpoint:
+def _at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:
     batches = [row for row in rows if row.batch is not None]
     # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
     distinct = any(2 * row.n_unique > row.n for row in batches)
     if distinct and all(math.isnan(row.value) for row in batches):
         raise InputError(
-            f"{folder} holds no value of `{rows[0].estimator}`, though its vectors are distinct; take the "
-            "measure out of `measurement.estimators`, or correct it if it is your own"
+            f"{folder / checkpoint[0]} holds no value of `{rows[0].estimator}`, though its vectors are "
+            "distinct; take the measure out of `measurement.estimators`, or correct it if it is your own"
         )
     layers = {
         row.layer: row._replace(without=UNDEFINED) if math.isnan(row.value) else row
@@ -222,12 +153,10 @@ def measurement_rows(
 ) -> Iterator[list[object]]:
     """Rows of ``measurements.csv``: one per layer and batch."""
     for checkpoint, batches, _ in measured:
+        identity = [model.name, model.role, *checkpoint]
         for row in batches:
             place = [row.layer, row.layer / model.layers, curve.estimator]
-            yield [
-                *(model.name, model.role, *checkpoint, *place),
-                *(row.batch, row.n, row.n_unique, row.value),
-            ]
+            yield [*identity, *place, row.batch, row.n, row.n_unique, row.value]
 
 
 def estimate_rows(
@@ -237,19 +166,15 @@ def estimate_rows(
     for checkpoint, batches, layers in measured:
         identity = [model.name, model.role, *checkpoint]
         for layer, row in layers.items():
-            place = [layer, layer / model.layers, curve.estimator, row.selection]
             shown = row if curve.interval else row._replace(without=UNDEFINED)
-            values = [batch.value for batch in batches if batch.layer == layer]
-            yield [*identity, *place, *_estimate(shown, values, 1)]
-        averaged = [
-            row
-            for layer, row in layers.items()
-            if layer >= model.first and not math.isnan(row.value)
-        ]
-        mean = average(averaged, layers[max(model.first, min(layers))])
-        values = _averages_of_batches(batches, {row.layer for row in averaged})
+            place = [layer, layer / model.layers, curve.estimator, row.selection]
+            yield [*identity, *place, *_estimate(shown, batches, [layer])]
+        defined = [layer for layer, row in layers.items() if not math.isnan(row.value)]
+        averaged = [layer for layer in defined if layer >= model.first]
+        first = layers[max(model.first, min(layers))]
+        mean = average([layers[layer] for layer in averaged], first)
         place = [None, None, curve.estimator, mean.selection]
-        yield [*identity, *place, *_estimate(mean, values, len(averaged))]
+        yield [*identity, *place, *_estimate(mean, batches, averaged)]
 
 
 def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
@@ -261,20 +186,11 @@ def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
         return first._replace(value=math.nan, without=UNDEFINED)
     return first._replace(
         value=_mean([row.value for row in layers]),
-        n=_mean([row.n for row in layers]),
-        n_unique=_mean([row.n_unique for row in layers]),
+        n=whole(_mean([row.n for row in layers])),
+        n_unique=whole(_mean([row.n_unique for row in layers])),
         near_duplicates=max(row.near_duplicates for row in layers),
         without=tuple(np.mean([row.without for row in layers], axis=0)),
     )
-
-
-def _averages_of_batches(batches: Sequence[TidyRow], layers: set[int]) -> list[float]:
-    """Within each batch, the average over these layers."""
-    by_batch: dict[int | None, list[float]] = {}
-    for row in batches:
-        if row.layer in layers:
-            by_batch.setdefault(row.batch, []).append(row.value)
-    return [_mean(values) for values in by_batch.values()]
 
 
 def change_rows(
@@ -293,12 +209,9 @@ def change_rows(
             layer: (b.value - a.value, np.subtract(b.without, a.without))
             for (layer, a), b in zip(before.layers.items(), after.layers.values(), strict=True)
         }
-        averaged = [
-            change
-            for layer, change in changes.items()
-            if layer >= model.first and not math.isnan(change[0])
-        ] or [(math.nan, UNDEFINED)]
-        differences, left_out = zip(*averaged, strict=True)
+        averaged = [change for layer, change in changes.items() if layer >= model.first]
+        defined = [each for each in averaged if not math.isnan(each[0])] or [(math.nan, UNDEFINED)]
+        differences, left_out = zip(*defined, strict=True)
         mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection
         for layer, (difference, without) in [*changes.items(), (None, mean)]:
@@ -320,13 +233,17 @@ def left_out_rows(
             yield [model.name, model.role, *at.checkpoint, *row[:-1], *row.without]
 
 
-def _estimate(row: TidyRow, batch_values: Sequence[float], layers: int) -> list[object]:
-    """Columns from ``value`` on."""
-    batch_sd = float(np.std(batch_values, ddof=1)) if len(batch_values) > 1 else math.nan
-    sizes = [_whole_if_it_is(row.n), _whole_if_it_is(row.n_unique)]
+def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -> list[object]:
+    """Columns from ``value`` on, of the layers of which there is the value or the average."""
+    by_batch: dict[int | None, list[float]] = {}
+    for batch in batches:
+        if batch.layer in layers:
+            by_batch.setdefault(batch.batch, []).append(batch.value)
+    values = [_mean(values) for values in by_batch.values()]
+    batch_sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     return [
-        *(row.value, *_bars(row.value, row.without)),
-        *(batch_sd, *sizes, row.near_duplicates, row.windows, layers),
+        *(row.value, *_bars(row.value, row.without), batch_sd),
+        *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers)),
     ]
 
 
@@ -334,10 +251,6 @@ def _bars(value: float, left_out: Sequence[float]) -> list[float]:
     """Columns ``standard_error``, ``low`` and ``high``."""
     without = np.asarray(left_out)
     return [float(each) for each in (standard_error(without), *interval(np.array(value), without))]
-
-
-def _whole_if_it_is(number: float) -> float:
-    return int(number) if float(number).is_integer() else number
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,17 +1,12 @@
-"""What a batch says as a whole and without each group of windows: neighbours, spectra, vectors, blocks."""
+"""Nearest neighbours of a batch: of all its vectors, and of those that are left without a group of windows."""
 
-import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from shape_of_learning.estimators.spread import spectrum
-from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
-from shape_of_learning.metrics.table_columns import GROUPS
-
-Values = tuple[float, np.ndarray, np.ndarray]
+from shape_of_learning.metrics.measure_entry import searched_neighbours
 
 # Beyond, the two nearest neighbours of a vector are so unlike that one of them is nearly the vector itself.
 NEAR_DUPLICATE = 10
@@ -28,14 +23,14 @@ class NeighbourLists(NamedTuple):
         Which distinct vector is that far away.
     distinct_of : ndarray of int, shape (n,)
         Which distinct vector each of the n is.
-    unit : ndarray of float64, shape ()
+    unit : float
         Of distances with copies: :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     """
 
     distances: np.ndarray
     indices: np.ndarray
     distinct_of: np.ndarray
-    unit: np.ndarray = np.ones(())
+    unit: float = 1.0
 
     def nearest(self, k: int, collapse: bool = True) -> np.ndarray:
         """Distances to the k nearest, of the distinct vectors or of all.
@@ -156,113 +151,3 @@ def _first(
     if not has.any():
         return np.empty((0, k)), has
     return sliding_window_view(found, k)[starts[has]], has
-
-
-class Spectra(NamedTuple):
-    """Eigenvalues of the covariance of a batch, descending: of all vectors, and without each group.
-
-    Of fewer than two vectors there are none.
-    """
-
-    eigenvalues: np.ndarray
-    without: list[np.ndarray]
-
-
-def spectra(vectors: Any, group_of: np.ndarray) -> Spectra:
-    """Find the seventeen spectra of a batch, which take seventeen times as long as one."""
-    whole = spectrum(vectors)
-    without = []
-    for group in range(GROUPS):
-        rows = np.flatnonzero(group_of != group)
-        if len(rows) == len(group_of):
-            without.append(whole)
-        else:
-            without.append(spectrum(vectors[rows]) if len(rows) > 1 else np.empty(0))
-    return Spectra(whole, without)
-
-
-def measure_batch(content: Any, measure: Measure, group_of: np.ndarray) -> Values:
-    """Measure a batch with all its vectors, and without each group of windows.
-
-    Parameters
-    ----------
-    content : ndarray or tensor, (vectors, windows), Pair, Spectra, NeighbourLists or None
-        What measures of this family are taken of; None if it holds NaN or infinity.
-    measure : Measure
-        Which.
-    group_of : ndarray of int64, shape (n,)
-        The group of each vector's window, from 0 to 15; -1 where none is left out.
-
-    Returns
-    -------
-    value : float
-        NaN where it is undefined.
-    rows, anew : ndarray of float64, shape (16,)
-        Two kinds for measures of neighbours, as :func:`.left_out_values` describes them; for others the same.
-        The value itself without a group that the batch has no vectors of; NaN where undefined.
-    """
-    unknown = np.full(GROUPS, np.nan)
-    if content is None:
-        return math.nan, unknown, unknown
-    groups = [group for group in range(GROUPS) if (group_of == group).any()]
-    if measure.family == "dimension":
-        value, rows, anew = _of_neighbours(content, measure, group_of, groups)
-    else:
-        of = _of_spectra if measure.family == "spectrum" else _of_hidden_states
-        value, rows = of(content, measure, group_of, groups)
-        anew = rows
-    return value, _of_all_groups(value, rows, groups), _of_all_groups(value, anew, groups)
-
-
-def _of_all_groups(value: float, without: Any, groups: list[int]) -> np.ndarray:
-    all_groups = np.full(GROUPS, value)
-    all_groups[groups] = without
-    return all_groups
-
-
-def _of_neighbours(
-    lists: NeighbourLists, measure: Measure, group_of: np.ndarray, groups: list[int]
-) -> tuple[float, list[float], list[float]]:
-    function, k, collapse = measure.load(), int(measure.neighbours), measure.collapse
-    nearest = lists.nearest(k, collapse)
-    value = function(nearest)
-
-    def without(distances: np.ndarray) -> float:
-        return function(distances) if len(distances) else math.nan
-
-    left = [group_of != group for group in groups]
-    rows = [without(lists.nearest_as_found(some, nearest, collapse)) for some in left]
-    anew = [without(found) for found in lists.nearest_anew(left, k, collapse)]
-    return value, rows, anew
-
-
-def _of_spectra(
-    found: Spectra, measure: Measure, group_of: np.ndarray, groups: list[int]
-) -> tuple[float, list[float]]:
-    function, left = measure.load(), [found.without[group] for group in groups]
-    return function(found.eigenvalues), [function(one) if len(one) else math.nan for one in left]
-
-
-def _of_hidden_states(
-    content: Any, measure: Measure, group_of: np.ndarray, groups: list[int]
-) -> tuple[float, Any]:
-    is_block = measure.family == "linearity"
-    taken = (content.x, content.y) if is_block else content
-    if measure.family == "isotropy":
-        taken = (content,)
-    if not measure.left_out:
-        return measure.load()(*taken), math.nan
-    leaving_out = measure.load_leaving_out()
-    if leaving_out is not None:
-        parts = [np.flatnonzero(group_of == group) for group in groups]
-        # All measures of a block share what one of them has found.
-        return leaving_out(*((content,) if is_block else taken), parts)
-    function = measure.load()
-    without = []
-    for group in groups:
-        rows = np.flatnonzero(group_of != group)
-        try:
-            without.append(function(*(each[rows] for each in taken)) if len(rows) > 1 else math.nan)
-        except ValueError:  # which says that these are too few
-            without.append(math.nan)
-    return function(*taken), without
