@@ -58,7 +58,9 @@ def test_a_tensor_gives_what_its_values_give_as_an_array_and_is_left_as_it_was(n
         (np.eye(3) * 1e61, r"holds numbers beyond 1e\+60"),
         ([["a", "b"]], "must hold real numbers"),
         (torch.ones((2, 2), dtype=torch.complex64), "must hold real numbers"),
-        (np.ma.masked_equal(np.eye(4), 0.0), "must hold real numbers, not a masked array"),
+        (np.ma.masked_equal(np.eye(4), 0.0), "has no plain values"),
+        (torch.eye(4).to_sparse(), "has no plain values"),
+        (torch.ones((4, 4), device="meta"), "has no plain values"),
     ],
 )
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -85,8 +85,8 @@ WHOLE = {"model_type": "opt", "num_hidden_layers": 3, "hidden_size": 32}
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        *(("num_hidden_layers", v) for v in ("3", 0, 3.0, True)),
-        *(("hidden_size", v) for v in (-32, [32])),
+        *(("num_hidden_layers", v) for v in ("3", 0, 3.0, True, 1_001)),
+        *(("hidden_size", v) for v in (-32, [32], 1_000_001)),
         ("word_embed_proj_dim", -16),
     ],
 )

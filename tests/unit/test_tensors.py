@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -169,6 +170,21 @@ def test_damaged_pickles_are_one_sentence_and_run_nothing(tmp_path, capsys, cont
     with pytest.raises(InputError, match=UNREADABLE):
         tensor_digests(tmp_path)
     assert "this code ran" not in capsys.readouterr().out
+
+
+def test_pickles_that_grow_or_are_compressed_are_refused(tmp_path):
+    torch.save({"a": torch.zeros(1).expand(1 << 20, 1 << 15)}, tmp_path / PICKLE)
+    with pytest.raises(InputError, match="larger than what is stored of it"):
+        tensor_digests(tmp_path)
+    torch.save({"a": torch.zeros(1000)}, tmp_path / "stored")
+    with (
+        zipfile.ZipFile(tmp_path / "stored") as stored,
+        zipfile.ZipFile(tmp_path / PICKLE, "w", zipfile.ZIP_DEFLATED) as deflated,
+    ):
+        for entry in stored.namelist():
+            deflated.writestr(entry, stored.read(entry))
+    with pytest.raises(InputError, match="it is compressed"):
+        tensor_digests(tmp_path)
 
 
 @pytest.mark.parametrize("shard", ["../a.safetensors", "/a", "", "C:a", "b\\a", 7])

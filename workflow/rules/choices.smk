@@ -71,6 +71,8 @@ rule measure_choices:
         choices=[vars(rows) for rows in CHOICES.settings.sets_of_rows()],
         measures=lambda wildcards: [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
         measuring=MEASURING,
+    message:
+        "Measuring choices of {wildcards.model} at {wildcards.revision}"
     script:
         "../scripts/measure_choices.py"
 
@@ -115,6 +117,8 @@ rule judge_choices:
         models=RUN.evidence_models(),
         suspect_above=suspect_above(CHOICES.measures),
         protocol=CHOICES.protocol(),
+    message:
+        "Judging claims under every specification"
     script:
         "../scripts/judge_choices.py"
 

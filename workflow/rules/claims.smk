@@ -43,6 +43,8 @@ rule judge_claims:
         claims=lambda wildcards: [vars(claim) for claim in CLAIMS[wildcards.paper].values()],
         models=RUN.evidence_models(),
         suspect_above=suspect_above(RUN.measures),
+    message:
+        "Judging the claims of {wildcards.paper}"
     script:
         "../scripts/judge_claims.py"
 

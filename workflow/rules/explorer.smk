@@ -43,6 +43,8 @@ rule draw_explorer:
         code=code("draw_explorer"),
         page=digest_of_page(),
         description=shown.explored(RUN),
+    message:
+        "Drawing {output}"
     script:
         "../scripts/draw_explorer.py"
 

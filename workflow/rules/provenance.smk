@@ -83,5 +83,7 @@ rule provenance:
         run=told(described_run),
         locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
         results=subpath(output.crate, parent=True),
+    message:
+        "Describing the run"
     script:
         "../scripts/describe_run.py"

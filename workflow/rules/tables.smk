@@ -152,6 +152,8 @@ rule gather_tables:
         code=code("gather_tables"),
         kind=lambda wildcards: wildcards.table,
         curves=told(curves_in_table, "table"),
+    message:
+        "Gathering all {wildcards.table}"
     script:
         "../scripts/gather_tables.py"
 
@@ -176,5 +178,7 @@ rule write_protocol:
         code=code("write_protocol"),
         # Without passwords and tokens in its addresses.
         settings=json.loads(without_secrets(json.dumps(SETTINGS))),
+    message:
+        "Writing the protocol"
     script:
         "../scripts/write_protocol.py"

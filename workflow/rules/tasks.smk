@@ -30,5 +30,7 @@ rule make_task:
         code=code("make_task"),
         entry=lambda wildcards: TASKS[wildcards.task],
         seed=SEED,
+    message:
+        "Making the task {wildcards.task}"
     script:
         "../scripts/make_task.py"

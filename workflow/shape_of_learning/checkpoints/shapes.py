@@ -19,6 +19,9 @@ WEIGHTS = (
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 WIDTH_KEYS = ("n_embed", "hidden_size", "n_embd", "d_model", "dim")
 
+# Larger than any model there is: what is beyond would keep a plan or a job busy without end.
+MOST_LAYERS, MOST_WIDTH = 1_000, 1_000_000
+
 # fmt: off
 # Any of these holds a vocabulary, in the format of one tokenizer library or another.
 VOCABULARIES = frozenset({
@@ -160,11 +163,11 @@ def shape_of(config: Mapping[str, Any], where: str) -> Shape:
             f"{where}: config.json of the checkpoint has a `quantization_config`, but quantised weights are "
             "not those that were trained; name the repository and revision of the full weights"
         )
-    width = last = _stated(config, WIDTH_KEYS, where)
-    layers = _stated(config, LAYER_KEYS, where)
+    width = last = _stated(config, WIDTH_KEYS, MOST_WIDTH, where)
+    layers = _stated(config, LAYER_KEYS, MOST_LAYERS, where)
     # opt-350m projects its last hidden state from 1024 to 512; no other architecture has the key.
     if config.get("model_type") == "opt" and config.get("word_embed_proj_dim"):
-        last = _stated(config, ("word_embed_proj_dim",), where)
+        last = _stated(config, ("word_embed_proj_dim",), MOST_WIDTH, where)
     return Shape(role_of(config) or "", layers, width, last)
 
 
@@ -237,14 +240,14 @@ def role_of(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _stated(config: Mapping[str, Any], keys: tuple[str, ...], where: str) -> int:
+def _stated(config: Mapping[str, Any], keys: tuple[str, ...], most: int, where: str) -> int:
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None:
         raise InputError(
             f"{where}: config.json of the checkpoint has none of the keys {', '.join(keys)} with a number, "
             "so its shape is not known; give a repository and revision in the transformers format"
         )
-    if type(config[key]) is not int or config[key] < 1:
+    if type(config[key]) is not int or not 1 <= config[key] <= most:
         raise InputError(
             f"{where}: config.json of the checkpoint says {config[key]!r:.60} for `{key}`, which cannot be; "
             "give a repository and revision, or a folder, in the transformers format"

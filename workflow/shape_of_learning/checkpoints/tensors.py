@@ -195,11 +195,17 @@ def _of_safetensors(path: Path) -> Iterator[tuple[str, _Tensor]]:
 def _of_pickle(path: Path) -> Iterator[tuple[str, _Tensor]]:
     # Files of old versions of torch are no archives, and cannot be mapped into memory.
     mapped = zipfile.is_zipfile(path)
+    if mapped:
+        with zipfile.ZipFile(path) as archive:
+            if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
+                raise ValueError("it is compressed, which torch does not undo")
     loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     if not isinstance(loaded, dict):
         raise ValueError("it holds no dictionary of tensors")
     for name, tensor in loaded.items():
         if isinstance(tensor, torch.Tensor):
             kind = TYPES[str(tensor.dtype).removeprefix("torch.")]
+            if tensor.nbytes > tensor.untyped_storage().nbytes():
+                raise ValueError(f"`{name}` is larger than what is stored of it")
             content = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
             yield name, _Tensor(kind, tuple(tensor.shape), content)

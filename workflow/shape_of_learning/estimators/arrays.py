@@ -66,9 +66,11 @@ def as_matrix(X: Any, name: str = "X", *, finite: bool = True, stay: bool = Fals
     Raises
     ------
     ValueError
-        If `X` is not numeric or masked, is not two-dimensional or empty, or if it holds numbers beyond 1e60;
-        if NaN or infinity, :class:`NotFiniteError`.
+        If `X` is not numeric, has no plain values (masked, sparse, quantised, or without memory), is not
+        two-dimensional or empty, or if it holds numbers beyond 1e60; if NaN or infinity,
+        :class:`NotFiniteError`.
     """
+    require_plain_values(X, name)
     array = X.detach().double() if stay and is_on_gpu(X) else _as_doubles(X, name)
     _require_matrix(array, name)
     if finite:
@@ -92,11 +94,24 @@ def matrix_blocks(X: Any, rows: int, name: str = "X") -> Iterator[Any]:
     ------
     ndarray or torch.Tensor of float64, shape (at most `rows`, d)
     """
+    require_plain_values(X, name)
     _require_matrix(X, name)
     for start in range(0, len(X), rows):
         block = as_matrix(X[start : start + rows], name, finite=False, stay=True)
         require_finite(block, name, start)
         yield block
+
+
+def require_plain_values(X: Any, name: str) -> None:
+    """Raise ValueError if an array has masked entries, or a tensor is sparse, quantised or on `meta`."""
+    plain = not isinstance(X, np.ma.MaskedArray)
+    if hasattr(X, "detach"):
+        plain = str(X.layout) == "torch.strided" and not (X.is_quantized or X.is_meta)
+    if not plain:
+        raise ValueError(
+            f"{name} has no plain values, since it is masked, sparse, quantised or without memory; make it a "
+            "dense array of numbers"
+        )
 
 
 def require_finite(X: Any, name: str, first: int = 0) -> None:
@@ -128,9 +143,8 @@ def _as_doubles(X: Any, name: str) -> np.ndarray:
         array = np.asarray(X)
     except ValueError as error:  # rows of different lengths
         raise ValueError(f"{name} must have two dimensions (n, d): {error}") from error
-    if array.dtype.kind not in "biuf" or isinstance(X, np.ma.MaskedArray):
-        kind = "a masked array" if isinstance(X, np.ma.MaskedArray) else array.dtype
-        raise ValueError(f"{name} must hold real numbers, not {kind}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
 
 

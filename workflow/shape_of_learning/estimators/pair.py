@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import as_matrix, as_windows, require_finite
+from shape_of_learning.estimators.arrays import (
+    as_matrix,
+    as_windows,
+    require_finite,
+    require_plain_values,
+)
 from shape_of_learning.estimators.linear_fits import (
     UNDEFINED,
     Fit,
@@ -176,6 +181,7 @@ def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:
 
 def _readable(X: Any, name: str) -> Any:
     """An array or tensor of two dimensions and finite real numbers, as it is."""
+    require_plain_values(X, name)
     array = X.detach() if hasattr(X, "detach") else np.asanyarray(X)
     as_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)
     require_finite(array, name)
