@@ -38,9 +38,8 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     table, measures = by_layer(inputs), inputs.measures
     models = dict(list(table.groupby("label", sort=False)))
     height, notes = _height(len(measures)), captions.footnote(inputs, table)
-    figure, grid = marks.panels(
-        *(len(measures), len(models), height, *notes), sharex="col", sharey="row"
-    )
+    rows, columns = len(measures), len(models)
+    figure, grid = marks.panels(rows, columns, height, *notes, sharex="col", sharey="row")
     named: dict[str, Line2D] = {}
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, measures, strict=True):
