@@ -149,6 +149,8 @@ PAPER = {"title": "A title", "citation": "Nobody", "prefix": "x_", "figures": {"
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
+        ("draw", "curv", "unknown function `curv`; did you mean `curve`?"),
+        ("draw", "by_step.carves", "figures/by_step.py: unknown function `carves`"),
         ("checkpoints", "first", "is 'first': input should be 'last' or 'training'"),
         ("estimator", "mle", "unknown key `estimator` in `figures.figure_1`; did you mean"),
     ],
@@ -172,6 +174,7 @@ def test_two_papers_do_not_share_a_target(tmp_path):
 
 def write_paper(folder: Path, name: str, figures: dict, claims: dict | None = None) -> None:
     (folder / name).mkdir()
+    (folder / name / "figures.py").write_text("def curve(inputs): ...\n")
     (folder / name / "claims.yaml").write_text(yaml.safe_dump(claims or {}))
     (folder / name / "paper.yaml").write_text(yaml.safe_dump({**PAPER, "figures": figures}))
 
@@ -183,6 +186,8 @@ RULE = CLAIM["rule"]
     ("change", "sentence"),
     [
         ({"statistic": "mean_over_layer"}, "did you mean `mean_over_layers`?"),
+        ({"arguments": {"share": 1}}, "gives or lacks `share` of `mean_over_layers`, which takes estimators"),
+        ({"statistic": "weights_beside"}, "gives or lacks `reference` of `weights_beside`"),
         ({"rule": {"supported": {"above": 0}}}, "key `claims.c.rule.contradicted` is missing"),
         ({"rule": RULE | {"supported": {"beyond": 0}}}, "unknown key `beyond` in `claims.c.rule.supported`"),
         ({"rule": RULE | {"supported": {"of": "x"}}}, "needs exactly one of `above` or"),

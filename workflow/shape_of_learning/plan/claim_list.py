@@ -16,12 +16,19 @@ KINDS_OF_CONDITIONS = (
     *("above", "below", "at_least", "at_most", "not_above", "not_below"),
     *("all_of", "any_of", "holds"),
 )
-# Names of statistics -> their modules, which are too slow to import for a plan.
+
+
+def functions_in(file: Path) -> dict[str, ast.FunctionDef]:
+    """The public functions of a module by name, which is too slow to import for a plan."""
+    nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    return {n.name: n for n in nodes if isinstance(n, ast.FunctionDef) and n.name[0] != "_"}
+
+
+# Statistics by name, each with its module.
 STATISTICS = {
-    node.name: module
+    name: (module, function)
     for module in claim.STATISTICS
-    for node in ast.parse(Path(claim.__file__).with_name(f"{module}.py").read_text()).body
-    if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    for name, function in functions_in(Path(claim.__file__).with_name(f"{module}.py")).items()
 }
 Text = Annotated[str, Field(min_length=1)]
 Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
@@ -134,7 +141,14 @@ class ClaimEntry(Section):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> "ClaimEntry":
-        if STATISTICS[self.statistic] == "training_statistics" and self.checkpoints != "training":
+        module, function = STATISTICS[self.statistic]
+        taken = [each.arg for each in function.args.args[1:]]  # the first is the run's numbers
+        needed = taken[: len(taken) - len(function.args.defaults)]
+        given = {*self.arguments, *(["estimators"] if self.estimators else [])}
+        if wrong := sorted(given.symmetric_difference(needed) - given.intersection(taken)):
+            of = f"`{self.statistic}`, which takes {' and '.join(taken) or 'nothing'}"
+            raise refused(f"gives or lacks `{wrong[0]}` of {of}; correct its `arguments`")
+        if module == "training_statistics" and self.checkpoints != "training":
             raise refused(
                 f"has `{self.statistic}`, which is of a training; add `checkpoints: training`"
             )
@@ -158,7 +172,6 @@ def read_claims(file: Path) -> dict[str, Claim]:
     ------
     InputError
         One sentence that names the file and the key: a claim with an unknown key or a value that cannot be.
-        Arguments of statistics are checked when claims are judged.
     """
     if not file.exists():
         return {}

@@ -11,10 +11,12 @@ from pydantic import Field
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, read_claims
+from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, functions_in, read_claims
 from shape_of_learning.plan.refusals import Section, Words, must_be, unique, unknown_name, validated
 
 ALL = "all"  # estimators
+SHARED_MODULES = "shape_of_learning.figures"
+SHARED = Path(__file__).parents[1] / "figures"
 COLUMNS = ("model", "estimator", "layer", "value", "reading_error", "source", "protocol")
 
 
@@ -190,9 +192,15 @@ def _function(name: str, folder: Path) -> str:
     """``module:name`` of a function of a paper's own files, or of a module that all papers share."""
     module, _, name = name.rpartition(".")
     own = folder / f"{module or 'figures'}.py"
-    if module and not own.exists():
-        return f"shape_of_learning.figures.{module}:{name}"
-    return f"papers.{folder.name}.{own.stem}:{name}"
+    is_own = own.exists() or not module
+    file = own if is_own else SHARED / f"{module}.py"
+    known = functions_in(file) if file.exists() else {}
+    if name not in known:
+        where = f"{folder / 'paper.yaml'}, which names a function of {file}"
+        raise unknown_name(name, known, "function", where)
+    return (
+        f"papers.{folder.name}.{own.stem}:{name}" if is_own else f"{SHARED_MODULES}.{module}:{name}"
+    )
 
 
 def read_published(file: Path) -> list[dict[str, Any]]:
