@@ -133,20 +133,6 @@ def test_what_is_kept_is_looked_at_when_it_is_used_and_shared_by_other_runs(chec
     assert not (checkout.folder / loss).exists()
 
 
-def test_a_lock_gives_the_same_bytes_when_the_branch_has_moved(checkout, hub):
-    loss = "results/losses/mine/step0.csv"
-    run(checkout, hub.endpoint, loss)
-    before = (checkout.folder / loss).read_bytes()
-    other = save_model(hub.sources / "other", seed=99, form="bin", hidden_size=32)
-    hub.repository.commit("step0", other, large=(BIN,))
-    (checkout.folder / loss).unlink()
-    run(checkout, hub.endpoint, loss)
-    assert (checkout.folder / loss).read_bytes() == before
-    (checkout.folder / LOCK).unlink()
-    run(checkout, hub.endpoint, loss)
-    assert (checkout.folder / loss).read_bytes() != before
-
-
 def test_bad_revisions_fail_the_run_before_any_download_if_that_is_asked_for(checkout, hub):
     said = run(checkout, hub.endpoint, JUDGED, succeeds=False, bad_checkpoints="fail")
     for step, verdict in WRONG.items():

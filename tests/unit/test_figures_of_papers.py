@@ -20,16 +20,15 @@ from figure_tables import (
 )
 from papers.finetuning.figures import adjustments
 from papers.linear.changed_blocks import KINDS
-from papers.shape_of_learning.figures import has_plateau, training_recipes
+from papers.shape_of_learning.figures import has_plateau
 from shape_of_learning.blocks.edits import EDIT_COLUMNS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
-from shape_of_learning.checkpoints.record import write_record
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.metrics.table_columns import WEIGHT_COLUMNS
 from shape_of_learning.plan.papers import read_published
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
-from shape_of_learning.training.train import TRAINING_COLUMNS, training_row
+from shape_of_learning.training.train import TRAINING_COLUMNS
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 
@@ -65,19 +64,6 @@ def test_panels_of_scales_are_the_first_middle_and_last_block_and_plateaus_are_c
     assert [int(*block.unique()) for _, block in blocks] == [1, 6, 12]
     assert set(drawing.table.query("model == 'b'")["layer"]) == {1}
     assert "is on 3 of 6 lines." in drawing.caption
-
-
-def test_table_1_is_written_for_people_and_its_csv_as_given():
-    bloom = {
-        **{"model": "Bloom|3B", "layers": 30, "hidden_size": 2560, "attention_heads": 32},
-        **{"vocabulary": 250880, "batch_size": 512, "learning_rate": 0.00016},
-        "training_tokens": 341_000_000_000,
-    }
-    table, markdown = training_recipes([bloom])
-    assert table.to_dict("records") == [bloom]
-    assert markdown.splitlines()[2] == (
-        r"| Bloom\|3B | 30 | 2,560 | 32 | 250,880 | 512 | 1.6e-4 | 341B |"
-    )
 
 
 # Published values
@@ -396,17 +382,3 @@ def test_the_table_has_every_adjustment_before_and_after():
     assert len(lines) == 2 + 2 * 6  # those of training texts alone
     assert len({line.count("|") for line in lines}) == 1
     assert "| A | zero mean, without 8 directions | 0.530 | 0.850 |" in markdown
-
-
-def test_a_row_of_the_table_of_trainings_is_what_the_record_says(tmp_path):
-    facts = {
-        **{"model": "mine", "step": 4, "score": 0.75, "recipe": {"seed": 3}},
-        "origin": {"model": "gpt", "revision": "step8"},
-        "task": {"name": "words", "metric": "accuracy"},
-    }
-    write_record(tmp_path, revision="step4", **facts)
-    row = dict(zip(TRAINING_COLUMNS, training_row(tmp_path), strict=True))
-    assert {key: value for key, value in row.items() if value is not None} == {
-        **{"model": "mine", "revision": "step4", "step": 4, "seed": 3, "score": 0.75},
-        **{"origin": "gpt", "origin_revision": "step8", "task": "words", "metric": "accuracy"},
-    }

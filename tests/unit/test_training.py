@@ -434,13 +434,6 @@ def test_pairs_and_grades_are_learnt_too(tmp_path, task):
     assert record(model / "step96")["score"] > 0.8
 
 
-def test_a_decoder_without_a_separator_takes_no_pairs(tmp_path):
-    origin = save_origin(tmp_path / "origin", "decoder")
-    with pytest.raises(InputError, match="no separator between two texts"):
-        tuned(origin, "decoder", tmp_path / "model", PAIRS)
-    assert not (tmp_path / "model").exists()
-
-
 def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
     tokenizer = train_tokenizer(TEXT, encoder=True, vocabulary=300, context=48)
     pairs = [

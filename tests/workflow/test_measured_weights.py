@@ -3,8 +3,6 @@
 import csv
 from pathlib import Path
 
-import yaml
-
 from tiny_runs import FIGURES, set_up
 
 DRAWN = ("inherent_figure_1", "inherent_figure_2", "inherent_figure_4", "inherent_figure_5")
@@ -55,13 +53,3 @@ def test_matrices_are_measured_alike_with_and_without_a_dump(checkout):
     # The bias is zero before training, and not after it.
     lengths = [r["value"] for r in rows if r["estimator"] == "bias_length"]
     assert float(lengths[0]) == 0 < float(lengths[1])
-
-
-def test_a_model_that_needs_code_is_left_out_with_a_note(checkout):
-    settings = set_up(checkout)
-    entry = {"repository": "someone/theirs", "needs_code": True, "role": "decoder"}
-    models = yaml.safe_load((checkout.folder / "config/models/tiny.yaml").read_text())
-    checkout.write("config/models/tiny.yaml", models | {"theirs": entry})
-    checkout.write("tiny.yaml", {**settings, "models": ["tiny", "theirs"]})
-    said = checkout.snakemake("--configfile", "tiny.yaml", "--dry-run", "figure_1")
-    assert "model `theirs` is left out: its architecture is code from the Hub" in said

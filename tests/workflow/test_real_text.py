@@ -167,18 +167,6 @@ def test_hidden_states_are_removed_once_they_are_measured(two_cores):
     assert not two_cores.partial_files()
 
 
-def test_a_second_run_has_nothing_to_do(two_cores):
-    said = two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "--dry-run")
-    assert "Nothing to be done" in said
-
-
-def test_one_figure_is_redrawn_alone(two_cores):
-    (two_cores.folder / "results/figures/figure_3.pdf").unlink()
-    planned = two_cores.planned("figure_3", "--configfile", "real.yaml")
-    assert planned == {"draw_figure": 1, "figure_3": 1, "total": 2}
-    two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
-
-
 def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
     """Hidden states of the protocol's windows, one window at a time, as the authors compute them."""
     import torch
