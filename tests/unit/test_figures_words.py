@@ -156,18 +156,6 @@ def test_labels_never_cover_each_other_and_keep_their_order(wanted):
     assert np.all(np.diff(places[np.argsort(wanted, kind="stable")]) > 0)
 
 
-def test_labels_of_few_lines_are_joined_to_the_ends_of_the_panel_beside_them():
-    rows = rows_of_model("a") + rows_of_model("b")
-    names = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
-    drawing = draw(
-        "papers.shape_of_learning.figures:anisotropy_measures",
-        inputs_of(["a", "b"], *names, rows=rows),
-    )
-    ends = [note.xy for axes in drawing.figure.axes for note in axes.texts if hasattr(note, "xy")]
-    own = drawing.table.query("estimator == 'average_cosine' and depth == 1")
-    assert [end[1] for end in ends] == own["value"].tolist()
-
-
 def test_the_font_has_every_character_that_a_label_may_hold():
     drawn = FT2Font(findfont(FontProperties(family=THEME["font.family"]))).get_charmap()
     allowed = [chr(code) for code in range(0x11000) if re.search(PRINTED, f"a{chr(code)}a")]

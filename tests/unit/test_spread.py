@@ -10,7 +10,7 @@ from IsoScore import IsoScore as package
 
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import CLOUDS, exactly_centred
-from shape_of_learning import anisotropy, effective_rank, isoscore, participation_ratio
+from shape_of_learning import effective_rank, isoscore, participation_ratio
 from shape_of_learning.estimators.spread import (
     alpha_req,
     directions_for,
@@ -42,11 +42,6 @@ def test_measures_of_vectors_are_those_of_the_singular_values(name):
     for k in (1, 3, 10):
         expected = values[:k].sum() / values.sum()
         assert top_share(spectrum(X), k) == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_share_of_the_first_direction_is_anisotropy():
-    X = hidden_states()
-    assert top_share(spectrum(X), 1) == pytest.approx(anisotropy(X), rel=1e-11)
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -297,10 +296,7 @@ def term(folder: Path, regulariser: str) -> float:
     with torch.no_grad():
         words = tokenizer("The cat saw it.", return_tensors="pt")
         states = model(**words, output_hidden_states=True).hidden_states[:-1]
-    pairs = list(pairwise(states))
-    if regulariser == "mse":
-        return sum(float((b - a).square().sum(-1).mean()) for a, b in pairs)
-    return sum(float((1 - torch.cosine_similarity(a, b, dim=-1)).mean()) for a, b in pairs)
+    return float(TERMS[regulariser](states))
 
 
 def test_the_terms_are_those_of_the_formula():

@@ -1,7 +1,5 @@
 """A figure of one's own is an entry and a function in a folder; nothing else of the checkout is touched."""
 
-import csv
-
 import yaml
 
 from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
@@ -73,8 +71,8 @@ def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     alone = ("throwaway_means", *chosen, "--allowed-rules", "draw_figure", "throwaway_means")
     alone += ("--cores", "1")
     checkout.snakemake(*alone)
-    with (checkout.folder / "results/figures/throwaway_means.csv").open() as file:
-        assert [row["value"] for row in csv.DictReader(file)] == ["1.23"]
+    drawn = checkout.rows("results/figures/throwaway_means.csv")
+    assert [row["value"] for row in drawn] == ["1.23"]
     functions = checkout.folder / "workflow/papers/throwaway/figures.py"
     functions.write_text(FUNCTIONS.replace("Draw means", "Draw the means"))
     assert "draw_figure" not in checkout.planned(*alone)
