@@ -2,7 +2,6 @@
 
 from runs import WINDOWS, sample_of
 from shape_of_learning.embeddings.states import StateFiles, state_writer
-from tiny_models import WIDTHS
 
 
 def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
@@ -11,12 +10,6 @@ def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
     of_sample = sample.rows, sample.widths, sample.layers
     with state_writer(destination, *of_sample, {"model": "tiny"}) as writer:
         return sample.tokens, sample.into(writer)
-
-
-def cross_entropy(checkpoint, destination, name, windows=WINDOWS, **options):
-    """Dump a tiny model of that architecture; its cross-entropy."""
-    _, measured = dump(checkpoint, destination, WIDTHS.get(name, [32] * 4), windows, **options)
-    return measured
 
 
 def hidden_states(folder, state):

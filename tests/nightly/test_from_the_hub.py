@@ -15,7 +15,6 @@ from tiny_models import save_tokenizer
 
 BIN, LOCK = "pytorch_model.bin", "config/locks/mine.yaml"
 LISTED, JUDGED = "results/checkpoints/mine.csv", "results/tables/verdicts/mine.csv"
-NOWHERE = "http://127.0.0.1:9"
 STEPS = [0, 1, 2, 4, 16]
 WRONG = {"4": "same weights as step 2", "16": "missing"}
 SHAPE = {"role": "decoder", "layers": 2, "hidden_size": 32}
