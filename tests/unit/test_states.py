@@ -6,14 +6,22 @@ import h5py
 import numpy as np
 import pytest
 
-from dumps import WINDOWS, dump, sample_of
-from shape_of_learning.embeddings.states import StateFiles, StatesInMemory
+from runs import WINDOWS, sample_of
+from shape_of_learning.embeddings.states import StateFiles, StatesInMemory, state_writer
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_stirred_model, save_tiny_model
 
 
+def dump(checkpoint, destination, widths, windows=WINDOWS, **options):
+    """Dump them; the cross-entropy."""
+    sample = sample_of(checkpoint, widths, windows, **options)
+    of_sample = sample.rows, sample.widths, sample.layers
+    with state_writer(destination, *of_sample, {"model": "tiny"}) as writer:
+        return sample.into(writer)
+
+
 def assert_as_dumped(folder, checkpoint, widths, windows=WINDOWS, **options):
-    _, expected = dump(checkpoint, folder, widths, windows, **options)
+    expected = dump(checkpoint, folder, widths, windows, **options)
     sample = sample_of(checkpoint, widths, windows, **options)
     states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
     loss = sample.into(states)
