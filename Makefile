@@ -55,7 +55,7 @@ test-slurm: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test slurm
 CONDA_DEMO := .snakemake/conda-demo
 
 test-conda: demo $(ENVIRONMENT)/test
-	PYTHONPATH=tests python -m conda_standin.base $(CONDA_DEMO)/base
+	python tests/conda_standin.py $(CONDA_DEMO)/base
 	PATH="$(CURDIR)/$(CONDA_DEMO)/base/bin:$$PATH" snakemake --configfile config/demo.yaml --cores $(CORES) \
 		--quiet rules --use-conda --directory $(CONDA_DEMO)
 	cmp results/tables/measurements.csv $(CONDA_DEMO)/results/tables/measurements.csv

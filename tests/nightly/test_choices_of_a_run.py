@@ -1,17 +1,9 @@
 """Claims under other specifications, by the rules of a run."""
 
-import csv
-
 import tiny_runs
-from checkouts import Checkout
 
 LEFT_OUT = "tables/left_out/tiny.csv"
 FIRST = {"text": "own", "first_token": "keep", "token_types": "all", "windows_share": "1"}
-
-
-def rows_of(checkout: Checkout, path: str) -> list[dict[str, str]]:
-    with (checkout.folder / "results" / path).open(newline="") as table:
-        return list(csv.DictReader(table))
 
 
 def test_a_run_is_judged_under_every_specification_without_another_of_its_own_numbers(checkout):
@@ -30,7 +22,9 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     assert checkout.planned("choices", "--configfile", "tiny.yaml")["measure_choices"] == 2
     checkout.snakemake("choices", f"results/{LEFT_OUT}", *run)
 
-    found = [row for step in (0, 1) for row in rows_of(checkout, f"choices/tiny/step{step}.csv")]
+    found = [
+        row for step in (0, 1) for row in checkout.rows(f"results/choices/tiny/step{step}.csv")
+    ]
     assert {row["text"] for row in found} == {"own", "python_topics"}
     own = [
         row
@@ -41,7 +35,9 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     ]
     assert len(own) == 2 * 2 * 2  # steps, layers, estimators
     place = ("revision", "layer", "estimator")
-    of_run = {tuple(row[name] for name in place): row for row in rows_of(checkout, LEFT_OUT)}
+    of_run = {
+        tuple(row[name] for name in place): row for row in checkout.rows(f"results/{LEFT_OUT}")
+    }
     for row in own:
         standard = of_run[tuple(row[name] for name in place)]
         same = row.keys() & standard.keys()
@@ -51,7 +47,7 @@ def test_a_run_is_judged_under_every_specification_without_another_of_its_own_nu
     # Two steps of one layer decide nothing, and the figures say so.
     page = (checkout.folder / "results/claims/choices.md").read_text()
     assert "| dimension_rises_then_falls | not measured |" in page
-    curve = rows_of(checkout, "figures/specification_dimension_rises_then_falls.csv")
+    curve = checkout.rows("results/figures/specification_dimension_rises_then_falls.csv")
     assert {row["verdict"] for row in curve} == {"not measured"}
     assert len(curve) == 2**7
     assert checkout.planned("choices", "--configfile", "tiny.yaml") == {}

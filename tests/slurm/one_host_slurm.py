@@ -20,7 +20,6 @@ NODES = ("c1", "c2", "g1")
 # Not a folder of our own: the plugin starts steps without SLURM_CONF in their environment.
 CONFIGURATION = Path("/etc/slurm")
 MARK = "# Written by tests/slurm/one_host_slurm.py, which removes it."
-FIRST_PORT = 27810
 
 
 class UnavailableError(Exception):
@@ -83,14 +82,6 @@ class OneHostSlurm:
         command = ["scontrol", "update", f"nodename={node}", f"state={state}", "reason=test"]
         subprocess.run(command, check=True)
 
-    def suspend(self, number: int) -> None:
-        """Stop a job's processes where they are."""
-        subprocess.run(["scontrol", "suspend", str(number)], check=True)
-
-    def resume(self, number: int) -> None:
-        """Let a suspended job go on."""
-        subprocess.run(["scontrol", "resume", str(number)], check=True)
-
     def start_at_once(self, number: int) -> None:
         """Spare a job that went back into the queue the two minutes that SLURM makes it wait."""
         command = ["scontrol", "update", f"jobid={number}", "starttime=now"]
@@ -123,63 +114,13 @@ class OneHostSlurm:
             with Path("/etc/hosts").open("a") as hosts:
                 hosts.write(self._added_host_line)
         CONFIGURATION.mkdir(exist_ok=True)
-        (CONFIGURATION / "slurm.conf").write_text(self._slurm_conf(host))
+        template = Path(__file__).with_name("slurm.conf").read_text()
+        text = template.replace("@HOST@", host).replace("@FOLDER@", str(self.folder))
+        (CONFIGURATION / "slurm.conf").write_text(text)
         (CONFIGURATION / "gres.conf").write_text(
             # A GPU without a device file would put its node out of service.
             f"{MARK}\nAutoDetect=off\nNodeName=g1 Name=gpu File=/dev/null\n"
         )
-
-    def _slurm_conf(self, host: str) -> str:
-        folder = self.folder
-        nodes = "\n".join(
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={FIRST_PORT + 1 + number} "
-            f"CPUs=8 RealMemory=64000{' Gres=gpu:1' if node == 'g1' else ''}"
-            for number, node in enumerate(NODES)
-        )
-        return f"""{MARK}
-ClusterName=onehost
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={FIRST_PORT}
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={self.socket}
-CredType=cred/munge
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd-%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd-%n.log
-MailProg=/bin/true
-# No control groups and no binding; the numbers below count, not those of the machine.
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-PropagateResourceLimits=NONE
-SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU_Memory
-GresTypes=gpu
-# Over-use of memory is looked for every two seconds, and ends the job.
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=task=2
-JobAcctGatherParams=OverMemoryKill
-AccountingStorageType=accounting_storage/none
-# Quick turns, and a long memory.
-SchedulerParameters=sched_interval=2,sched_min_interval=0,bf_interval=2,batch_sched_delay=0
-KillWait=3
-CompleteWait=0
-MinJobAge=3600
-SlurmctldTimeout=30
-SlurmdTimeout=60
-ReturnToService=1
-MessageTimeout=30
-{nodes}
-PartitionName=cpu Nodes=c1,c2 Default=YES MaxTime=1-0
-PartitionName=gpu Nodes=g1 MaxTime=1-0
-"""
 
     def _daemon(self, *command: str) -> None:
         name = f"{command[0]}-{command[-1]}" if command[0] == "slurmd" else command[0]

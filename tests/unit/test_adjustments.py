@@ -79,13 +79,6 @@ def test_clusters_of_few_vectors_become_exactly_zero_are_counted_and_left_out_of
     assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
 
 
-def test_no_more_clusters_than_vectors():
-    X = hidden_states(10)
-    with pytest.raises(ValueError, match="n_samples=10 should be >= n_clusters=11"):
-        ClusterBased(11, 1).fit(X)
-    assert not ClusterBased(10, 1).fit(X).apply(X).any()
-
-
 def test_far_clusters_are_found_from_any_start():
     sizes = [30, 50, 20, 5, 1]
     X = blobs(sizes) + 1000

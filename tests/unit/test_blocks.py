@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from dumps import sample_of
+from runs import sample_of
 from shape_of_learning.blocks.editing import BlockEditing, check_blocks
 from shape_of_learning.blocks.edits import Editor, changed_blocks
 from shape_of_learning.blocks.fit import (

@@ -25,7 +25,6 @@ NOISE = 0.01  # standard error of a layer
 
 DECODERS, ENCODERS = ["d0", "d1", "d2", "d3"], ["e0", "e1"]
 LAYERS, STEPS = 8, [0, 1, 2, 4, 8, 16, 32, 64]
-FLAT, CLEAR = np.full((len(STEPS), LAYERS), 1.0), 1.0
 
 
 def evidence(truth, noise, runs):

@@ -10,7 +10,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from runs import WINDOWS, loss_of, run
+from runs import WINDOWS, loss_of, run, sample_of
 from shape_of_learning.embeddings.model import LOGITS_BYTES, LanguageModelHead, load_tokenizer
 from shape_of_learning.embeddings.tokenised_windows import (
     MASKED_SHARE,
@@ -25,6 +25,7 @@ from tiny_models import (
     CONFIGURATIONS,
     ENCODERS,
     VOCABULARY,
+    WIDTHS,
     save_stirred_model,
     save_tiny_model,
     save_tokenizer,
@@ -95,6 +96,17 @@ def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_p
     )
     # In float64 a thousand additions stay below 1e-12; in bfloat16 the sum would stop growing.
     assert often.loss == pytest.approx(once.loss, rel=1e-12)
+
+
+def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
+    folders = (
+        save_tiny_model(tmp_path / "a", "bert", head=True),
+        save_stirred_model(tmp_path / "b", "bert"),
+    )
+    first, second = (sample_of(folder, WIDTHS["bert"]).predicted for folder in folders)
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.positions, other.positions)
+        np.testing.assert_array_equal(one.shown, other.shown)
 
 
 def test_logits_of_a_large_vocabulary_come_in_blocks():

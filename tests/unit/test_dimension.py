@@ -3,9 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from clouds import ball, embedded, gaussian, hidden_states, rotation
+from clouds import gaussian, hidden_states
 from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
-from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import two_nn_authors
 from shape_of_learning.random_streams import random_stream
 
@@ -101,38 +100,6 @@ def test_gride_of_extreme_ratios(n1, ratio):
 @pytest.mark.parametrize("estimator", [mada, mom, mle])
 def test_neighbours_beyond_k_play_no_part(estimator, distances):
     assert estimator(distances, k=10) == estimator(distances[:, :10], k=10)
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda X: X @ rotation(X.shape[1]), id="rotation"),
-        pytest.param(lambda X: X + 1000, id="translation"),
-        pytest.param(lambda X: X * 1e-7, id="scale"),
-        pytest.param(lambda X: X[random_stream(0, "order").permutation(len(X))], id="permutation"),
-    ],
-)
-def test_dimension_is_unchanged_by(change, name, distances):
-    estimate = ESTIMATORS[name]
-    X = hidden_states(n=500)
-    # Distances are about 10; the change moves coordinates by an ulp of 1000, 1e-13.
-    assert estimate(nearest_distances(change(X), 100)) == pytest.approx(
-        estimate(distances), rel=1e-10
-    )
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("share", [0.02, 0.08, 0.30])
-def test_copies_do_not_count(name, share):
-    X = embedded(ball(1500, 10), 50)
-    stream = random_stream(0, "copies")
-    copies = stream.choice(len(X), round(share * len(X)), replace=False)
-    X[copies] = X[stream.integers(len(X), size=len(copies))]
-    estimate = ESTIMATORS[name]
-    unique = X[distinct_rows(X)]
-    assert len(unique) < len(X)
-    assert estimate(nearest_distances(X, 100)) == estimate(nearest_distances(unique, 100))
 
 
 @pytest.mark.parametrize("estimator", [mada, mom, mle])

@@ -107,13 +107,6 @@ def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count(name):
     assert (np.diff(larger) < 0).all()
 
 
-@pytest.mark.parametrize(("d", "n1"), [(1, 1), (2, 8), (4, 2), (4, 16)])
-def test_gride_finds_the_dimension_of_a_sphere_at_every_scale(d, n1):
-    # As for TwoNN below, but that neighbourhoods of 2 n1 overlap: there are at least N / (2 n1) apart.
-    found = gride(nearest_distances(embedded(sphere(N, d), 30), 2 * n1), n1)
-    assert found == pytest.approx(d, rel=4 * math.sqrt(2 * n1 / N) + 0.01)
-
-
 # TwoNN, MADA, MOM and MLE by scikit-dimension 0.5.0 on one other draw of 4096 vectors, which has the
 # error of a draw itself. Mostly below the dimension: neighbourhoods reach over the boundary.
 MANIFOLDS = {

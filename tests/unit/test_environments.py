@@ -11,16 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from conda_standin.environment_file import read_environment_file
-from conda_standin.names import NAMES
+from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
 from imports import PACKAGE, all_imported_files, imported_names
 from shape_of_learning.metrics.registry import MEASURES
 
 REPOSITORY = PACKAGE.parents[1]
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
-LOCKS = ["requirements-torch.txt", "requirements.txt"]
-
-
 WORKFLOW = REPOSITORY / "workflow"
 
 
@@ -60,7 +56,7 @@ def computed_with(script: Path) -> set[Path]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_an_environment_lists_just_what_its_rules_import(file):
-    listed = {NAMES[name].module for name in read_environment_file(file).packages}
+    listed = {MODULES.get(name, name) for name in read_environment_file(file).packages}
     imports = [imported(script) for script in SCRIPTS[file.name]]
     assert all(each <= listed for each in imports)
     assert listed <= set().union(*imports)
@@ -72,7 +68,7 @@ def test_pins_are_those_of_the_pip_lock(file):
     pinned = (line.split()[0].split("==") for line in lines)
     versions = {normal(name): version for name, version in pinned}
     pins = read_environment_file(file).packages
-    locked = {name: major_minor(versions[normal(NAMES[name].pip)]) for name in pins}
+    locked = {name: major_minor(versions[normal(PIP_NAMES.get(name, name))]) for name in pins}
     assert pins == locked
 
 

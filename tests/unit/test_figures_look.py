@@ -63,14 +63,6 @@ def test_step_0_stands_left_of_a_break_within_a_logarithmic_axis():
     assert len([line for line in axes.get_lines() if line.get_label() == "_break"]) == 2
 
 
-def test_step_0_of_a_profile_is_named_and_on_top():
-    rows = rows_of_model("a", steps=[0, 1, 8, 64], estimators=["two_nn"])
-    figure = draw("by_layer:profiles_by_step", inputs_of(["a"], "two_nn", rows=rows)).figure
-    untrained, *others = (line for line in figure.axes[0].get_lines() if line.get_label()[0] != "_")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["step 0, untrained"]
-    assert untrained.get_zorder() > max(line.get_zorder() for line in others)
-
-
 def trained(**tokens_per_step):
     rows = [
         (model, step, None if size is None else step * size)

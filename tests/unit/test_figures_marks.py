@@ -20,7 +20,6 @@ from figure_tables import (
     rows_of_model,
     undefined,
     verdicts_on,
-    words_beside,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import read_tables
@@ -132,18 +131,6 @@ def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge(function, plac
     assert "cross at the lower edge: undefined" in footnote(drawing)
 
 
-@pytest.mark.parametrize("function", [HEAT_MAPS, PROFILES, MEANS])
-def test_infinite_values_are_marked_like_undefined_ones(function):
-    def change(row):
-        return row | {"value": "inf", "high": "inf"} if row["layer"] in (0, "") else row
-
-    drawing = drawn(function, changed(change))
-    crosses = lines_labelled(drawing, "_marks") or lines_labelled(drawing, "_undefined")
-    assert [len(line.get_xdata()) for line in crosses] == [1]
-    assert "undefined or infinite (1 of" in footnote(drawing)
-    assert drawing.figure.axes[0].get_yscale() == "linear"
-
-
 # Intervals
 
 
@@ -200,16 +187,6 @@ def test_a_hollow_point_is_white_and_on_the_line():
     assert list(line.get_markevery()) == [step != 64 for step in STEPS]
     assert footnote(drawing) == "Hollow: M-a step 64 (mixed shards)."
     assert set(drawing.table.query("step == 64")["verdict"]) == {"mixed shards"}
-
-
-@pytest.mark.parametrize("step", [0, 64])
-def test_a_hollow_step_of_a_profile_is_dotted_with_hollow_markers(step):
-    drawing = drawn(PROFILES, flagged={step: ("odd", "hollow")})
-    lines = named_lines(drawing)
-    (hollow,) = lines_labelled(drawing, "_hollow")
-    dashes = {name: tuple(line._unscaled_dash_pattern[1] or ()) for name, line in lines.items()}
-    assert [name for name, pattern in dashes.items() if pattern == (1, 1.2)] == [str(step)]
-    np.testing.assert_array_equal(hollow.get_xydata(), lines[str(step)].get_xydata())
 
 
 def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
@@ -311,10 +288,3 @@ def test_a_loss_far_above_stands_at_the_edge_and_the_lines_keep_their_room(flagg
     assert crosses(far) == [[64, UPPER_EDGE]]
     assert "at the upper edge: beyond the axis" in footnote(far)
     assert float(loss) in set(far.table["loss"])
-
-
-def test_models_without_a_line_say_why():
-    unknown = losses("b", changes=dict.fromkeys(STEPS, ""))
-    crossed = losses("c", dict.fromkeys(STEPS, BROKEN))
-    said = words_beside(drawn_losses(losses(), unknown, crossed))
-    assert {"M-a", "M-b: undefined", "M-c: all left out"} <= set(said)

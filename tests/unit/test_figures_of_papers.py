@@ -19,17 +19,12 @@ from figure_tables import (
     words_beside,
 )
 from papers.finetuning.figures import adjustments
-from papers.linear.changed_blocks import KINDS
-from papers.shape_of_learning.figures import has_plateau, training_recipes
-from shape_of_learning.blocks.edits import EDIT_COLUMNS
-from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
-from shape_of_learning.checkpoints.record import write_record
-from shape_of_learning.errors import InputError
+from papers.shape_of_learning.figures import has_plateau
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.metrics.table_columns import WEIGHT_COLUMNS
 from shape_of_learning.plan.papers import read_published
 from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
-from shape_of_learning.training.train import TRAINING_COLUMNS, training_row
+from shape_of_learning.training.train import TRAINING_COLUMNS
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 
@@ -65,19 +60,6 @@ def test_panels_of_scales_are_the_first_middle_and_last_block_and_plateaus_are_c
     assert [int(*block.unique()) for _, block in blocks] == [1, 6, 12]
     assert set(drawing.table.query("model == 'b'")["layer"]) == {1}
     assert "is on 3 of 6 lines." in drawing.caption
-
-
-def test_table_1_is_written_for_people_and_its_csv_as_given():
-    bloom = {
-        **{"model": "Bloom|3B", "layers": 30, "hidden_size": 2560, "attention_heads": 32},
-        **{"vocabulary": 250880, "batch_size": 512, "learning_rate": 0.00016},
-        "training_tokens": 341_000_000_000,
-    }
-    table, markdown = training_recipes([bloom])
-    assert table.to_dict("records") == [bloom]
-    assert markdown.splitlines()[2] == (
-        r"| Bloom\|3B | 30 | 2,560 | 32 | 250,880 | 512 | 1.6e-4 | 341B |"
-    )
 
 
 # Published values
@@ -223,29 +205,6 @@ def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
         assert (row["setting"], row["seed"]) == ("gpt, t", int(row["model"][1]))
 
 
-@pytest.mark.parametrize("kinds", [tuple(KINDS), ("dropped",), ("replaced", "all_distilled")])
-def test_dropped_blocks_are_apart_from_what_they_would_hide(kinds):
-    edits = [
-        ("a", "r", order, blocks, kind, len(blocks.split()), 100, 3.0, 20 + place, 9, 0.5)
-        for order, listed in {"most_linear_first": ("", "2", "2 1"), "alone": ("1", "3")}.items()
-        for place, kind in enumerate(kinds)
-        for blocks in listed
-    ]
-    errors = [("a", "r", 1, 0.5, 500, 0.9, 0.05, *np.geomspace(0.001, 0.1, 7), 1)]
-    edits = pd.DataFrame(edits, columns=EDIT_COLUMNS)
-    given = inputs_of(
-        ["a"], edits=edits, fit_errors=pd.DataFrame(errors, columns=FIT_ERROR_COLUMNS)
-    )
-    drawing = draw("papers.linear.changed_blocks:perplexity_of_changed_blocks", given)
-    drawn = [set(named_lines(drawing, panel)) for panel in range(0, len(drawing.figure.axes), 2)]
-    expected = [{"dropped", "replaced"}, {"replaced", "maps_distilled", "all_distilled"}]
-    expected = [each & set(kinds) for each in expected if each & set(kinds) - {"replaced"}]
-    assert drawn == [{KINDS[kind] for kind in each} for each in expected]
-    line = named_lines(drawing, len(drawing.figure.axes) - 1)[KINDS[kinds[-1]]]
-    assert line.get_xdata().tolist() == [1, 3]  # blocks changed alone stand at their numbers
-    assert "predicted: 100; that maps are fitted on: 500." in drawing.caption
-
-
 # Matrices of a model
 
 STEPS = [0, 10, 100, 1000]
@@ -297,13 +256,6 @@ def test_the_correlation_is_over_the_checkpoints_that_are_shown():
     assert few.table["correlation"].isna().all()  # two points always lie on a line
     unknown = drawn_weights("isotropy_and_loss", rows, losses=False)
     assert "M-a: not known" in words_beside(unknown)
-
-
-def test_matrices_of_which_nothing_can_be_drawn_are_refused():
-    with pytest.raises(InputError, match="M-a: the verdicts leave out every checkpoint"):
-        drawn_weights("isotropy_by_step", weights("a"), dict.fromkeys(STEPS, ("x", "no")))
-    with pytest.raises(InputError, match="M-a: no matrix has numbers"):
-        drawn_weights("isotropy_by_step", weights("a", []))
 
 
 # Fine-tuning
@@ -396,17 +348,3 @@ def test_the_table_has_every_adjustment_before_and_after():
     assert len(lines) == 2 + 2 * 6  # those of training texts alone
     assert len({line.count("|") for line in lines}) == 1
     assert "| A | zero mean, without 8 directions | 0.530 | 0.850 |" in markdown
-
-
-def test_a_row_of_the_table_of_trainings_is_what_the_record_says(tmp_path):
-    facts = {
-        **{"model": "mine", "step": 4, "score": 0.75, "recipe": {"seed": 3}},
-        "origin": {"model": "gpt", "revision": "step8"},
-        "task": {"name": "words", "metric": "accuracy"},
-    }
-    write_record(tmp_path, revision="step4", **facts)
-    row = dict(zip(TRAINING_COLUMNS, training_row(tmp_path), strict=True))
-    assert {key: value for key, value in row.items() if value is not None} == {
-        **{"model": "mine", "revision": "step4", "step": 4, "seed": 3, "score": 0.75},
-        **{"origin": "gpt", "origin_revision": "step8", "task": "words", "metric": "accuracy"},
-    }

@@ -24,7 +24,7 @@ from figure_tables import (
     verdicts_on,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.captions import as_markup, omissions, short_number, without_sources
+from shape_of_learning.figures.captions import omissions, short_number, without_sources
 from shape_of_learning.figures.marks import add_footnote, spread
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.style import COLUMN_WIDTH, TEXT_WIDTH, THEME, theme
@@ -73,16 +73,6 @@ def test_steps_of_one_verdict_are_named_together(steps, text):
     assert said(dict.fromkeys(steps, SAME)) == [f"Left out: M-a {text.format(SAME[0])}."]
 
 
-def test_every_model_and_verdict_is_named_and_hollow_ones_apart():
-    assert said({}) == []
-    flagged = {2: SAME, 4: SAME, 8: ("missing", "no"), 1000: ("odd", "hollow")}
-    assert said(flagged, ("b", "a")) == [
-        "Left out: M-b steps 2 and 4 (same weights as step 5000) and 8 (missing); M-a steps 2 and 4 (same "
-        "weights as step 5000) and 8 (missing).",
-        "Hollow: M-b step 1,000 (odd); M-a step 1,000 (odd).",
-    ]
-
-
 def test_a_footnote_drops_web_addresses_and_then_joins_equal_verdicts():
     flagged = {
         1: (f"known bad: perplexity of 9 ({URL})", "no"),
@@ -120,12 +110,6 @@ def test_the_smallest_visible_change_is_a_median_over_pairs_of_drawn_neighbours(
 )
 def test_numbers_are_written_short(number, text):
     assert short_number(number) == text
-
-
-def test_marks_are_escaped_and_no_line_can_begin_a_directive():
-    words = as_markup("a_b *c* `d` |e| <f>\n\n.. raw:: html\n\n   <script>")
-    assert "\n" not in words
-    assert not re.search(r"(?<!\\)[`*_<>|]", words)
 
 
 # Footnotes
@@ -170,18 +154,6 @@ def test_labels_never_cover_each_other_and_keep_their_order(wanted):
     assert np.all(np.diff(np.sort(places)) >= pitch - rounding)
     assert np.all((places >= pitch / 2 - rounding) & (places <= 1 - pitch / 2 + rounding))
     assert np.all(np.diff(places[np.argsort(wanted, kind="stable")]) > 0)
-
-
-def test_labels_of_few_lines_are_joined_to_the_ends_of_the_panel_beside_them():
-    rows = rows_of_model("a") + rows_of_model("b")
-    names = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
-    drawing = draw(
-        "papers.shape_of_learning.figures:anisotropy_measures",
-        inputs_of(["a", "b"], *names, rows=rows),
-    )
-    ends = [note.xy for axes in drawing.figure.axes for note in axes.texts if hasattr(note, "xy")]
-    own = drawing.table.query("estimator == 'average_cosine' and depth == 1")
-    assert [end[1] for end in ends] == own["value"].tolist()
 
 
 def test_the_font_has_every_character_that_a_label_may_hold():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, read_rows, read_yaml, sha256_of, write_table
+from shape_of_learning.files import atomic_write, read_rows, read_yaml, write_table
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -55,11 +55,6 @@ def test_a_table_keeps_all_digits_and_empty_cells(tmp_path):
     ]
     with pytest.raises(InputError, match="delete it"):
         read_rows(file, ("a", "b"))
-
-
-def test_a_digest_is_that_of_the_bytes(tmp_path):
-    (tmp_path / "x").write_bytes(b"abc")
-    assert sha256_of(tmp_path / "x").startswith("ba7816bf8f01cfea414140de5dae2223b00361a396177a9c")
 
 
 MERGED = """

@@ -34,11 +34,6 @@ def test_every_key_of_the_configuration_is_explained():
     assert {key for key in expected if f"`{key}`" not in page} == set()
 
 
-def test_what_a_clone_begins_with_says_what_will_be_there():
-    for folder in ("resources", "results"):
-        assert (REPOSITORY / folder / "README.md").read_text()
-
-
 def test_the_showcase_says_of_each_figure_what_it_shows():
     page = (REPOSITORY / "docs/showcase.md").read_text()
     drawn = yaml.safe_load((REPOSITORY / "config/showcase.yaml").read_text())["figures"]

@@ -10,7 +10,7 @@ from IsoScore import IsoScore as package
 
 from clouds import gaussian, hidden_states, rotation
 from hard_clouds import CLOUDS, exactly_centred
-from shape_of_learning import anisotropy, effective_rank, isoscore, participation_ratio
+from shape_of_learning import effective_rank, isoscore, participation_ratio
 from shape_of_learning.estimators.spread import (
     alpha_req,
     directions_for,
@@ -44,11 +44,6 @@ def test_measures_of_vectors_are_those_of_the_singular_values(name):
         assert top_share(spectrum(X), k) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_share_of_the_first_direction_is_anisotropy():
-    X = hidden_states()
-    assert top_share(spectrum(X), 1) == pytest.approx(anisotropy(X), rel=1e-11)
-
-
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])
 def test_it_is_the_spectrum_of_numpys_covariance(shape):
     X = np.random.default_rng(0).standard_normal(shape)
@@ -59,28 +54,6 @@ def test_it_is_the_spectrum_of_numpys_covariance(shape):
     # Weyl: eigenvalues move by no more than the rounding of the matrix.
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * max(shape) * found[0])
     assert (found >= 0).all()
-
-
-def test_a_common_offset_changes_nothing_but_the_last_digits():
-    X = hidden_states(200).astype(np.float64)
-    moved = spectrum(X + 1000.0)
-    # The rounding of the sums: half a unit in the last place of 1000 in each entry.
-    np.testing.assert_allclose(moved, spectrum(X), rtol=0, atol=1e-9 * moved[0])
-
-
-def isoscore_by_its_definition(X):
-    """As Rudman et al. have it, from the variances along principal directions."""
-    d = X.shape[1]
-    variances = np.linalg.eigvalsh(np.cov(X, rowvar=False))
-    scaled = math.sqrt(d) * variances / np.linalg.norm(variances)
-    defect = np.linalg.norm(scaled - 1) / math.sqrt(2 * (d - math.sqrt(d)))
-    return ((d - defect**2 * (d - math.sqrt(d))) ** 2 - d) / (d * (d - 1))
-
-
-@pytest.mark.parametrize("shape", [(400, 48), (30, 100), (50, 2)])
-def test_isoscore_is_the_published_one_and_takes_vectors_as_rows(shape):
-    X = hidden_states(*shape)
-    assert isoscore(X) == pytest.approx(isoscore_by_its_definition(X), abs=1e-6)
 
 
 def test_isoscore_is_zero_on_a_line_one_where_all_directions_are_alike_and_undefined_of_one_coordinate():

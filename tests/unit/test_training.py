@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -297,10 +296,7 @@ def term(folder: Path, regulariser: str) -> float:
     with torch.no_grad():
         words = tokenizer("The cat saw it.", return_tensors="pt")
         states = model(**words, output_hidden_states=True).hidden_states[:-1]
-    pairs = list(pairwise(states))
-    if regulariser == "mse":
-        return sum(float((b - a).square().sum(-1).mean()) for a, b in pairs)
-    return sum(float((1 - torch.cosine_similarity(a, b, dim=-1)).mean()) for a, b in pairs)
+    return float(TERMS[regulariser](states))
 
 
 def test_the_terms_are_those_of_the_formula():
@@ -432,13 +428,6 @@ def test_pairs_and_grades_are_learnt_too(tmp_path, task):
     model = tuned(origin, "encoder", tmp_path / "model", task, epochs=6)
     # Of two grades, equal ones in halves, a right order alone gives a correlation of .87.
     assert record(model / "step96")["score"] > 0.8
-
-
-def test_a_decoder_without_a_separator_takes_no_pairs(tmp_path):
-    origin = save_origin(tmp_path / "origin", "decoder")
-    with pytest.raises(InputError, match="no separator between two texts"):
-        tuned(origin, "decoder", tmp_path / "model", PAIRS)
-    assert not (tmp_path / "model").exists()
 
 
 def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():

@@ -1,5 +1,6 @@
 """A copy of what a user clones, in which Snakemake is run as a user runs it."""
 
+import csv
 import os
 import shutil
 import subprocess
@@ -67,6 +68,11 @@ class Checkout:
         words = [line.split() for line in table.splitlines()]
         return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
 
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """The rows of a table."""
+        with (self.folder / name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
     def partial_files(self) -> list[Path]:
         """What an interrupted job would leave beside final names."""
         return [path for path in self.folder.rglob(".*.partial*") if ".venv" not in path.parts]
@@ -79,10 +85,3 @@ def check_out(folder: Path) -> Checkout:
         unwanted = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / name, folder / name, ignore=unwanted)
     return Checkout(folder)
-
-
-def replaced(file: Path, content: bytes) -> None:
-    """Give a file another content and its old time."""
-    before = file.stat()
-    file.write_bytes(content)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,7 +1,5 @@
 """A figure of one's own is an entry and a function in a folder; nothing else of the checkout is touched."""
 
-import csv
-
 import yaml
 
 from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
@@ -64,14 +62,6 @@ def write_paper(checkout):
     return "--configfile", "throwaway.yaml"
 
 
-def test_a_figure_in_a_folder_is_planned_with_what_it_draws(checkout):
-    chosen = write_paper(checkout)
-    planned = checkout.planned("throwaway_means", *chosen)
-    assert planned["draw_figure"] == planned["throwaway_means"] == 1
-    said = checkout.snakemake("throwaway_means", *chosen, "--dry-run")
-    assert "results/tables/estimates/demo-decoder.csv" in said
-
-
 def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     chosen = write_paper(checkout)
     table = checkout.folder / "results/tables/estimates/demo-decoder.csv"
@@ -81,8 +71,8 @@ def test_it_is_drawn_by_its_function_and_drawn_anew_when_that_changes(checkout):
     alone = ("throwaway_means", *chosen, "--allowed-rules", "draw_figure", "throwaway_means")
     alone += ("--cores", "1")
     checkout.snakemake(*alone)
-    with (checkout.folder / "results/figures/throwaway_means.csv").open() as file:
-        assert [row["value"] for row in csv.DictReader(file)] == ["1.23"]
+    drawn = checkout.rows("results/figures/throwaway_means.csv")
+    assert [row["value"] for row in drawn] == ["1.23"]
     functions = checkout.folder / "workflow/papers/throwaway/figures.py"
     functions.write_text(FUNCTIONS.replace("Draw means", "Draw the means"))
     assert "draw_figure" not in checkout.planned(*alone)
@@ -102,11 +92,3 @@ def test_a_claim_asks_for_no_measurement_that_the_run_does_not_make(checkout):
     assert "results/claims/throwaway.csv" in said
     assert "results/tables/left_out/demo-decoder.csv" in said
     assert "demo-decoder/mom" not in said
-
-
-def test_a_wrong_claim_is_one_sentence_before_any_job(checkout):
-    chosen = write_claim(checkout, estimators=["anisotropi"])
-    said = checkout.snakemake(*chosen, "--dry-run", succeeds=False)
-    file = "throwaway/claims.yaml, claim `high`"
-    assert f"{file}: unknown estimator `anisotropi`; did you mean `anisotropy`?" in said
-    assert "Traceback" not in said

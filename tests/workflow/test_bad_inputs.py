@@ -10,18 +10,12 @@ from checkouts import Checkout
 
 # Name -> content of case.yaml, further arguments, and the sentence.
 CASES = {
-    "unknown key": ({"seeed": 1}, (), "ERROR: configuration: unknown key `seeed`; did you mean"),
     "no YAML": ("models: [gpt2\n", (), "not valid JSON or YAML"),
     "key twice": ("seed: 1\nseed: 2", (), "case.yaml, line 2: the key 'seed' occurs twice"),
     "text of the command line": (
         {},
         ("--config", "models=gpt2"),
         "input should be a valid list; write [gpt2]",
-    ),
-    "figure without its models": (
-        {"figures": {"figure_2": ["gpt2"]}},
-        ("--", "figure_2"),
-        "none of what it draws (`gpt2` with training steps); correct key `models`",
     ),
 }
 

@@ -1,18 +1,24 @@
-"""A result belongs to what it was computed from, not to where it lies."""
+"""A finished run: a result belongs to what it was computed from, and damage to it is refused."""
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 import tiny_runs
 from checkouts import Checkout, check_out
+from shape_of_learning import anisotropy
+from shape_of_learning.random_streams import random_stream
 
 TINY = ("--configfile", "tiny.yaml", "--cores", "2")
+CHANGED = ("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
 FORWARD_PASS, MEASURE = "dump_embeddings", "measure"
 
 
@@ -80,7 +86,7 @@ def test_an_edited_formula_is_measured_again_and_nothing_is_run_again(copy):
 def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
     def planned(**changes: object) -> dict[str, int]:
         copy.write("changes.yaml", changes)
-        return copy.planned("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
+        return copy.planned(*CHANGED)
 
     mirrors = {"urls": ["export.xml", "https://example.org/export.xml"]}
     harmless = {"corpus": {"sources": {"export": mirrors}}, "forward": {"batch_size": 2}}
@@ -97,20 +103,101 @@ def test_other_weights_of_ones_own_with_an_old_time_are_a_reason(copy):
     shutil.copytree(saved, copy.folder / "mine")
     copy.write("config/models/own.yaml", {"own": {"path": "mine"}})
     copy.write("changes.yaml", {"models": ["own"]})
-    own = ("--configfile", "tiny.yaml", "changes.yaml", "--cores", "2")
-    target = ("results/losses/own/main.csv", *own)
+    target = ("results/losses/own/main.csv", *CHANGED)
     copy.snakemake(*target, "--quiet", "rules")
     assert copy.planned(*target) == {}
     shutil.move(copy.folder / "mine", copy.folder / "elsewhere")
     copy.write("config/models/own.yaml", {"own": {"path": "elsewhere"}})
     assert copy.planned(*target) == {}
-    changed(copy.folder / "elsewhere/model.safetensors")
+    weights = copy.folder / "elsewhere/model.safetensors"
+    replaced(weights, flipped(weights.read_bytes()))
     assert copy.planned(*target)[FORWARD_PASS] == 1
 
 
-def changed(file: Path) -> None:
-    """Give a file another last byte and its old time."""
-    before, content = file.stat(), bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(bytes(content))
+def replaced(file: Path, content: bytes) -> None:
+    """Give a file another content and its old time."""
+    before = file.stat()
+    file.write_bytes(content)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
+
+
+# What was damaged since it was written is refused where it is used.
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "target"),
+    [
+        ("layer_1.h5", flipped, "isotropy/layer_1.csv"),
+        ("layer_0.h5", lambda content: content[: len(content) // 2], "dimension/layer_0.csv"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_name(copy, file, damage, target):
+    target = f"results/measurements/tiny/step1/{target}"
+    (copy.folder / target).unlink()
+    states = copy.folder / "results/embeddings/tiny/step1" / file
+    replaced(states, damage(states.read_bytes()))
+    # Times of what lies between are no reason: nothing else shall be made anew.
+    said = copy.snakemake(*TINY, "--rerun-triggers", "params", "--", target, succeeds=False)
+    (sentence,) = {line for line in said.splitlines() if line.startswith("ERROR: ")}
+    assert file in sentence
+    assert re.search(r"delete .* run again|run again .*delete", sentence)
+    assert "Traceback" not in said
+    assert not (copy.folder / target).exists()
+
+
+# Other tokens are measured without another forward pass.
+
+MEASURED = ("results/tables/measurements.csv", *CHANGED)
+
+
+def select(checkout: Checkout, batch_vectors: int = 80, **selection: str) -> None:
+    """Of a vocabulary of 300, about 110 token types occur."""
+    measurement = {"batch_vectors": batch_vectors, "neighbours": 20, **selection}
+    checkout.write("changes.yaml", {"measurement": measurement})
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"first_token": "drop"},
+        {"token_types": "one", "first_token": "drop", "special_tokens": "drop"},
+    ],
+)
+def test_another_selection_is_no_forward_pass(copy, selection):
+    select(copy, **selection)
+    planned = copy.planned(*MEASURED)
+    assert FORWARD_PASS not in planned
+    assert planned[MEASURE] == 8  # two checkpoints, two layers, two families
+
+
+def test_one_vector_of_each_token_type_is_measured(copy):
+    select(copy, token_types="one")
+    copy.snakemake(*MEASURED)
+    rows = copy.rows(MEASURED[0])
+    values = {(r["revision"], r["layer"]): r for r in rows if r["estimator"] == "anisotropy"}
+    assert len(values) == 4
+    chosen = set()
+    for (revision, layer), row in values.items():
+        with h5py.File(
+            copy.folder / f"results/embeddings/tiny/{revision}/layer_{layer}.h5"
+        ) as file:
+            token_ids, vectors = file["token_ids"][()], file["embeddings"][()]
+        types = np.unique(token_ids)
+        assert int(row["n"]) == len(types)
+        # Of each type the one that a shuffle of all tokens puts first.
+        order = random_stream(0, "token types").permutation(len(token_ids))
+        picked = sorted(order[np.flatnonzero(token_ids[order] == t)[0]] for t in types)
+        chosen.add(tuple(picked))
+        assert float(row["value"]) == pytest.approx(anisotropy(vectors[picked]), rel=1e-9)
+    assert len(chosen) == 1
+
+
+def test_too_few_token_types_are_refused_with_what_to_do(copy):
+    select(copy, batch_vectors=1000, token_types="one")
+    said = copy.snakemake(*MEASURED, succeeds=False)
+    assert "fewer than one batch of 1000; raise `sampling.windows` or lower" in said

@@ -1,10 +1,5 @@
 """A model's own matrices are measured for the figures that read them, with a dump and without one."""
 
-import csv
-from pathlib import Path
-
-import yaml
-
 from tiny_runs import FIGURES, set_up
 
 DRAWN = ("inherent_figure_1", "inherent_figure_2", "inherent_figure_4", "inherent_figure_5")
@@ -15,11 +10,6 @@ ESTIMATORS = {
     "bias_length",
     "bias_to_gain",
 }
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_matrices_are_measured_alike_with_and_without_a_dump(checkout):
@@ -40,7 +30,7 @@ def test_matrices_are_measured_alike_with_and_without_a_dump(checkout):
         one, other = ((folder / "tables" / table).read_bytes() for folder in folders)
         assert one == other, table
     assert not (folders[0] / "embeddings/tiny/step0").exists()
-    rows = read(folders[0] / "tables/weights.csv")
+    rows = checkout.rows("results/dumped/tables/weights.csv")
     assert {row["estimator"] for row in rows} == ESTIMATORS
     assert {(row["revision"], row["matrix"]) for row in rows} == {
         (step, matrix)
@@ -50,18 +40,8 @@ def test_matrices_are_measured_alike_with_and_without_a_dump(checkout):
     assert all(row["value"] for row in rows)
     sizes = {row["matrix"]: (row["n"], row["d"]) for row in rows}
     assert sizes == {"input": ("300", "16"), "output": ("300", "16"), "final_norm": ("1", "16")}
-    points = read(folders[0] / "tables/weight_points/tiny.csv")
+    points = checkout.rows("results/dumped/tables/weight_points/tiny.csv")
     assert len(points) == 2 * 2 * 2 * 300  # steps, matrices, raw and centred
     # The bias is zero before training, and not after it.
     lengths = [r["value"] for r in rows if r["estimator"] == "bias_length"]
     assert float(lengths[0]) == 0 < float(lengths[1])
-
-
-def test_a_model_that_needs_code_is_left_out_with_a_note(checkout):
-    settings = set_up(checkout)
-    entry = {"repository": "someone/theirs", "needs_code": True, "role": "decoder"}
-    models = yaml.safe_load((checkout.folder / "config/models/tiny.yaml").read_text())
-    checkout.write("config/models/tiny.yaml", models | {"theirs": entry})
-    checkout.write("tiny.yaml", {**settings, "models": ["tiny", "theirs"]})
-    said = checkout.snakemake("--configfile", "tiny.yaml", "--dry-run", "figure_1")
-    assert "model `theirs` is left out: its architecture is code from the Hub" in said

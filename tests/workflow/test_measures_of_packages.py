@@ -1,6 +1,5 @@
 """A package that a user installs brings measures of its own, without a change of this repository."""
 
-import csv
 import subprocess
 import sys
 import sysconfig
@@ -111,17 +110,11 @@ def checkout(checkout: Checkout, python: Path) -> Checkout:
 
 
 def values(checkout: Checkout, estimator: str) -> dict[tuple[str, int, int], float]:
-    with (checkout.folder / "results/tables/measurements.csv").open(newline="") as table:
-        return {
-            (row["revision"], int(row["layer"]), int(row["batch"])): float(row["value"])
-            for row in csv.DictReader(table)
-            if row["estimator"] == estimator
-        }
-
-
-def table(checkout: Checkout, name: str) -> list[dict[str, str]]:
-    with (checkout.folder / "results" / name).open(newline="") as file:
-        return list(csv.DictReader(file))
+    return {
+        (row["revision"], int(row["layer"]), int(row["batch"])): float(row["value"])
+        for row in checkout.rows("results/tables/measurements.csv")
+        if row["estimator"] == estimator
+    }
 
 
 def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
@@ -157,7 +150,7 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
             largest = max(norms[key] for key in norms if key[:2] == (revision, layer))
             assert largest == pytest.approx(np.linalg.norm(state, axis=1).max(), rel=1e-6)
     # One layer and the average over it; the same interval, since the windows are the same.
-    estimates = table(checkout, "tables/estimates.csv")
+    estimates = checkout.rows("results/tables/estimates.csv")
     of_blocks = [row for row in estimates if row["estimator"] == "moved"]
     assert [row["layer"] for row in of_blocks] == ["1", "", "1", ""]
     assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_blocks)

@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.mark.parametrize("dry", [[], ["--dry-run"], ["--dry-run", "--quiet", "rules"]])
+@pytest.mark.parametrize("dry", [[], ["--dry-run", "--quiet", "rules"]])
 def test_what_is_left_out_is_said_once(checkout, dry):
     checkout.write("changes.yaml", {"models": ["demo-decoder"], "figures": {"figure_3": ["gpt2"]}})
     said = checkout.snakemake(

@@ -1,6 +1,5 @@
 """A training run of one's own, as the library's Trainer saves it, becomes a curve."""
 
-import csv
 import shutil
 import sys
 from pathlib import Path
@@ -72,16 +71,11 @@ def finished(tmp_path_factory) -> Checkout:
     return checkout
 
 
-def rows(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def test_each_saved_step_is_a_point_of_the_curve(finished):
-    drawn = rows(finished.folder / "results/figures/figure_2.csv")
+    drawn = finished.rows("results/figures/figure_2.csv")
     # Steps 4 and 5 hold the same weights, and nothing tells whose they are.
     assert {row["step"] for row in drawn} == {"2", "6"}
-    judged = rows(finished.folder / "results/tables/verdicts/mine.csv")
+    judged = finished.rows("results/tables/verdicts/mine.csv")
     found = [(row["revision"], row["step"], row["tokens"]) for row in judged]
     assert found == [(f"step{n}", str(n), str(64 * n)) for n in (2, 4, 5, 6)]
     assert all(float(row["loss"]) > 0 for row in judged)

@@ -1,6 +1,5 @@
 """The chain on real Wikipedia text: a locally pretrained pair, and a real trained encoder."""
 
-import csv
 import importlib.util
 import math
 from collections import defaultdict
@@ -83,11 +82,6 @@ def in_memory(tmp_path_factory, real_text) -> Checkout:
     return checkout
 
 
-def measurements(checkout: Checkout) -> list[dict[str, str]]:
-    with (checkout.folder / MEASURED).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_one_core_without_a_dump_gives_the_same_bytes_as_two_and_writes_nothing_else(
     two_cores, in_memory
 ):
@@ -127,7 +121,7 @@ def test_with_and_without_a_dump_nothing_is_taken_from_the_other(two_cores, in_m
 
 
 def test_the_table_holds_every_model_layer_and_estimator(two_cores):
-    rows = measurements(two_cores)
+    rows = two_cores.rows(MEASURED)
     columns = "model,role,revision,step,tokens,layer,depth,estimator,batch,n,n_unique,value"
     assert ",".join(rows[0]) == columns
     found = {(r["model"], r["revision"], int(r["layer"]), r["estimator"]) for r in rows}
@@ -165,18 +159,6 @@ def test_hidden_states_are_removed_once_they_are_measured(two_cores):
     results = two_cores.folder / "results"
     assert not list((results / "embeddings").rglob("*.h5"))
     assert not two_cores.partial_files()
-
-
-def test_a_second_run_has_nothing_to_do(two_cores):
-    said = two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "--dry-run")
-    assert "Nothing to be done" in said
-
-
-def test_one_figure_is_redrawn_alone(two_cores):
-    (two_cores.folder / "results/figures/figure_3.pdf").unlink()
-    planned = two_cores.planned("figure_3", "--configfile", "real.yaml")
-    assert planned == {"draw_figure": 1, "figure_3": 1, "total": 2}
-    two_cores.snakemake("--configfile", "real.yaml", "--cores", "1", "figure_3")
 
 
 def vectors_of_encoder(checkout: Checkout) -> list[np.ndarray]:
@@ -225,7 +207,7 @@ def brute_force_dimension(X: np.ndarray) -> dict[str, float]:
 
 def test_a_real_encoder_is_measured_as_brute_force_does(two_cores):
     measured = defaultdict(dict)
-    for row in measurements(two_cores):
+    for row in two_cores.rows(MEASURED):
         if row["model"] == "minilm":
             key = row["estimator"], int(row["batch"])
             measured[int(row["layer"])][key] = float(row["value"])

@@ -1,0 +1,140 @@
+"""A stand-in for the `conda` command, for machines that reach PyPI but no conda channel.
+
+    python tests/conda_standin.py FOLDER
+
+makes the folder in which conda itself would be installed. Its command answers what Snakemake 9.27 asks of conda
+and makes each environment an isolated virtual environment with just the packages that the file lists, from PyPI
+and at the versions of the pip lock. So a rule whose file forgets a package fails here as it would there. What it
+cannot show: that conda-forge has these packages, that they can be installed together, and that its builds use a
+GPU.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+REPOSITORY = Path(__file__).parents[1]
+LOCKS = ("requirements-torch.txt", "requirements.txt")
+CHANNELS = ["conda-forge", "nodefaults"]
+# Snakemake asks for 24.7.1 at least.
+VERSION = "24.11.0"
+# Snakemake sources it before it sets `-e`, so a missing environment must end the shell here.
+ACTIVATE = """\
+if [ ! -d "$1/conda-meta" ]; then
+    echo "EnvironmentLocationNotFound: Not a conda environment: $1" >&2
+    exit 1
+fi
+export CONDA_PREFIX="$1" CONDA_DEFAULT_ENV="$1" PATH="$1/bin:$PATH"
+hash -r
+"""
+# What pip and an import call a package, where that is not what conda calls it.
+PIP_NAMES = {
+    **{"huggingface_hub": "huggingface-hub", "matplotlib-base": "matplotlib"},
+    "pytorch": "torch",
+}
+MODULES = {
+    **{"matplotlib-base": "matplotlib", "pytorch": "torch", "pyyaml": "yaml"},
+    **{"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"},
+}
+
+
+@dataclass(frozen=True)
+class EnvironmentFile:
+    """Python's version, and that of each package by its conda name; all are major.minor."""
+
+    python: str
+    packages: dict[str, str]
+
+
+def read_environment_file(path: Path) -> EnvironmentFile:
+    """Read one; conda's many other ways to write it are refused, so that all files look alike."""
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if content.keys() != {"channels", "dependencies"} or content["channels"] != CHANNELS:
+        sys.exit(f"{path}: it must have the channels {', '.join(CHANNELS)} and dependencies")
+    for pin in content["dependencies"]:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*=\d+\.\d+", pin):
+            sys.exit(f"{path}: {pin!r} is not of the form name=major.minor")
+    pins = dict(pin.split("=") for pin in content["dependencies"])
+    return EnvironmentFile(pins.pop("python"), pins)
+
+
+def lay_out(base: Path) -> None:
+    """Make the folder `base`, whose `bin` is to be on the PATH."""
+    binaries = base / "bin"
+    binaries.mkdir(parents=True, exist_ok=True)
+    # Without the hashes: pip and uv then want one of each package.
+    pins = [
+        line.split()[0] for name in LOCKS for line in (REPOSITORY / name).open() if "==" in line
+    ]
+    (base / "pins.txt").write_text("\n".join(pins))
+    (binaries / "activate").write_text(ACTIVATE)
+    command = shlex.join([sys.executable, str(Path(__file__).resolve()), str(base)])
+    (binaries / "conda").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    (binaries / "conda").chmod(0o755)
+
+
+def make_environment(prefix: Path, wanted: EnvironmentFile, constraints: Path) -> None:
+    """Make the folder `prefix`: Python, the packages that are listed, and what these need."""
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    make = [
+        uv,
+        "venv",
+        "--quiet",
+        "--no-project",
+        "--no-python-downloads",
+        "--python",
+        wanted.python,
+        prefix,
+    ]
+    subprocess.run(make, check=True)
+    packages = [f"{PIP_NAMES.get(name, name)}=={v}.*" for name, v in wanted.packages.items()]
+    options = ["--python", prefix / "bin/python", "--constraint", constraints]
+    for option in ("index-url", "extra-index-url", "find-links"):
+        options += [word for told in told_to_pip(option) for word in (f"--{option}", told)]
+    # As pip does: the best version of all indexes, and not that of the first index.
+    install = [uv, "pip", "install", "--quiet", "--index-strategy", "unsafe-best-match"]
+    subprocess.run([*install, *options, *packages], check=True)
+    (prefix / "conda-meta").mkdir()
+    (prefix / "conda-meta" / "history").touch()
+
+
+def told_to_pip(option: str) -> list[str]:
+    """A setting of pip's; `uv` does not read them."""
+    told = os.environ.get(f"PIP_{option.upper().replace('-', '_')}")
+    if told is None:
+        ask = [sys.executable, "-m", "pip", "config", "get", f"global.{option}"]
+        told = subprocess.run(ask, capture_output=True, text=True).stdout  # empty if it is not set
+    return told.split()
+
+
+def main(base: Path, arguments: list[str]) -> None:
+    """Answer one call."""
+    match arguments:
+        case []:
+            lay_out(base)
+        case ["--version"]:
+            print(f"conda {VERSION} (a stand-in over pip)")
+        case ["info", "--json"]:
+            info = {"platform": "linux-64", "conda_version": VERSION, "conda_prefix": str(base)}
+            print(json.dumps(info))
+        case ["config", "--get", "channel_priority", "--json"]:
+            print(json.dumps({"get": {"channel_priority": "strict"}}))
+        case ["clean", *_]:
+            pass
+        case ["env", "create", *options]:
+            file, prefix = (options[options.index(o) + 1] for o in ("--file", "--prefix"))
+            make_environment(Path(prefix), read_environment_file(Path(file)), base / "pins.txt")
+        case _:
+            sys.exit(f"the stand-in for conda does not know: conda {' '.join(arguments)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve(), sys.argv[2:])
