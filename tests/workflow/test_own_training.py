@@ -104,5 +104,4 @@ def test_a_run_that_was_moved_or_goes_on_makes_nothing_anew(finished, tmp_path):
     entry["training"]["steps"] = "all"
     checkout.write("config/models/own.yaml", {"mine": entry})
     planned = checkout.planned("figure_2", *OWN)
-    # The new step, and the one that was last, of which figures draw less now.
-    assert planned["measure_checkpoint"] == 2
+    assert planned["measure_checkpoint"] == 1

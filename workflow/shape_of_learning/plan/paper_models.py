@@ -65,17 +65,23 @@ def with_chosen_measures(
     InputError
         If that names a figure or a measure that there is not, or whose measures cannot be chosen.
     """
-    of_layers = [name for name in measure_names() if find_measure(name).family != WEIGHTS]
+    known = (
+        measure_names()
+    )  # those that nobody asks for are not loaded, as their packages may be broken
+
+    def is_of_layers(name: str) -> bool:
+        return name in known and find_measure(name).family != WEIGHTS
+
     chosen = settings["figures"]["measures"]
     free = [target for target, figure in figures.items() if figure.any_measures]
     for target, names in chosen.items():
         if target not in free:
             raise unknown_name(target, free, "figure", "configuration key `figures.measures`")
         for name in names:
-            if name not in of_layers:
+            if not is_of_layers(name):
                 where = f"configuration key `figures.measures.{target}`"
-                raise unknown_name(name, of_layers, "measure of layers", where)
-    every = [name for name in settings["measurement"]["estimators"] if name in of_layers]
+                raise unknown_name(name, known, "measure of layers", where)
+    every = list(filter(is_of_layers, settings["measurement"]["estimators"]))
     drawn = {}
     for target, figure in figures.items():
         own = every if figure.estimators == ALL else figure.estimators
