@@ -80,7 +80,7 @@ def with_chosen_measures(
         for name in names:
             if not is_of_layers(name):
                 where = f"configuration key `figures.measures.{target}`"
-                raise unknown_name(name, known, "measure of layers", where)
+                raise unknown_name(name, {*known} - {name}, "measure of layers", where)
     every = list(filter(is_of_layers, settings["measurement"]["estimators"]))
     drawn = {}
     for target, figure in figures.items():
