@@ -37,8 +37,8 @@ def main(
     values = MeasuredChoices(models, suspect_above, measured, verdicts)
     rows = []
     drawn = iter(figures)
-    for told in claims:
-        of = ClaimChoices(**{**told, "claim": Claim(**told["claim"])})
+    for each in claims:
+        of = ClaimChoices(**{**each, "claim": Claim(**each["claim"])})
         specified = judged_specifications(of, values)
         rows += flips(of, specified)
         with theme():
