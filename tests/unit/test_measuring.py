@@ -148,7 +148,7 @@ def test_the_job_of_a_dumped_layer_and_family_writes_what_memory_has(tmp_path, f
     measures = [ALL[name].for_jobs() for name in names]
     for layer in range(family == "linearity", 3):
         measure.main(
-            folder, "m", 2, layer, family, measures, {**PROTOCOL, "selection": {}}, tmp_path / "t.csv"
+            ("m", layer, family), folder, 2, measures, {**PROTOCOL, "selection": {}}, tmp_path / "t.csv"
         )  # fmt: skip
         rows = read_tidy(tmp_path / "t.csv")
         own = [name for name in names if ALL[name].family == family]

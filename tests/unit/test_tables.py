@@ -7,7 +7,6 @@ import statistics
 import numpy as np
 import pytest
 
-import gather_model
 import gather_tables
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
@@ -20,6 +19,7 @@ from shape_of_learning.metrics.table_columns import (
     MEASUREMENT_COLUMNS,
     WEIGHT_COLUMNS,
 )
+from shape_of_learning.metrics.tables import write_model_tables
 from shape_of_learning.metrics.tidy import TidyRow, layer_table, read_tidy, write_tidy
 
 LAYERS, BATCHES = 3, 3
@@ -94,7 +94,7 @@ def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_output
     given = {"family": family, "interval": True, "revisions": revisions} | curve
     curves = [{"estimator": name, **given} for name in names]
     files = {kind: folder / f"{kind}.csv" for kind in KINDS}
-    gather_model.main(folder / "m", model, curves, {k: str(v) for k, v in files.items()})
+    write_model_tables(folder / "m", model, curves, files)
     return [table(files[kind], columns) for kind, columns in KINDS.items()][:3]
 
 

@@ -15,11 +15,12 @@ from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job
+from shape_of_learning.job import job, running, told
 
 
 def main(
-    names: tuple[str, str],
+    model: str,
+    revision: str,
     checkpoint: Path,
     is_download: bool,
     text: Path,
@@ -28,26 +29,22 @@ def main(
     output: tuple[Path, Path],
     **loading: Any,
 ) -> None:
-    """Write the edits and the errors of the fitted maps, one table each; `names` are model and revision."""
+    """Write the edits and the errors of the fitted maps, one table each."""
     if is_download:
         refuse_changed(checkpoint, loading["threads"])
     protocol = SamplingProtocol(windows=0, **sampling)
     editor = Editor(text, protocol, BlockEditing(**editing), checkpoint, **loading)
-    write_table(output[0], EDIT_COLUMNS, [(*names, *edit) for edit in editor.edits()])
-    write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(*names, editor.fitted))
+    write_table(output[0], EDIT_COLUMNS, [(model, revision, *edit) for edit in editor.edits()])
+    write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(model, revision, editor.fitted))
 
 
 if __name__ == "__main__":
     with job(snakemake.log[0]), threadpool_limits(1):
         main(
-            names=(snakemake.wildcards.model, snakemake.params.revision),
+            snakemake.wildcards.model,
             checkpoint=Path(snakemake.resources.checkpoint),
             text=Path(snakemake.input.text),
             output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
-            threads=snakemake.threads,
-            window_batch_size=snakemake.resources.windows_at_once or None,
-            **{
-                key: snakemake.params[key]
-                for key in ("is_download", "sampling", "editing", "shape")
-            },
+            **running(snakemake),
+            **told(snakemake),
         )

@@ -18,7 +18,7 @@ from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.job import job
+from shape_of_learning.job import job, told
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -37,8 +37,8 @@ def main(
     values = MeasuredChoices(models, suspect_above, measured, verdicts)
     rows = []
     drawn = iter(figures)
-    for told in claims:
-        of = ClaimChoices(**{**told, "claim": Claim(**told["claim"])})
+    for each in claims:
+        of = ClaimChoices(**{**each, "claim": Claim(**each["claim"])})
         specified = judged_specifications(of, values)
         rows += flips(of, specified)
         with theme():
@@ -54,10 +54,7 @@ def main(
 if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
-            snakemake.params.claims,
-            snakemake.params.models,
-            snakemake.params.suspect_above,
-            snakemake.params.protocol,
+            **told(snakemake),
             measured=[Path(path) for path in snakemake.input.measured],
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             output=(Path(snakemake.output.matrix), Path(snakemake.output.page)),

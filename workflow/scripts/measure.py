@@ -5,39 +5,26 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.embeddings.states import StateFiles
-from shape_of_learning.job import job
+from shape_of_learning.job import job, told
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import write_tidy
 
 
 def main(
+    place: tuple[str, int, str],
     folder: Path,
-    model: str,
     layers: int,
-    layer: int,
-    family: str,
     measures: Sequence[Mapping[str, Any]],
     measuring: Mapping[str, Any],
     output: Path,
 ) -> None:
-    """Read ``{folder}/layer_{layer}.h5``, and the one before for blocks; write the tidy table.
+    """Read ``layer_{layer}.h5`` of a dump of so many layers, and the one before for blocks; write the tidy table.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the dump.
-    model : str
-        Its name.
-    layers, layer : int
-        Number of layers of the model, and which one is measured.
-    family : str
-    measures : sequence of mapping
-        Fields of :class:`.Measure`.
-    measuring : mapping
-        Fields of :class:`.MeasuringProtocol`.
-    output : Path
+    The place is the model's name, the layer and the family. `measures` are fields of :class:`.Measure`,
+    `measuring` those of :class:`.MeasuringProtocol`.
     """
+    model, layer, family = place
     how = MeasuringProtocol.of(model, measuring)
     chosen = [Measure(**each) for each in measures]
     write_tidy(output, measure_layer(StateFiles(folder, layers), layer, family, chosen, how))
@@ -45,13 +32,10 @@ def main(
 
 if __name__ == "__main__":
     with job(snakemake.log[0]):
+        model, layer, family = (snakemake.wildcards[key] for key in ("model", "layer", "family"))
         main(
-            Path(snakemake.input.embeddings),
-            model=snakemake.wildcards.model,
-            layer=int(snakemake.wildcards.layer),
-            family=snakemake.wildcards.family,
-            layers=snakemake.params.layers,
-            measures=snakemake.params.measures,
-            measuring=snakemake.params.measuring,
+            (model, int(layer), family),
+            folder=Path(snakemake.input.embeddings),
             output=Path(snakemake.output[0]),
+            **told(snakemake),
         )

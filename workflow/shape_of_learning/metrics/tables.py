@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,10 @@ class AtCheckpoint(NamedTuple):
 
 
 def write_model_tables(
-    folder: Path, model: MeasuredModel, curves: Iterable[Curve], tables: Mapping[str, Path]
+    folder: Path,
+    of_model: Mapping[str, Any],
+    curves: Iterable[Mapping[str, Any]],
+    tables: Mapping[str, Path],
 ) -> None:
     """Gather what was measured of the checkpoints of a model.
 
@@ -93,9 +96,10 @@ def write_model_tables(
     ----------
     folder : Path
         Of the model's measurements: ``{revision}/{family}/layer_{layer}.csv``.
-    model : MeasuredModel
-    curves : iterable of Curve
-        In the order of the tables.
+    of_model : mapping
+        Fields of :class:`MeasuredModel`.
+    curves : iterable of mapping
+        Fields of :class:`Curve` of each, in the order of the tables.
     tables : mapping of str to Path
         Where ``measurements``, ``estimates``, ``changes`` and ``left_out`` are written to.
 
@@ -104,6 +108,7 @@ def write_model_tables(
     InputError
         If a measure has no value at a checkpoint though its vectors are distinct.
     """
+    model = MeasuredModel(**of_model)
     writers = {
         "measurements": (MEASUREMENT_COLUMNS, measurement_rows),
         "estimates": (ESTIMATE_COLUMNS, estimate_rows),
@@ -118,7 +123,7 @@ def write_model_tables(
         return [row for path in paths for row in read_tidy(path)]
 
     measured = []
-    for curve in curves:
+    for curve in (Curve(**each) for each in curves):
         found = []
         for checkpoint in model.checkpoints:
             if checkpoint[0] in curve.revisions:
@@ -230,7 +235,7 @@ def left_out_rows(
     """Rows of ``left_out.csv``: of each checkpoint its layers."""
     for at in measured:
         for row in at.layers.values():
-            yield [model.name, model.role, *at.checkpoint, *row[:-1], *row.without]
+            yield [model.name, model.role, *at.checkpoint, *row.cells]
 
 
 def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -> list[object]:

@@ -46,6 +46,11 @@ class TidyRow(NamedTuple):
     value: float
     without: tuple[float, ...] = UNDEFINED
 
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """As tables write it: each left-out value has a column."""
+        return *self[:-1], *self.without
+
 
 def layer_table(folder: Path, family: str, layer: int) -> Path:
     """Where one family of measures of one layer is, in the folder of a checkpoint's measurements."""
@@ -54,7 +59,7 @@ def layer_table(folder: Path, family: str, layer: int) -> Path:
 
 def write_tidy(path: Path, rows: Iterable[TidyRow]) -> None:
     """Write the tidy table; what is undefined is an empty cell."""
-    write_table(path, TIDY_COLUMNS, ((*row[:-1], *row.without) for row in rows))
+    write_table(path, TIDY_COLUMNS, (row.cells for row in rows))
 
 
 def read_tidy(path: Path) -> list[TidyRow]:
