@@ -72,6 +72,7 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
 	snakefmt --check Snakefile workflow
+	PYTHONPATH=workflow python docs/write_configuration.py --check
 	hadolint envs/Dockerfile
 	mypy
 	uv tool run cffconvert==2.0.0 --validate

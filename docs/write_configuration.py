@@ -63,7 +63,7 @@ def table_of(name: str) -> str:
     if name == "measures":
         lines = [
             (f"`{name}`", each.family, settings_of(each.parameters), each.description or each.label)
-            for name, each in MEASURES.items()
+            for name, each in ((name, each.chosen(name, {})) for name, each in MEASURES.items())
         ]
         return table(["measure", "family", "settings and their defaults", "what it is"], lines)
     model = model_named(name)

@@ -5,8 +5,9 @@ fine-tuning another checkpoint and the examples of a task.
 OUTPUTS:
     config/locks/{model}.yaml                     commit and hashes of each revision, for later runs
     <results>/checkpoints/{model}.csv             what the lock lists, and a verdict on each revision
-    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json; where they are
-                                                  not kept, <resources>/unkept_checkpoints/, or that@{run}
+    <resources>/checkpoints/{model}/{revision}/   weights, tokenizer, configuration and checkpoint.json. What is not
+                                                  kept lies in <resources>/unkept_checkpoints/, or, of a named run,
+                                                  in <resources>/unkept_checkpoints@{run}/
     <results>/pretrained/{model}/step{N}/         the same, one folder per saved step
     <results>/finetuned/{model}/step{N}/          likewise of a fine-tuning; 16 steps are an epoch
     <results>/tables/training/{model}.csv         held-out losses and scores of the steps of both

@@ -21,7 +21,7 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     pandas.DataFrame
         The columns of estimates and, after the model, its ``label``; ``suspect``, whether more vectors have a
         near-duplicate than the measure's conditions allow; where there are verdicts, ``verdict`` and
-        ``hollow``, whether the checkpoint is drawn so. The last and the first are not for the figure's CSV.
+        ``hollow``, whether the checkpoint is drawn so. `suspect` and `hollow` are not in the figure's CSV.
         Models are in the order of `inputs`, steps ascend, then follow measures in their order.
 
     Raises
