@@ -78,9 +78,7 @@ def test_the_quick_configuration_draws_its_figures(checkout: Checkout, endpoint,
     source = {
         "urls": [str(text)],
         "sha256": hashlib.sha256(text.read_bytes()).hexdigest(),
-        "bytes": text.stat().st_size,
         "member": "enwik8",
-        "distinct_bytes": 195,
         "format": "mediawiki",
     }
     # The text that is at hand, few steps and one small batch of vectors, which is as far as a test need go.
