@@ -7,7 +7,7 @@ the most frequent characters are kept.
 from pathlib import Path
 
 from shape_of_learning.corpus.clean import clean
-from shape_of_learning.job import job, told
+from shape_of_learning.job import job, parameters
 
 if __name__ == "__main__":
     with job(snakemake.log[0]):
@@ -16,5 +16,5 @@ if __name__ == "__main__":
             Path(snakemake.output.text),
             Path(snakemake.output.alphabet),
             processes=snakemake.threads,
-            **told(snakemake),
+            **parameters(snakemake),
         )

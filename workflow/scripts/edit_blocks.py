@@ -15,7 +15,7 @@ from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.embeddings.run import SamplingProtocol
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job, running, told
+from shape_of_learning.job import job, parameters
 
 
 def main(
@@ -45,6 +45,7 @@ if __name__ == "__main__":
             checkpoint=Path(snakemake.resources.checkpoint),
             text=Path(snakemake.input.text),
             output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
-            **running(snakemake),
-            **told(snakemake),
+            threads=snakemake.threads,
+            window_batch_size=snakemake.resources.windows_at_once or None,
+            **parameters(snakemake),
         )

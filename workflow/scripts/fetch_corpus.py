@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from shape_of_learning.corpus.fetch import fetch
-from shape_of_learning.job import job, told
+from shape_of_learning.job import job, parameters
 
 if __name__ == "__main__":
     with job(snakemake.log[0]):
@@ -11,5 +11,5 @@ if __name__ == "__main__":
             snakemake.wildcards.source,
             snakemake.resources.urls.split("\n"),
             Path(snakemake.output[0]),
-            **told(snakemake),
+            **parameters(snakemake),
         )

@@ -11,7 +11,7 @@ import torch
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.model import load_model, load_tokenizer
-from shape_of_learning.job import job, told
+from shape_of_learning.job import job, parameters
 from shape_of_learning.tasks.examples import read_task
 from shape_of_learning.training.finetune import Start, finetune
 from shape_of_learning.training.recipe import STEPS_PER_EPOCH, FinetuningRecipe, pretraining_steps
@@ -61,5 +61,5 @@ if __name__ == "__main__":
             checkpoint=Path(snakemake.resources.checkpoint),
             task=Path(snakemake.input.task),
             output=(Path(snakemake.output.steps), Path(snakemake.output.table)),
-            **told(snakemake),
+            **parameters(snakemake),
         )

@@ -18,7 +18,7 @@ from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.job import job, told
+from shape_of_learning.job import job, parameters
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -54,7 +54,7 @@ def main(
 if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
-            **told(snakemake),
+            **parameters(snakemake),
             measured=[Path(path) for path in snakemake.input.measured],
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             output=(Path(snakemake.output.matrix), Path(snakemake.output.page)),

@@ -10,7 +10,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import read_evidence
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.claims.ledger import write_ledger, write_page
-from shape_of_learning.job import job, told
+from shape_of_learning.job import job, parameters
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -43,7 +43,7 @@ def main(
 if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
-            **told(snakemake),
+            **parameters(snakemake),
             left_out=[Path(path) for path in snakemake.input.left_out],
             tables=[Path(path) for path in snakemake.input.tables],
             # Digests of weights are there where the values are.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.embeddings.states import StateFiles
-from shape_of_learning.job import job, told
+from shape_of_learning.job import job, parameters
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import write_tidy
@@ -37,5 +37,5 @@ if __name__ == "__main__":
             (model, int(layer), family),
             folder=Path(snakemake.input.embeddings),
             output=Path(snakemake.output[0]),
-            **told(snakemake),
+            **parameters(snakemake),
         )

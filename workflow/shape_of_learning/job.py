@@ -37,15 +37,9 @@ def job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
         sys.exit(128 + signal.SIGINT)
 
 
-def told(snakemake: Any) -> dict[str, Any]:
+def parameters(snakemake: Any) -> dict[str, Any]:
     """What a rule tells the `main` of its script; digests of code and of weights are for Snakemake alone."""
     return {k: v for k, v in snakemake.params.items() if k not in ("code", "weights")}
-
-
-def running(snakemake: Any) -> dict[str, Any]:
-    """How the script of a rule runs a model, which changes no number."""
-    at_once = snakemake.resources.windows_at_once
-    return {"threads": snakemake.threads, "window_batch_size": at_once}
 
 
 def _fail(sentence: str) -> None:
