@@ -1,13 +1,18 @@
-"""A claim that tests change, and evidence that is made for it."""
+"""A claim that tests change, those of the papers, and evidence that is made for them."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel
+from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.evidence import Curve, Evidence
 from shape_of_learning.claims.judging import judge
 from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.plan.papers import read_papers
 
+PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
+CLAIMS = {name: claim for paper in PAPERS for name, claim in paper.claims.items()}
 CLAIM = {
     "sentence": "Blocks are linear.",
     "where": "abstract",

@@ -8,7 +8,7 @@ import yaml
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.choice_settings import read_choice_settings
+from shape_of_learning.plan.choice_settings import ChoiceSettings
 from shape_of_learning.plan.configuration import (
     Configuration,
     merged,
@@ -54,7 +54,7 @@ def configured(
     demo = with_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
     options = {"papers": PAPERS, "is_closed": lambda model: True, **options}
     configuration = read_configuration(merged(demo, given), *folders, **options)
-    read_choice_settings(configuration.settings)
+    ChoiceSettings(configuration.settings)
     return configuration
 
 

@@ -11,13 +11,12 @@ import yaml
 import judge_claims
 from made_claims import CLAIM, curve, judged, judged_models, parts
 from shape_of_learning.claims import (
-    bounds,
     layer_statistics,
+    rules,
     table_statistics,
     training_statistics,
 )
-from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import EvidenceModel
+from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.rules import how_many
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
@@ -30,17 +29,17 @@ def test_what_decides_verdicts_is_pinned():
     assert [how_many("most", of) for of in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
     assert [how_many(each, 4) for each in ("all", "any", 3, 0.75, 0.5, 0.01)] == [4, 1, 3, 3, 2, 1]
     assert how_many(0.1 * 3, 10) == 3  # of what a product of floats is beside
-    assert pytest.approx(0.025) == bounds.TAIL
+    assert pytest.approx(0.025) == rules.TAIL
     assert (GROUPS, layer_statistics.FEWEST_LAYERS) == (16, 4)
     assert (training_statistics.FEWEST_STEPS, training_statistics.MOST_STEPS_OF_RANKS) == (3, 8)
     assert table_statistics.ELONGATED == 10
 
 
 def test_bounds_of_the_kth_largest_share_the_errors():
-    of = bounds.estimated(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
+    of = rules.estimated(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
     for rank, below, above in ((1, 0.01 / 3, 0.02), (2, 0.01 / 2, 0.02 / 2), (3, 0.01, 0.02 / 3)):
         (low, _), (_, high) = of.bounds(below, 0.5), of.bounds(0.5, above)
-        ends = bounds.ranked(of, rank).bounds(0.01, 0.02)
+        ends = rules.ranked(of, rank).bounds(0.01, 0.02)
         assert ends == (pytest.approx(sorted(low)[-rank]), pytest.approx(sorted(high)[-rank]))
 
 

@@ -4,19 +4,15 @@ Each truth is least favourable: a hair beside the bound, in as many models, laye
 of groups of windows are shared by layers, steps and models in part.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel
+from made_claims import CLAIMS
+from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.evidence import Curve, Evidence, Reading
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
-from shape_of_learning.claims.reading import Reading
 from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.plan.papers import read_papers
 
-PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
-CLAIMS = {name: claim for paper in PAPERS for name, claim in paper.claims.items()}
 RUNS = 1000
 MOST_FALSE = 0.05 * RUNS
 SHARED = 0.5  # of the variance of a group's error

@@ -1,20 +1,16 @@
 """Claims of the papers as they are written, on numbers by hand: verdicts are what their sentences say."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from made_claims import curve
-from shape_of_learning.claims.bounds import replicated
-from shape_of_learning.claims.evidence import Evidence, EvidenceModel
+from made_claims import CLAIMS, curve
+from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import decide, judge
 from shape_of_learning.claims.layer_statistics import _rank_correlation
-from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.claims.rules import replicated
 
-PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")
-CLAIMS = {name: claim for paper in PAPERS for name, claim in paper.claims.items()}
 WARM_UP = 10
 RUNS = 1000
 

@@ -3,47 +3,37 @@
 import math
 from dataclasses import astuple, replace
 from itertools import pairwise, product
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import judge_choices
+from made_claims import CLAIMS, PAPERS
 from measure_choices import COLUMNS
-from shape_of_learning.claims.choices import (
-    AFTER,
-    BEFORE,
-    ClaimChoices,
-    Rows,
-    specifications,
-    thinned,
-)
-from shape_of_learning.claims.claim import Claim
+from plans import CONFIG
+from shape_of_learning.claims.choices import AFTER, BEFORE, ClaimChoices, Rows, specifications
+from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.specifications import (
     MeasuredChoices,
     flip_page,
     flips,
     judged_specifications,
-    specification_rows,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import write_table
-from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
-from shape_of_learning.plan.claim_list import read_claims
+from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
 from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.plan.measures import chosen_measures
 
-REPOSITORY = Path(__file__).parents[2]
-DEFAULTS = REPOSITORY / "config/config.yaml"
-MODELS = {
-    "d": {"kind": "pretrained", "role": "decoder"},
-    "e": {"kind": "pretrained", "role": "encoder"},
-}
 LAYERS = 4
+MODELS = {
+    name: EvidenceModel(name, role, LAYERS) for name, role in (("d", "decoder"), ("e", "encoder"))
+}
 PROTOCOL = {
     **{"windows": 128, "window_characters": 512, "source": "enwik8"},
     **{"batch_vectors": 4096, "checkpoints": 8},
@@ -61,51 +51,44 @@ CLAIM = Claim(
 CHOICES = ClaimChoices(
     CLAIM,
     {
-        "first_token": ("keep", "drop"),
-        "centring": ("anisotropy", "anisotropy_uncentered"),
-        "average_over": ("block_outputs", "all_layers"),
-        "last_layer": (AFTER, BEFORE),
+        **{name: [option] for name, option in vars(Rows()).items()},
+        "first_token": ["keep", "drop"],
+        "centring": ["anisotropy", "anisotropy_uncentered"],
+        "average_over": ["block_outputs", "all_layers"],
+        "last_layer": [AFTER, BEFORE],
     },
-    vars(Rows()) | {"last_layer": AFTER, "average_over": "block_outputs"},
     {"anisotropy": "centring"},
 )
 
 
 def settings_with(**choices):
-    return with_defaults({"choices": choices}, DEFAULTS)
+    return with_defaults({"choices": choices}, CONFIG / "config.yaml")
 
 
 def of_claim(settings, *estimators):
     """What touches a claim on some estimators."""
     measures = chosen_measures(settings["measurement"], estimators, "both")
-    claim = replace(CLAIM, estimators=estimators)
-    return read_choice_settings(settings).of_claim(claim, measures)
-
-
-def claims_of(paper, settings):
-    claims = {paper: read_claims(REPOSITORY / f"workflow/papers/{paper}/claims.yaml")}
-    read = read_choice_settings(settings)
-    return claims_with_choices(claims, settings, read, MODELS, [paper, "linear"])[0]
+    return ChoiceSettings(settings).of_claim(replace(CLAIM, estimators=estimators), measures)
 
 
 def test_only_what_touches_a_claim_is_chosen():
     settings = settings_with(batch_share=[1, 0.5])
-    anisotropy, dimension = (of_claim(settings, e).choices for e in ("anisotropy", "two_nn"))
+    anisotropy, dimension = (of_claim(settings, e).open for e in ("anisotropy", "two_nn"))
     assert ("centring" in anisotropy, "dimension" in anisotropy) == (True, False)
     assert ("centring" in dimension, "dimension" in dimension) == (False, True)
     # Blocks are measured on all vectors together, and there is none at layer 0.
     assert "batch_share" in anisotropy
-    of_blocks = of_claim(settings, "linearity").choices
+    of_blocks = of_claim(settings, "linearity").open
     assert of_blocks.keys().isdisjoint({"batch_share", "average_over"})
     # What a measure says of its rows itself is no choice.
     assert "first_token" in of_blocks
-    assert "first_token" not in of_claim(settings, "linearity_without_first_token").choices
+    assert "first_token" not in of_claim(settings, "linearity_without_first_token").open
 
 
 def test_of_several_estimators_each_has_its_own_parameters():
-    found = of_claim(settings_with(), "two_nn", "mada", "mom").choices
-    assert found["two_nn"] == ("two_nn", "two_nn(kept=0.2)")
-    assert found["mada"] == ("mada", "mada(k=10)")
+    found = of_claim(settings_with(), "two_nn", "mada", "mom").open
+    assert found["two_nn"] == ["two_nn", "two_nn(kept=0.2)"]
+    assert found["mada"] == ["mada", "mada(k=10)"]
     assert "dimension" not in found
     settings = settings_with()
     settings["choices"]["estimators"] = {  # with the name of one of them
@@ -120,43 +103,36 @@ def test_what_the_run_has_is_the_reference_and_listed_once():
     settings["measurement"] |= {"first_token": "drop", "parameters": {"two_nn": {"kept": 0.2}}}
     settings["forward"]["last_layer"] = "before_final_norm"
     settings["choices"]["estimators"]["dimension"] += [{"mada": {"k": 20}}]  # as by default
-    found = of_claim(settings, "two_nn")
-    own = {"first_token": "drop", "last_layer": "before_final_norm"}
-    assert own.items() <= found.reference.items()
-    names = [each for each in found.choices["dimension"] if each.startswith(("two_nn", "mada"))]
+    found = of_claim(settings, "two_nn").choices
+    assert (found["first_token"][0], found["last_layer"][0]) == ("drop", "before_final_norm")
+    names = [each for each in found["dimension"] if each.startswith(("two_nn", "mada"))]
     assert set(names) == {"two_nn", "two_nn_authors", "mada", "mada(k=10)"}
-    assert found.choices["windows_share"] == ("1", "0.333333")
+    assert found["windows_share"] == ["1", "0.333333"]
 
 
 def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
     settings = settings_with()
     settings["measurement"] |= {"neighbours": 20, "batch_vectors": 100}
-    variants = read_choice_settings(settings).families["dimension"]
-    assert {each.base for each in variants} == {"two_nn", "two_nn_authors", "mle", "mada"}
-    found = claims_of("shape_of_learning", settings)
-    assert "dimension_rises_then_falls" in found
-    assert "estimators_agree" not in found  # which names one of 100
-    of, _ = found["dimension_rises_then_falls"]
+    read = ChoiceSettings(settings)
+    assert set(read.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
+    assert read.planned(CLAIMS["estimators_agree"], MODELS) is None  # which names one of 100
+    of = read.planned(CLAIMS["dimension_rises_then_falls"], MODELS).choices
     # The first specification is the reference, in which nothing stands for another.
     assert of.estimators(specifications(of.choices)[0]) == {"two_nn": "two_nn"}
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():
-    claims = {
-        "one": replace(CLAIM, models=["d", "missing"], estimators=["two_nn"]),
-        "some": replace(CLAIM, models=["d", "missing"], estimators=["two_nn"], needs=1),
-        "twins": replace(CLAIM, models="twins"),
-        "table": replace(CLAIM, models="all", estimators=[], reads=["edits"]),
-    }
-    settings = settings_with()
-    read = read_choice_settings(settings)
-    found, measures = claims_with_choices({"p": claims}, settings, read, MODELS, ["p"])
-    assert {name: models for name, (_, models) in found.items()} == {"some": ["d"]}
-    assert {"two_nn(kept=0.2)", "mle"} <= measures["some"].keys()
-    twin = {"kind": "twin", "role": "decoder", "origin": "d", "treatment": "cosine 0.5"}
-    models = MODELS | {"t": twin, "u": twin | {"origin": "elsewhere"}}
-    found, _ = claims_with_choices({"p": claims}, settings, read, models, ["p"])
-    assert found["twins"][1] == ["t", "u", "d"]  # with the original
+    read, some = ChoiceSettings(settings_with()), replace(CLAIM, estimators=["two_nn"], needs=1)
+    twins = replace(CLAIM, models="twins")
+    named = replace(some, models=["d", "missing"])
+    for claim in (replace(named, needs=0), twins, replace(some, estimators=[], reads=["edits"])):
+        assert read.planned(claim, MODELS) is None
+    found = read.planned(named, MODELS)
+    assert found.models == ["d"]
+    assert {"two_nn(kept=0.2)", "mle"} <= found.measures.keys()
+    twin = EvidenceModel("t", "decoder", LAYERS, "twin", "d")
+    models = MODELS | {"t": twin, "u": replace(twin, name="u", origin="elsewhere")}
+    assert read.planned(twins, models).models == ["t", "u", "d"]  # with the original
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 9, 154])
@@ -172,15 +148,15 @@ def test_a_long_training_is_thinned_evenly(number):
     ("choices", "message"),
     [
         ({"text": ["own", "enwik8"]}, r"`choices.text` names `own` and `enwik8`, which are the same"),
+        ({"text": ["enwik"]}, r"`choices.text`: unknown text `enwik`"),
         ({"papers": ["shape"]}, r"`choices.papers`: unknown paper `shape`"),
         ({"estimators": {"d": ["two_nn"]}}, r"`two_nn`, which is in `dimension`"),
         ({"estimators": {"estimate": ["isoscore"]}}, r"`choices.estimators.estimate` has the name"),
-        ({"batch_share": [1, 0.01]}, r"`choices.batch_share` has 0.01, which makes batches of 41"),
     ],
 )  # fmt: skip
 def test_what_there_is_not_is_refused_by_its_key(choices, message):
     with pytest.raises(InputError, match=message):
-        claims_of("shape_of_learning", settings_with(**choices))
+        RunChoices(SimpleNamespace(settings=settings_with(**choices), papers=PAPERS))
 
 
 def value_of(rows, estimator, layer, last_layer):
@@ -241,7 +217,7 @@ def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
         return 0.1 if layer == 0 else own + 10 * (last_layer == BEFORE)
 
     judged = judged_specifications(CHOICES, measured(value_of))
-    found = {tuple(s.specification.values())[1:]: s.judgement.estimate for s in judged}
+    found = {options[-3:]: each.estimate for options, each in judged.items()}
     own = ("anisotropy", "block_outputs", AFTER)
     assert found[own] == pytest.approx((1 + 2 + 3 + 4) / 4)
     assert found["anisotropy_uncentered", *own[1:]] == pytest.approx((2 + 4 + 6 + 8) / 4)
@@ -251,15 +227,15 @@ def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
 
 def test_checkpoints_that_are_not_sound_are_left_out(measured):
     both = {"revisions": ("first", "last")}
-    (reference, *_) = judged_specifications(CHOICES, measured(sound=["first"], **both))
-    assert reference.judgement.revisions == ("m@first",)
+    judged = judged_specifications(CHOICES, measured(sound=["first"], **both))
+    assert next(iter(judged.values())).revisions == ("m@first",)
     found = flips_by_choice(measured(sound=[], **both))["first_token"]
     assert (found["verdict"], found["flips"]) == ("not measured", "")
 
 
 def test_suspect_values_decide_nothing_where_their_estimator_is_taken(measured):
     judged = judged_specifications(CHOICES, measured(near=0.5))
-    undecided = {s.specification["centring"] for s in judged if s.judgement.verdict == "undecided"}
+    undecided = {options[-3] for options, of in judged.items() if of.verdict == "undecided"}
     assert undecided == {"anisotropy"}
     assert "Hollow" in specification_curve(CHOICES, judged, PROTOCOL).caption
 
@@ -280,7 +256,7 @@ def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(measured, tmp_p
         drawing = specification_curve(CHOICES, judged, PROTOCOL)
         save(drawing, *(tmp_path / f"curve.{kind}" for kind in ("pdf", "png", "csv", "md")))
     rows = pd.read_csv(tmp_path / "curve.csv")
-    assert len(rows) == len(specification_rows(CHOICES, judged)) == 16
+    assert len(rows) == 16
     assert rows["estimate"].is_monotonic_increasing
     assert rows["is_reference"].tolist().count("yes") == 1
     matrix, (legend,) = drawing.figure.axes[0], drawing.figure.legends

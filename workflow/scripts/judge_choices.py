@@ -31,19 +31,18 @@ def main(
     measured: Sequence[Path],
     verdicts: Sequence[Path],
     output: tuple[Path, Path],
-    figures: Sequence[Path],
+    curves: Sequence[Path],
 ) -> None:
-    """Write which choice flips which verdict, and of each claim a figure."""
+    """Write which choice flips which verdict, and of each claim a figure; `curves` are its PNG files."""
     values = MeasuredChoices(models, suspect_above, measured, verdicts)
     rows = []
-    drawn = iter(figures)
-    for each in claims:
+    for each, png in zip(claims, curves, strict=True):
         of = ClaimChoices(**{**each, "claim": Claim(**each["claim"])})
         specified = judged_specifications(of, values)
         rows += flips(of, specified)
         with theme():
             drawing = specification_curve(of, specified, protocol)
-            save(drawing, *(next(drawn) for _ in range(4)))
+            save(drawing, *(png.with_suffix(f".{kind}") for kind in ("pdf", "png", "csv", "md")))
         logger.info("%s", drawing.caption)
     matrix, page = output
     write_table(matrix, FLIP_COLUMNS, (row.values() for row in rows))
@@ -58,5 +57,5 @@ if __name__ == "__main__":
             measured=[Path(path) for path in snakemake.input.measured],
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             output=(Path(snakemake.output.matrix), Path(snakemake.output.page)),
-            figures=[Path(path) for path in snakemake.output.figures],
+            curves=[Path(path) for path in snakemake.output.curves],
         )

@@ -1,4 +1,4 @@
-"""A claim of a paper: its sentence, the statistic that decides it, and the rule, written beforehand.
+"""A claim of a paper: its sentence, the statistic that decides it, and the rule, written beforehand; its models.
 
 The Snakefile reads claims at every start, so that nothing slow is imported here.
 """
@@ -58,8 +58,43 @@ class Claim:
         """How many models must be measured."""
         return self.needs or (1 if isinstance(self.models, str) else len(self.models))
 
-    def is_on(self, kind: str, role: str) -> bool:
-        """Whether a group of models that it is on has those of a kind and a role."""
-        if self.models in ("fine_tunings", "twins"):
-            return f"{kind}s" == self.models
-        return kind == "pretrained" and self.models in ("all", f"{role}s")
+    def models_of(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
+        """Name the models of a run that it is on, in its order or the run's."""
+        if isinstance(self.models, str):
+            return [name for name, model in run.items() if self.models in model.groups]
+        return [name for name in self.models if name in run]
+
+
+@dataclass(frozen=True)
+class EvidenceModel:
+    """What a run knows of one of its models.
+
+    Attributes
+    ----------
+    name, role : str
+        As in its entry.
+    layers : int
+        Blocks; hidden states are 0 to `layers`.
+    kind : {"pretrained", "twin", "fine_tuning"}
+        Whether it was trained by itself, beside another one with a term more, or further from another one.
+    origin : str
+        The model beside or from which it was trained.
+    warmup_steps : int, optional
+        Of its learning rate; None where nothing tells.
+    treatment : str
+        What was done to a twin or on which task it was fine-tuned: those that differ in nothing else but a
+        seed have it in common.
+    """
+
+    name: str
+    role: str
+    layers: int
+    kind: str = "pretrained"
+    origin: str = ""
+    warmup_steps: int | None = None
+    treatment: str = ""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of models that a claim may be on and that have it."""
+        return ("all", f"{self.role}s") if self.kind == "pretrained" else (f"{self.kind}s",)

@@ -1,48 +1,21 @@
-"""What claims are judged by: values of sound checkpoints, with those without each group of windows."""
+"""What claims are judged by: values of sound checkpoints, and the record of what a statistic reads of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.files import sha256_of
-from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
 
-NO_ROWS = pd.DataFrame({"model": [], "revision": []}, dtype=str)
+NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, and without each group of them
-
-
-@dataclass(frozen=True)
-class EvidenceModel:
-    """What a run knows of one of its models.
-
-    Attributes
-    ----------
-    name, role : str
-        As in its entry.
-    layers : int
-        Blocks; hidden states are 0 to `layers`.
-    kind : {"pretrained", "twin", "fine_tuning"}
-        Whether it was trained by itself, beside another one with a term more, or further from another one.
-    origin : str
-        The model beside or from which it was trained.
-    warmup_steps : int, optional
-        Of its learning rate; None where nothing tells.
-    treatment : str
-        What was done to a twin or on which task it was fine-tuned: those that differ in nothing else but a
-        seed have it in common.
-    """
-
-    name: str
-    role: str
-    layers: int
-    kind: str = "pretrained"
-    origin: str = ""
-    warmup_steps: int | None = None
-    treatment: str = ""
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -83,6 +56,11 @@ class Curve:
     def means(self) -> np.ndarray:
         """Means over layers, shape (..., checkpoints, 17)."""
         return self.values.mean(axis=-2)
+
+    @property
+    def last(self) -> np.ndarray:
+        """Values at the last checkpoint, shape (..., layers, 17)."""
+        return self.values[..., -1, :, :]
 
 
 @dataclass(frozen=True)
@@ -135,44 +113,39 @@ def read_evidence(
         The folder of digests of weights, ``{model}/{revision}.tensors.csv``.
     text_digest : str
     """
-    # Of the last checkpoints alone, a table is of the same kind.
-    files = {f"{path.parent.name.removeprefix('last_')}/{path.stem}": path for path in tables}
-    of_kind: dict[str, list[Path]] = {}
-    for name, path in files.items():
-        of_kind.setdefault(name.partition("/")[0], []).append(path)
-    read = {kind: read_tables(paths) for kind, paths in of_kind.items()}
-    verdicts = read.get("verdicts", NO_ROWS)
-    read = {kind: sound(rows, verdicts) for kind, rows in read.items()}
+    files, of_kind = {}, defaultdict(list)
+    for path in tables:
+        kind = path.parent.name.removeprefix(
+            "last_"
+        )  # of the last checkpoints alone, it is the same
+        files[f"{kind}/{path.stem}"] = path
+        of_kind[kind].append(path)
+    verdicts = read_tables(of_kind["verdicts"])
+    read = {kind: sound(read_tables(paths), verdicts) for kind, paths in of_kind.items()}
     values = sound(read_tables(left_out, ["layer"]), verdicts)
     for rows in (values, *read.values()):
         for model, revision in zip(rows["model"], rows["revision"], strict=True):
             files[f"{model}@{revision}"] = checkpoints / model / f"{revision}.tensors.csv"
     digests = {name: sha256_of(file) for name, file in files.items() if file.exists()}
-    curves = curves_by(["model", "estimator"], values)
     known = {each["name"]: EvidenceModel(**each) for each in models}
+    curves = curves_by(["model", "estimator"], values)
     return Evidence(known, curves, read, suspect_above, {"text": text_digest, **digests})
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:
     """Read tables of one kind below each other; `words` are columns that only look like numbers."""
-    options: dict[str, Any] = {
-        "dtype": dict.fromkeys(("model", "revision", *words), str),
-        "keep_default_na": False,
-        "na_values": [""],
-    }
-    tables = [pd.read_csv(path, **options) for path in paths]
+    types: Any = dict.fromkeys(("model", "revision", *words), str)
+    tables = [pd.read_csv(p, dtype=types, keep_default_na=False, na_values=[""]) for p in paths]
     filled = [table for table in tables if len(table)]  # empty columns have no type
     return pd.concat(filled, ignore_index=True) if filled else NO_ROWS
 
 
 def sound(rows: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Rows of models without verdicts, and of checkpoints that theirs say to show."""
-    shown = {
-        model: set(of.loc[of["shown"] == "yes", "revision"])
-        for model, of in verdicts.groupby("model")
-    }
+    judged, good = set(verdicts["model"]), verdicts[verdicts["shown"] == "yes"]
+    shown = set(zip(good["model"], good["revision"], strict=True))
     both = zip(rows["model"], rows["revision"], strict=True)
-    return rows.loc[[model not in shown or revision in shown[model] for model, revision in both]]
+    return rows.loc[[each[0] not in judged or each in shown for each in both]]
 
 
 def curves_by(keys: Sequence[str], rows: pd.DataFrame) -> dict[tuple[str, ...], Curve]:
@@ -198,3 +171,150 @@ def _curve(rows: pd.DataFrame) -> Curve:
         near_duplicates=rows["near_duplicates"].to_numpy(np.float64).reshape(shape),
         n=rows["n"].to_numpy(np.float64).reshape(shape).mean(axis=1),
     )
+
+
+class NotMeasured(Exception):
+    """What a claim needs and the run does not have, in one sentence."""
+
+
+class Reading:
+    """The evidence on one claim, as a statistic asks for it.
+
+    Parameters
+    ----------
+    claim : Claim
+    evidence : Evidence
+
+    Attributes
+    ----------
+    models : dict of str to EvidenceModel
+        The claim's models that are in the run, in its order or the run's.
+    checkpoints : dict of (str, str)
+        Model and revision of all that was read.
+    tables : dict of str
+        Other tables that were read, as ``KIND/MODEL``.
+    curves_read : list of Curve
+    suspects : Counter of str
+        How many values of a model are beyond the conditions of their estimator.
+    """
+
+    def __init__(self, claim: Claim, evidence: Evidence) -> None:
+        self.claim, self.evidence = claim, evidence
+        self.models = {name: evidence.models[name] for name in claim.models_of(evidence.models)}
+        self.checkpoints: dict[tuple[str, str], None] = {}
+        self.tables: dict[str, None] = {}
+        self.curves_read: list[Curve] = []
+        self.suspects: Counter[str] = Counter()
+
+    def curves(self, *estimators: str) -> dict[str, list[Curve]]:
+        """Give the curves of some estimators, of each model of which all are measured.
+
+        They have the checkpoints and layers that the claim is on, but for layers that are undefined at one of
+        these checkpoints, or without a group.
+
+        Raises
+        ------
+        NotMeasured
+            If that is fewer models than the claim needs.
+        """
+        found = {name: of for name in self.models if (of := self.beside(name, *estimators))}
+        at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
+        self.require(found, f"{_listed(estimators)} at {at}")
+        return found
+
+    def rows(self, table: str) -> dict[str, pd.DataFrame]:
+        """Give the rows of another table, by model; raises as :meth:`curves`."""
+        rows = {name: self.rows_beside(name, table) for name in self.models}
+        found = {name: of for name, of in rows.items() if len(of)}
+        self.require(found, f"tables/{table}")
+        return found
+
+    def beside(self, model: str, *estimators: str) -> list[Curve]:
+        """Give the curves of a model, also of none of the claim's, such as a twin's original; [] if one lacks."""
+        found = [self._curve(model, estimator) for estimator in estimators]
+        curves = [curve for curve in found if curve is not None]
+        if len(curves) < len(estimators):
+            return []
+        for estimator, curve in zip(estimators, curves, strict=True):
+            self.checkpoints |= {(model, revision): None for revision in curve.revisions}
+            self.curves_read.append(curve)
+            limit = self.evidence.suspect_above.get(estimator, np.inf)
+            if suspect := int((curve.near_duplicates > limit).sum()):
+                self.suspects[model] += suspect
+        return curves
+
+    def rows_beside(self, model: str, table: str) -> pd.DataFrame:
+        """Give the rows of such a model."""
+        rows = self.evidence.tables.get(table, NO_ROWS)
+        rows = rows[rows["model"] == model]
+        self.checkpoints |= {(model, revision): None for revision in rows["revision"]}
+        if len(rows):
+            self.tables[f"{table}/{model}"] = None
+        return rows
+
+    def require(self, found: Collection[str], what: str) -> None:
+        """Raise NotMeasured unless as many models as the claim needs have `what`."""
+        named, needed = self.claim.models, self.claim.needed
+        if len(found) >= needed:
+            return
+        is_group = isinstance(named, str)
+        lacking = [name for name in (self.models if is_group else named) if name not in found]
+        if lacking and not self.models.keys() & lacking:
+            verb = "is" if len(lacking) == 1 else "are"
+            raise NotMeasured(f"{_listed(lacking)} {verb} not in the run")
+        whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
+        said = f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
+        raise NotMeasured(said + (f", not for {_listed(lacking)}" if lacking else ""))
+
+    def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
+        """Raise NotMeasured unless these models have `what`, however many the claim needs."""
+        if lacking := [name for name in dict.fromkeys(names) if name not in found]:
+            raise NotMeasured(f"it needs {what} for {_listed(lacking)}, and the run lacks it")
+
+    def _curve(self, model: str, estimator: str) -> Curve | None:
+        """The checkpoints and layers that the claim is on, without undefined ones; None if none is left."""
+        curve = self.evidence.curves.get((model, estimator))
+        if curve is None:
+            return None
+        places = [len(curve.steps) - 1]
+        if self.claim.checkpoints == "training":
+            places = np.flatnonzero(~np.isnan(curve.steps)).tolist()
+            if len(places) < 2:
+                return None
+        values = curve.values[..., places, :, :]
+        undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
+        wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
+        kept = wanted & ~undefined.any(axis=-1)
+        if not kept.any():  # as of too few windows, where no layer has an interval
+            kept = wanted & ~undefined[:, 0]
+        if not kept.any():
+            return None
+        return replace(
+            curve,
+            revisions=[curve.revisions[place] for place in places],
+            steps=curve.steps[places],
+            layers=curve.layers[kept],
+            values=values[..., kept, :],
+            near_duplicates=curve.near_duplicates[places][:, kept],
+            n=curve.n[places],
+            undefined=int(wanted.sum() - kept.sum()),
+        )
+
+
+def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
+    """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
+    common = [layer for layer in curves[0].layers if all(layer in each.layers for each in curves)]
+    if not common:
+        raise NotMeasured("of one model there is no layer where all estimators are defined")
+    return [each.last[..., np.isin(each.layers, common), :] for each in curves]
+
+
+def each_less_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Differences (..., a, b, 17) of any of some values (..., a, 17) and any of others (..., b, 17)."""
+    return values[..., :, None, :] - others[..., None, :, :]
+
+
+def _listed(names: Sequence[str]) -> str:
+    named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named

@@ -1,9 +1,10 @@
-"""The verdict on a claim, and what it rests on."""
+"""The verdict on a claim, what it rests on, and the ledger of a paper's claims."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
-from typing import Any
+from math import isnan, nan
+from pathlib import Path
 
 import numpy as np
 
@@ -13,16 +14,18 @@ from shape_of_learning.claims import (
     table_statistics,
     training_statistics,
 )
-from shape_of_learning.claims.bounds import TAIL, Bounded, unknown
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import Evidence
-from shape_of_learning.claims.reading import NotMeasured, Reading
+from shape_of_learning.claims.evidence import Evidence, NotMeasured, Reading
+from shape_of_learning.claims.rules import TAIL, Bounded
 from shape_of_learning.errors import InputError
+from shape_of_learning.files import atomic_write, write_table
+from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_MEASURED = "not measured"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
 DIGITS = 8  # of a short digest
+MOST_PARTS = 20  # of a claim, that are shown to people
 MODULES = (layer_statistics, training_statistics, table_statistics)
 
 
@@ -81,8 +84,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     claim : Claim
         With another `average_over` (:func:`dataclasses.replace`) it is judged by other layers.
     evidence : Evidence
-        Of one draw. By :meth:`.Evidence.with_estimators` others stand for the estimators that the claim
-        names.
+        Of one draw. Others may stand for the estimators that the claim names (:class:`.MeasuredChoices`).
 
     Returns
     -------
@@ -101,13 +103,13 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
         return Judgement(NOT_MEASURED, f"{_capitalised(reason)}.")
-    by_numbers = _verdict(claim, units)
     known = _without_suspects(units, reading)
     verdict = _verdict(claim, known)
     because = _because(claim, verdict, known)
     if reading.suspects:
         whose = ", ".join(f"{number:,} of `{model}`" for model, number in reading.suspects.items())
         suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}."
+        by_numbers = _verdict(claim, units)
         if verdict != by_numbers:
             because = f"By the numbers alone it would be {by_numbers}, but {suspect}"
         else:
@@ -154,7 +156,7 @@ def _without_suspects(units: rules.Units, reading: Reading) -> rules.Units:
     return {
         unit: parts
         if set(unit.split(rules.PAIR)) <= clear
-        else {name: unknown(part) for name, part in parts.items()}
+        else {name: rules.unknown(part) for name, part in parts.items()}
         for unit, parts in units.items()
     }
 
@@ -185,7 +187,7 @@ def _numbers(part: Bounded) -> tuple[float, float, float]:
     return float(part.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
 
 
-def _headline(condition: Any, units: rules.Units) -> tuple[float, float, float, float]:
+def _headline(condition: rules.Condition, units: rules.Units) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
     estimate, low, high = _numbers(rules.margin(rules.without_hurdles(condition), units))
     visible = estimate - low
@@ -209,7 +211,7 @@ def _because(claim: Claim, verdict: str, units: rules.Units) -> str:
     return f"{_capitalised(f'{count}: {words}' if count else words)}."
 
 
-def _count(condition: Any, units: rules.Units) -> str:
+def _count(condition: rules.Condition, units: rules.Units) -> str:
     """In how many units a condition on a number of them is shown, each by its share of the errors."""
     if "holds" not in condition:
         return ""
@@ -231,3 +233,96 @@ def _hashes(reading: Reading) -> list[str]:
     others = [*(["text"] if reading.curves_read else []), *reading.tables]
     found |= {each: digests[each] for each in others if each in digests}
     return [f"{each}:{digest[:DIGITS]}" for each, digest in found.items()]
+
+
+# --- The ledger: one row per claim, and the same for people to read.
+
+Judged = Sequence[tuple[Claim, Judgement]]
+
+
+def write_ledger(path: Path, judged: Judged) -> None:
+    """Write the CSV file, lists joined by ``;``."""
+    rows = []
+    for claim, of in judged:
+        found = [getattr(of, column) for column in CLAIM_COLUMNS[4:]]
+        lists_joined = [";".join(each) if isinstance(each, tuple) else each for each in found]
+        rows.append([claim.name, claim.sentence, claim.where, statistic_of(claim), *lists_joined])
+    write_table(path, CLAIM_COLUMNS, rows)
+
+
+def write_page(path: Path, title: str, judged: Judged) -> None:
+    """Write the Markdown file: the verdicts, then each claim with its numbers."""
+    lines = [f"# Claims of: {title}", "", *_verdicts(judged), ""]
+    for claim, of in judged:
+        lines += [*_section(claim, of), ""]
+    with atomic_write(path) as partial:
+        partial.write_text("\n".join(lines), encoding="utf-8")
+
+
+def statistic_of(claim: Claim) -> str:
+    """The statistic with what it is of, such as "flatter(anisotropy)"."""
+    return f"{claim.statistic}({', '.join([*claim.estimators, *claim.reads])})"
+
+
+def _verdicts(judged: Judged) -> list[str]:
+    counts = [(verdict, sum(of.verdict == verdict for _, of in judged)) for verdict in VERDICTS]
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+    number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
+    return [
+        f"{number}: {said}. Rules were written down before results were looked at. A bound is "
+        "passed only by a whole 95 % interval, from 16 groups of windows or from seeds, that allows for all "
+        "models, layers and steps among which a rule might choose; what has no interval is compared as it is."
+        " `Visible` is the smallest distance from the bound that could have been seen.",
+        "",
+        "| Claim | Verdict | Estimate | 95 % interval | Visible |",
+        "| :-- | :-- | --: | --: | --: |",
+        *(
+            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} "
+            f"| {_interval(of.low, of.high)} | {_number(of.smallest_visible)} |"
+            for claim, of in judged
+        ),
+    ]
+
+
+def _section(claim: Claim, of: Judgement) -> list[str]:
+    lines = [
+        f"## {claim.name}",
+        "",
+        f"{claim.sentence} ({claim.where})",
+        "",
+        f"**{_capitalised(of.verdict)}.** {of.because}",
+        "",
+        f"- Statistic: `{statistic_of(claim)}`",
+        f"- Supported: {rules.in_words(claim.rule[SUPPORTED])}",
+        f"- Contradicted: {rules.in_words(claim.rule[CONTRADICTED])}",
+    ]
+    if of.models:
+        checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
+        named = {"n = ": of.n, "selection: ": of.selections}
+        rests = [what + ", ".join(which) for what, which in named.items() if which]
+        hashes = ", ".join(f"`{each}`" for each in of.hashes)
+        said = [", ".join(of.models), checkpoints, *rests, hashes]
+        lines.append(f"- Rests on: {'; '.join(said)}")
+    if of.parts:
+        lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
+        lines += [
+            f"| {_cell(each.unit) or 'all together'} | {each.part} | {_number(each.estimate)} "
+            f"| {_interval(each.low, each.high)} |"
+            for each in of.parts[:MOST_PARTS]
+        ]
+        if (more := len(of.parts) - MOST_PARTS) > 0:
+            lines += ["", f"And {more:,} more."]
+    return lines
+
+
+def _cell(words: str) -> str:
+    """Words that a table may hold, on one line and in one column."""
+    return " ".join(words.split()).replace("|", r"\|")
+
+
+def _number(value: float) -> str:
+    return "" if isnan(value) else f"{value:.3g}"
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if isnan(low) else f"{low:.3g} to {high:.3g}"

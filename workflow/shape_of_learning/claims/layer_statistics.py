@@ -2,19 +2,28 @@
 
 Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
 (:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
-bounds allow for all that might have been chosen (:mod:`.bounds`). Planning reads the annotations: of
+bounds allow for all that might have been chosen (:mod:`.rules`). Planning reads the annotations: of
 ``estimators: tuple[str, str]`` a claim names two. A new one is listed in :mod:`.claim`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import apart, greatest, jackknifed, known, least
-from shape_of_learning.claims.evidence import Curve
-from shape_of_learning.claims.reading import Reading, of_common_layers
-from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
+from shape_of_learning.claims.evidence import Curve, Reading, each_less_each, of_common_layers
+from shape_of_learning.claims.rules import (
+    PAIR,
+    TOGETHER,
+    Bounded,
+    Units,
+    apart,
+    greatest,
+    jackknifed,
+    known,
+    least,
+)
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
@@ -23,7 +32,7 @@ OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of 
 def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
     """Of each model the mean over layers at the last checkpoint; the parts are the estimators."""
     return {
-        name: {e: jackknifed(_last(curve)) for e, curve in zip(estimators, curves, strict=True)}
+        name: dict(zip(estimators, map(_mean, curves), strict=True))
         for name, curves in reading.curves(*estimators).items()
     }
 
@@ -53,14 +62,11 @@ def flatter(reading: Reading, estimators: tuple[str]) -> Units:
         name: np.stack([one - other for one, other in permutations(of, 2)], axis=-2)
         for name, of in _quarters(reading, estimators).items()
     }
-    units = {}
-    for decoder, encoder in product(*_by_role(reading, differences)):
-        # Of each difference of the decoder those to all of the encoder's.
-        between = differences[decoder][..., :, None, :] - differences[encoder][..., None, :, :]
-        units[f"{decoder}{PAIR}{encoder}"] = {
-            "range_over_range": greatest(least(jackknifed(between)))
-        }
-    return units
+    # Of each difference of the decoder those to all of the encoder's.
+    return {
+        pair: {"range_over_range": greatest(least(jackknifed(each_less_each(decoder, encoder))))}
+        for pair, (decoder, encoder) in _pairs(reading, differences, "decoder", "encoder").items()
+    }
 
 
 def difference_of_estimators(
@@ -72,22 +78,19 @@ def difference_of_estimators(
         first, second = of_common_layers(curves)
         difference = first - second
         if last_layer_only:
-            if not all(_has_last_layer(reading, name, curve) for curve in curves):
-                continue
             difference = difference[..., -1:, :]
-        units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
+        if not last_layer_only or all(_has_last_layer(reading, name, each) for each in curves):
+            units[name] = {"difference": jackknifed(difference.mean(axis=-2))}
     reading.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
     return units
 
 
 def encoders_less_decoders(reading: Reading, estimators: tuple[str]) -> Units:
     """Mean over layers of each encoder less that of each decoder, by intervals that are each its own."""
-    curves = reading.curves(*estimators)
-    means = {name: jackknifed(_last(curve)) for name, (curve,) in curves.items()}
-    decoders, encoders = _by_role(reading, means)
+    means = {name: _mean(curve) for name, (curve,) in reading.curves(*estimators).items()}
     return {
-        f"{encoder}{PAIR}{decoder}": {"difference": apart(means[encoder], means[decoder])}
-        for encoder, decoder in product(encoders, decoders)
+        pair: {"difference": apart(encoder, decoder)}
+        for pair, (encoder, decoder) in _pairs(reading, means, "encoder", "decoder").items()
     }
 
 
@@ -131,7 +134,7 @@ def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
     units = {
         name: {
             "isotropy": known(np.exp(of_weights[name])),
-            "cosine": jackknifed(curve.values[..., -1, -1, :]),
+            "cosine": jackknifed(curve.last[..., -1, :]),
         }
         for name, (curve,) in reading.curves(cosine).items()
         if name in of_weights and _has_last_layer(reading, name, curve)
@@ -154,13 +157,9 @@ def isotropy_beside_others(
     isotropy = {name: np.exp(value) for name, value in _weights(reading, *estimators).items()}
     reading.require_each(isotropy, [*of, *others], f"`{estimators[0]}`")
     around = [isotropy[name] for name in others]
+    less = {"isotropy": 0, "over_least": min(around), "over_greatest": max(around)}
     return {
-        name: {
-            "isotropy": known(isotropy[name]),
-            "over_least": known(isotropy[name] - min(around)),
-            "over_greatest": known(isotropy[name] - max(around)),
-        }
-        for name in of
+        name: {part: known(isotropy[name] - other) for part, other in less.items()} for name in of
     }
 
 
@@ -189,12 +188,10 @@ def _weights(reading: Reading, estimator: str) -> dict[str, float]:
     return found
 
 
-def _by_role(reading: Reading, measured: Collection[str]) -> list[list[str]]:
-    """Decoders and encoders among the models that are measured."""
-    return [
-        [name for name in measured if reading.models[name].role == role]
-        for role in ("decoder", "encoder")
-    ]
+def _pairs(reading: Reading, measured: Mapping[str, Any], *roles: str) -> dict[str, list[Any]]:
+    """What is measured of two models, one of each role, by the name of their unit."""
+    named = [[name for name in measured if reading.models[name].role == role] for role in roles]
+    return {PAIR.join(pair): [measured[name] for name in pair] for pair in product(*named)}
 
 
 def _has_last_layer(reading: Reading, model: str, curve: Curve) -> bool:
@@ -202,8 +199,9 @@ def _has_last_layer(reading: Reading, model: str, curve: Curve) -> bool:
     return bool(curve.layers[-1] == reading.models[model].layers)
 
 
-def _last(curve: Curve) -> np.ndarray:
-    return curve.means[..., -1, :]
+def _mean(curve: Curve) -> Bounded:
+    """The mean over layers at the last checkpoint."""
+    return jackknifed(curve.means[..., -1, :])
 
 
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
@@ -219,8 +217,9 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
             continue
         # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
         begins = 4 * np.arange(number)
-        last = curve.values[..., -1, :, :]
-        last = last - last[..., :1, :]  # layers of one height differ by 0, and not by rounding
+        last = (
+            curve.last - curve.last[..., :1, :]
+        )  # layers of one height differ by 0, and not by rounding
         found[name] = []
         for quarter in range(0, 4 * number, number):
             shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)

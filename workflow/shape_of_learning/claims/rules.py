@@ -1,4 +1,4 @@
-"""Decision rules in data: conditions on the parts of a statistic.
+r"""Decision rules in data: conditions on the parts of a statistic, which are numbers with bounds.
 
 A statistic gives *units*, such as models, and of each some *parts*, numbers with bounds. Conditions are
 
@@ -15,19 +15,31 @@ A statistic gives *units*, such as models, and of each some *parts*, numbers wit
 
 A condition holds where the interval of its margin lies above zero. That is the distance of a number to
 its bound, of `all_of` the least one, of `any_of` the largest, of a number of units the k-th largest. So a
-rule of many parts errs as rarely as one of a single part (:mod:`.bounds`).
+rule of many parts errs as rarely as one of a single part: of m parts with one-sided bounds
+:math:`\ell_i, u_i`, the k-th largest has at level :math:`\alpha` the bounds
+
+.. math::
+    \ell_{(k)} \text{ of the } \ell_i \text{ at level } \alpha / (m - k + 1), \qquad
+    u_{(k)} \text{ of the } u_i \text{ at level } \alpha / k
+
+whatever the parts have in common. For if the lower one is too high, then k of the lower bounds lie above the
+k-th largest number, and at most k - 1 of the numbers do, so that one of m - k + 1 bounds is wrong
+(Bonferroni). For the least, k = m, nothing is divided (Berger, Multiparameter hypothesis testing and
+acceptance sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.bounds import TAIL, Bounded, greatest, least, ranked, stacked, unknown
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.intervals import LEVEL, standard_error
+from shape_of_learning.metrics.table_columns import GROUPS
 
-Units = Mapping[str, Mapping[str, Bounded]]
+TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
 TOGETHER = ""  # the unit of all units together
 PAIR = " / "  # between the models of a unit of two
 UPWARDS = ("above", "at_least", "not_below")
@@ -35,7 +47,114 @@ INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
 NUMBERS = {"all": "all cases", "any": "at least one case", "most": "most cases"}
 
 
-def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) -> Bounded:
+@dataclass(frozen=True)
+class Bounded:
+    """A number, or an array of them, with one-sided bounds.
+
+    Attributes
+    ----------
+    estimate : ndarray of float64
+    bounds : callable
+        Of two tails, how often the lower bound may exceed the truth and the upper one fall short of it, gives
+        both bounds.
+    """
+
+    estimate: np.ndarray
+    bounds: Callable[[float, float], tuple[np.ndarray, np.ndarray]]
+
+
+def estimated(
+    estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
+) -> Bounded:
+    """Take deviation over standard error for Student's t; an error of 0 is that of a known number."""
+    from scipy.special import stdtrit
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        down, up = stdtrit(degrees, [below, above])
+        return estimate + down * standard_error, estimate - up * standard_error
+
+    return Bounded(estimate, bounds)
+
+
+def jackknifed(values: np.ndarray) -> Bounded:
+    """Take the standard error from left-out values: (..., 17), with all windows, then without each group."""
+    return estimated(values[..., 0], standard_error(values[..., 1:]))
+
+
+def known(values: object) -> Bounded:
+    """Give numbers no error: of a model's weights, or of what is compared as it is."""
+    values = np.asarray(values, dtype=np.float64)
+    return estimated(values, np.zeros_like(values))
+
+
+def replicated(values: object) -> Bounded:
+    """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
+    values = np.asarray(values, dtype=np.float64)
+    number = values.shape[-1]
+    error = values.std(axis=-1, ddof=1) / np.sqrt(number)
+    return estimated(values.mean(axis=-1), error, number - 1)
+
+
+def apart(upper: Bounded, lower: Bounded) -> Bounded:
+    """How far one number lies above another by an interval of each: positive if these do not meet."""
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        (low, high), (other_low, other_high) = (
+            each.bounds(below, above) for each in (upper, lower)
+        )
+        return low - other_high, high - other_low
+
+    return Bounded(upper.estimate - lower.estimate, bounds)
+
+
+def unknown(of: Bounded) -> Bounded:
+    """Make a number decide nothing, whatever its estimate."""
+    infinite = np.full_like(of.estimate, np.inf)
+    return Bounded(of.estimate, lambda below, above: (-infinite, infinite))
+
+
+def stacked(parts: Sequence[Bounded]) -> Bounded:
+    """Put several numbers along a new last axis."""
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = zip(*(part.bounds(below, above) for part in parts), strict=True)
+        return np.stack(low, axis=-1), np.stack(high, axis=-1)
+
+    return Bounded(np.stack([part.estimate for part in parts], axis=-1), bounds)
+
+
+def ranked(of: Bounded, rank: int) -> Bounded:
+    """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
+    number = of.estimate.shape[-1]
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = of.bounds(below / (number - rank + 1), above / rank)
+        return _kth_largest(low, rank), _kth_largest(high, rank)
+
+    return Bounded(_kth_largest(of.estimate, rank), bounds)
+
+
+def _kth_largest(values: np.ndarray, rank: int) -> np.ndarray:
+    # Sorting takes NaN for the largest, so that the least of several would pass over it.
+    undefined = np.isnan(values).any(axis=-1)
+    return np.where(undefined, np.nan, np.sort(values, axis=-1)[..., -rank])
+
+
+def least(of: Bounded) -> Bounded:
+    """The least along the last axis."""
+    return ranked(of, of.estimate.shape[-1])
+
+
+def greatest(of: Bounded) -> Bounded:
+    """The largest along the last axis."""
+    return ranked(of, 1)
+
+
+Units = Mapping[str, Mapping[str, Bounded]]
+Condition = Mapping[str, Any]
+
+
+def margin(condition: Condition, units: Units, unit: str | None = None) -> Bounded:
     """How far a condition is met: a number whose lower bound is positive where it holds.
 
     Parameters
@@ -54,7 +173,7 @@ def margin(condition: Mapping[str, Any], units: Units, unit: str | None = None) 
         units.
     """
     if "all_of" in condition or "any_of" in condition:
-        joined = stacked([margin(each, units, unit) for each in next(iter(condition.values()))])
+        joined = stacked([margin(each, units, unit) for each in inner(condition)])
         return least(joined) if "all_of" in condition else greatest(joined)
     if "in" in condition:
         names = units_of(units)
@@ -87,7 +206,7 @@ def _beyond(of: Bounded, comparison: str, bound: float) -> Bounded:
     return Bounded(sign * (of.estimate - bound), bounds)
 
 
-def holds(condition: Mapping[str, Any], units: Units) -> np.ndarray:
+def holds(condition: Condition, units: Units) -> np.ndarray:
     """Whether a condition is shown to hold, of each draw where there are several."""
     low, _ = margin(condition, units).bounds(TAIL, TAIL)
     return low > 0
@@ -105,55 +224,52 @@ def how_many(number: str | float, of: int) -> int:
     return max(math.ceil(number * of - 1e-9), 1) if isinstance(number, float) else number
 
 
-def comparison_of(condition: Mapping[str, Any]) -> tuple[str, float]:
+def comparison_of(condition: Condition) -> tuple[str, float]:
     """The comparison of a condition on one part, and its bound."""
     return next((key, float(value)) for key, value in condition.items() if key != "of")
 
 
-def leaves(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """List the conditions on single parts that a condition is made of."""
-    if "holds" in condition:
-        yield from leaves(condition["holds"])
-    elif "all_of" in condition or "any_of" in condition:
-        for each in next(iter(condition.values())):
-            yield from leaves(each)
-    else:
-        yield condition
+def inner(condition: Condition) -> Sequence[Condition]:
+    """The conditions that a condition is made of; none if it is on a single part."""
+    one = [condition["holds"]] if "holds" in condition else []
+    return condition.get("all_of") or condition.get("any_of") or one
 
 
-def only_bound(condition: Mapping[str, Any]) -> tuple[bool, float] | None:
+def only_bound(condition: Condition) -> tuple[bool, float] | None:
     """Whether upwards and beyond which bound all parts must lie, but for hurdles; None if bounds differ."""
-    compared = [comparison_of(each) for each in leaves(condition)]
-    found = {(how in UPWARDS, bound) for how, bound in compared if not how.startswith("not_")}
+    found = _bounds_asked(condition)
     return found.pop() if len(found) == 1 else None
 
 
-def without_hurdles(condition: Mapping[str, Any]) -> dict[str, Any]:
+def _bounds_asked(condition: Condition) -> set[tuple[bool, float]]:
+    if inside := inner(condition):
+        return {bound for each in inside for bound in _bounds_asked(each)}
+    comparison, bound = comparison_of(condition)
+    return set() if comparison.startswith("not_") else {(comparison in UPWARDS, bound)}
+
+
+def without_hurdles(condition: Condition) -> Condition:
     """Leave out what only something else may add to, `not_above` and `not_below`; {} if nothing is left."""
+    if not (inside := inner(condition)):
+        return {} if comparison_of(condition)[0].startswith("not_") else condition
+    kept = [each for each in map(without_hurdles, inside) if each]
     if "holds" in condition:
-        held = without_hurdles(condition["holds"])
-        return {**condition, "holds": held} if held else {}
-    for key in ("all_of", "any_of"):
-        if key in condition:
-            kept = [each for each in map(without_hurdles, condition[key]) if each]
-            return {key: kept} if kept else {}
-    return {} if {"not_above", "not_below"} & condition.keys() else dict(condition)
+        return {**condition, "holds": kept[0]} if kept else {}
+    return {key: kept for key in condition} if kept else {}
 
 
-def in_words(condition: Mapping[str, Any]) -> str:
+def in_words(condition: Condition) -> str:
     """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
     if "holds" in condition:
         number = condition["in"]
         share = f"{100 * number:g} % of" if isinstance(number, float) else number
         where = NUMBERS.get(number, f"at least {share} cases")
         return f"in {where} {in_words(condition['holds'])}"
-    for key, word in (("all_of", " and "), ("any_of", " or ")):
-        if key in condition:
-            parts = [in_words(each) for each in condition[key]]
-            # Brackets around what is joined by the other word.
-            return word.join(
-                f"({part})" if " or " in part or " and " in part else part for part in parts
-            )
+    if inside := inner(condition):
+        parts = [in_words(each) for each in inside]
+        # Brackets around what is joined by the other word.
+        joined = [f"({part})" if " or " in part or " and " in part else part for part in parts]
+        return (" and " if "all_of" in condition else " or ").join(joined)
     comparison, bound = comparison_of(condition)
     part = f"`{condition['of']}`" if "of" in condition else "the statistic"
     words = comparison.replace("not_", "not_shown_to_be_").replace("_", " ")

@@ -1,8 +1,7 @@
 """A claim under every specification of its analysis, and which choice flips the verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import isnan
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,17 @@ from shape_of_learning.claims.choices import (
     Specification,
     specifications,
 )
-from shape_of_learning.claims.evidence import (
-    Curve,
-    Evidence,
-    EvidenceModel,
-    curves_by,
-    read_tables,
-    sound,
-)
+from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.evidence import Curve, Evidence, curves_by, read_tables, sound
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 
-KEYS = ("model", "estimator", *ROW_CHOICES)
+SPECIFIED = (*ROW_CHOICES, "last_layer")  # choices that columns of the tables of values say
 FLIP_COLUMNS = (
     *("claim", "choice", "reference", "option", "verdict_of_reference", "verdict", "flips"),
     *("pairs", "flipped_pairs"),
 )
+# By the options of the choices of a claim, of which the first ones are the reference.
+Specified = Mapping[tuple[str, ...], Judgement]
 
 
 class MeasuredChoices:
@@ -57,15 +52,13 @@ class MeasuredChoices:
     ):
         self._models = {each["name"]: EvidenceModel(**each) for each in models}
         self._suspect_above = suspect_above
+        keys = ["model", "estimator", *SPECIFIED]
         rows = sound(read_tables(measured, ["layer", *ROW_CHOICES]), read_tables(verdicts))
-        self._curves: dict[str, dict[tuple[str, ...], Curve]] = {AFTER: {}, BEFORE: {}}
-        if rows.empty:
-            return
-        is_after = rows["last_layer"] == AFTER
-        # Of the state before the final norm, there is the last layer alone.
-        before = pd.concat([rows[is_after], rows[~is_after]])
-        before = before.drop_duplicates([*KEYS, "revision", "layer"], keep="last")
-        self._curves = {AFTER: curves_by(KEYS, rows[is_after]), BEFORE: curves_by(KEYS, before)}
+        if len(rows):
+            # Of the state before the final norm, there is the last layer alone.
+            others = rows[rows["last_layer"] == AFTER].assign(last_layer=BEFORE)
+            rows = pd.concat([rows, others]).drop_duplicates([*keys, "revision", "layer"])
+        self._curves = curves_by(keys, rows)
 
     def evidence(self, specification: Specification, instead: Mapping[str, str]) -> Evidence:
         """The evidence under one specification.
@@ -77,44 +70,33 @@ class MeasuredChoices:
         instead : mapping of str to str
             By the name that claims use, the estimator that is taken; where it is not measured, nothing is.
         """
-        rows = [specification[name] for name in ROW_CHOICES]
-        measured = self._curves[specification["last_layer"]]
+        options = [specification[name] for name in SPECIFIED]
         curves: dict[tuple[str, ...], Curve] = {
-            (model, name): measured[model, other, *rows]
+            (model, name): self._curves[model, other, *options]
             for name, other in instead.items()
             for model in self._models
-            if (model, other, *rows) in measured
+            if (model, other, *options) in self._curves
         }
         limits = {name: self._suspect_above.get(other, 1) for name, other in instead.items()}
         return Evidence(self._models, curves, suspect_above=limits)
 
 
-@dataclass(frozen=True)
-class Specified:
-    """One specification, and what it says of the claim."""
-
-    specification: Specification
-    judgement: Judgement
-
-
-def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> list[Specified]:
+def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
-    judged = []
+    judged = {}
     for each in specifications(of.choices):
-        whole = {**of.reference, **each}
-        claim = replace(of.claim, average_over=whole["average_over"])
-        evidence = measured.evidence(whole, of.estimators(each))
-        judged.append(Specified(each, judge(claim, evidence)))
+        claim = replace(of.claim, average_over=each["average_over"])
+        judged[tuple(each.values())] = judge(claim, measured.evidence(each, of.estimators(each)))
     return judged
 
 
-def flips(of: ClaimChoices, judged: Sequence[Specified]) -> list[dict[str, Any]]:
+def flips(of: ClaimChoices, judged: Specified) -> list[dict[str, Any]]:
     """Compare each option with that of the reference: all other choices as in it, and in all pairs.
 
     Parameters
     ----------
     of : ClaimChoices
-    judged : sequence of Specified
+    judged : mapping of tuple of str to Judgement
         From :func:`judged_specifications`.
 
     Returns
@@ -124,47 +106,21 @@ def flips(of: ClaimChoices, judged: Sequence[Specified]) -> list[dict[str, Any]]
         empty where one of the two is not measured; ``pairs`` counts pairs of specifications that differ in
         nothing else and are both measured, and ``flipped_pairs`` those with different verdicts.
     """
-    verdicts = {tuple(each.specification.values()): each.judgement.verdict for each in judged}
     rows = []
     for place, (choice, (own, *others)) in enumerate(of.choices.items()):
         for option in others:
             pairs = [
-                (verdict, verdicts[*options[:place], option, *options[place + 1 :]])
-                for options, verdict in verdicts.items()
+                (each.verdict, judged[*options[:place], option, *options[place + 1 :]].verdict)
+                for options, each in judged.items()
                 if options[place] == own
             ]
             alone = pairs[0]  # as the first specification is the reference
             measured = [pair for pair in pairs if NOT_MEASURED not in pair]
-            flips = "" if NOT_MEASURED in alone else _yes(alone[0] != alone[1])
+            flips = "" if NOT_MEASURED in alone else "no" if alone[0] == alone[1] else "yes"
             flipped = sum(one != other for one, other in measured)
             cells = (of.claim.name, choice, own, option, *alone, flips, len(measured), flipped)
             rows.append(dict(zip(FLIP_COLUMNS, cells, strict=True)))
     return rows
-
-
-def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"
-
-
-def specification_rows(of: ClaimChoices, judged: Sequence[Specified]) -> list[dict[str, object]]:
-    """One row per specification, by ascending estimate and those without one last, as a figure draws them."""
-
-    def effect(each: Specified) -> tuple[bool, float]:
-        return isnan(each.judgement.estimate), each.judgement.estimate
-
-    return [
-        {
-            "claim": of.claim.name,
-            "rank": rank,
-            "is_reference": _yes(each is judged[0]),
-            "verdict": each.judgement.verdict,
-            **{key: getattr(each.judgement, key) for key in ("estimate", "low", "high")},
-            "n": ";".join(each.judgement.n),
-            **each.specification,
-            "because": each.judgement.because,
-        }
-        for rank, each in enumerate(sorted(judged, key=effect), 1)
-    ]
 
 
 def flip_page(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.bounds import Bounded, known, replicated
-from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
-from shape_of_learning.claims.rules import Units
+from shape_of_learning.claims.evidence import NotMeasured, Reading, of_common_layers
+from shape_of_learning.claims.rules import Bounded, Units, known, replicated
 
 CHANGES = ("dropped", "replaced")
 ORDERS = ("most_linear_first", "least_linear_first")
@@ -53,10 +52,10 @@ def twins_less_originals(
     """Mean over layers of a twin with a regulariser less that without, mean over pairs of one seed each."""
     values = {}
     for name, (twin,) in reading.curves(*estimators).items():
-        curve = reading.beside(reading.models[name].origin, estimators[0])
-        if curve is not None and curve.steps[-1] == twin.steps[-1]:
-            of_twin, of_original = of_common_layers([twin, curve])
-            values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
+        for original in reading.beside(reading.models[name].origin, *estimators):
+            if original.steps[-1] == twin.steps[-1]:
+                of_twin, of_original = of_common_layers([twin, original])
+                values[name] = (of_twin - of_original).mean(axis=-2)[..., 0]
     return _over_pairs(reading, values, regulariser, pairs, f"`{estimators[0]}`")
 
 

@@ -6,8 +6,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.bounds import (
+from shape_of_learning.claims.evidence import NotMeasured, Reading, each_less_each
+from shape_of_learning.claims.rules import (
+    PAIR,
     Bounded,
+    Units,
     greatest,
     jackknifed,
     known,
@@ -15,8 +18,6 @@ from shape_of_learning.claims.bounds import (
     ranked,
     stacked,
 )
-from shape_of_learning.claims.reading import NotMeasured, Reading
-from shape_of_learning.claims.rules import PAIR, Units
 from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 3  # for a curve to have something between its ends
@@ -52,19 +53,18 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
     units: dict[str, dict[str, Bounded]] = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
         middle = steps[-1] / 2
-        if steps[0] > middle:
-            continue
-        before = max(place for place, step in enumerate(steps) if step <= middle)
-        after = min(place for place, step in enumerate(steps) if step >= middle)
-        growth = curve[..., -1, :] - curve[..., 0, :]
-        longer, shorter = (curve[..., -1, :] - curve[..., place, :] for place in (before, after))
-        settling = np.stack([share * growth - longer, share * growth + longer], axis=-2)
-        moving_on = np.stack([shorter - share * growth, -shorter - share * growth], axis=-2)
-        units[name] = {
-            "growth": jackknifed(growth),
-            "settling": least(jackknifed(settling)),
-            "moving_on": greatest(jackknifed(moving_on)),
-        }
+        if steps[0] <= middle:
+            last = curve[..., -1, :]
+            before = max(place for place, step in enumerate(steps) if step <= middle)
+            after = min(place for place, step in enumerate(steps) if step >= middle)
+            growth, longer, shorter = (last - curve[..., at, :] for at in (0, before, after))
+            settling = np.stack([share * growth - longer, share * growth + longer], axis=-2)
+            moving_on = np.stack([shorter - share * growth, -shorter - share * growth], axis=-2)
+            units[name] = {
+                "growth": jackknifed(growth),
+                "settling": least(jackknifed(settling)),
+                "moving_on": greatest(jackknifed(moving_on)),
+            }
     reading.require(units, "a sound step in the first half of its training")
     return units
 
@@ -98,11 +98,11 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
         If the warm-up of no model is known.
     """
     curves = _curves(reading, *estimators)
-    ends = {name: reading.models[name].warmup_steps for name in curves}
-    known_ends = {name: end for name, end in ends.items() if end is not None}
-    reading.require(known_ends, "a known `warmup_steps`")
+    warm_ups = {name: reading.models[name].warmup_steps for name in curves}
+    ends = {name: end for name, end in warm_ups.items() if end is not None}
+    reading.require(ends, "a known `warmup_steps`")
     units = {}
-    for name, end in known_ends.items():
+    for name, end in ends.items():
         steps, (curve,) = curves[name]
         before = [place for place, step in enumerate(steps) if step <= end][-1:]
         after = [place for place, step in enumerate(steps) if step >= end][:1]
@@ -128,8 +128,7 @@ def higher_at_peak_and_end(reading: Reading, estimators: tuple[str]) -> Units:
             f"claim `{reading.claim.name}`: `{reading.claim.statistic}` is of two models, and needs both; "
             "name two under `models`"
         )
-    first, second = (np.log(curve) for _, (curve,) in curves.values())
-    apart = first[..., :, None, :] - second[..., None, :, :]
+    apart = each_less_each(*(np.log(curve) for _, (curve,) in curves.values()))
     peak, end = greatest(least(jackknifed(apart))), jackknifed(apart[..., -1, -1, :])
     return {PAIR.join(curves): {"peak": peak, "end": end}}
 
@@ -194,8 +193,8 @@ def _rises_and_falls(
     logarithm: np.ndarray, places: Sequence[int], ends: Sequence[int] = (0, -1)
 ) -> Bounded:
     """The lesser of rise and fall at some of the steps, counted from 0; or the least above other `ends`."""
-    over = logarithm[..., list(places), None, :] - logarithm[..., None, list(ends), :]
-    return least(jackknifed(over))
+    at, beside = (logarithm[..., list(steps), :] for steps in (places, ends))
+    return least(jackknifed(each_less_each(at, beside)))
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Bounded:

@@ -4,8 +4,7 @@ Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behavi
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from shape_of_learning.claims.choices import ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import CONTRADICTED, NOT_MEASURED, SUPPORTED, UNDECIDED
 from shape_of_learning.claims.rules import in_words, only_bound
-from shape_of_learning.claims.specifications import Specified, specification_rows
+from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures.captions import enumerated, joined, range_of
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
@@ -30,7 +29,6 @@ LOOKS = {
     UNDECIDED: {"color": "0.62", "marker": "s"},
     NOT_MEASURED: {"color": "0.85", "marker": "s"},
 }
-DECIDED = (SUPPORTED, CONTRADICTED)
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
 BY_NUMBERS = "By the numbers alone"  # begins why a verdict is undecided that these would decide
@@ -41,23 +39,23 @@ MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
 
 
 def specification_curve(
-    of: ClaimChoices, judged: Sequence[Specified], protocol: Mapping[str, Any]
+    of: ClaimChoices, judged: Specified, protocol: Mapping[str, Any]
 ) -> Drawing:
     """Draw one claim.
 
     Parameters
     ----------
     of : ClaimChoices
-    judged : sequence of Specified
+    judged : mapping of tuple of str to Judgement
         From :func:`.judged_specifications`.
     protocol : mapping
         What the caption says of the sample: `windows`, `window_characters`, `source`, `batch_vectors`, and
         `checkpoints`, at how many a long training is measured.
     """
-    table = pd.DataFrame(specification_rows(of, judged))
+    table = _table(of, judged)
     title = textwrap.wrap(of.claim.sentence, 120)
-    options = sum(map(len, of.choices.values()))
-    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.choices) - 1)) + 0.1
+    options = sum(map(len, of.open.values()))
+    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.open) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     height = above + CURVE_HEIGHT + matrix_height + 0.2
     figure = Figure(figsize=(TEXT_WIDTH, height))
@@ -73,18 +71,29 @@ def specification_curve(
     points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
     size = float(np.clip(0.75 * points, *SIZES))
     handles = _draw_curve(curve, table, of.claim, size)
-    handles.append(_ring(curve, reference, size))
+    ring = _edged("none", INK, 0.7) | {"marker": "o", "label": "reference"}
+    handles.append(_dots(curve, reference, size + 3, 6, **ring))
     _draw_matrix(matrix, table, of, size)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
-    figure.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(0, 1 - (TITLE_HEIGHT * len(title) + 0.03) / height),
-        ncols=len(handles),
-        handletextpad=0.1,
-        columnspacing=1.2,
-    )
+    top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
+    spaces = {"handletextpad": 0.1, "columnspacing": 1.2, "ncols": len(handles)}
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), **spaces)
     return Drawing(figure, table, _caption(of, judged, table, protocol))
+
+
+def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
+    """One row per specification, by ascending estimate and those without one last."""
+    options = pd.DataFrame(list(judged), columns=[*of.choices])[[*of.open]]
+    judgements = pd.DataFrame([vars(each) for each in judged.values()])
+    says = judgements[["verdict", "estimate", "low", "high"]].assign(
+        n=judgements["n"].map(";".join)
+    )
+    table = pd.concat([says, options, judgements["because"]], axis=1)
+    table.insert(0, "is_reference", np.where(table.index, "no", "yes"))
+    table = table.sort_values("estimate", kind="stable", ignore_index=True)
+    table.insert(0, "rank", table.index + 1)
+    table.insert(0, "claim", of.claim.name)
+    return table
 
 
 def _axis(claim: Claim) -> tuple[float, str]:
@@ -100,29 +109,33 @@ def _spoken(of: ClaimChoices, choice: str, option: str) -> str:
 
 
 def _caption(
-    of: ClaimChoices, judged: Sequence[Specified], table: pd.DataFrame, protocol: Mapping[str, Any]
+    of: ClaimChoices, judged: Specified, table: pd.DataFrame, protocol: Mapping[str, Any]
 ) -> str:
-    claim, own = of.claim, asdict(Rows())
-    counts = {verdict: int((table["verdict"] == verdict).sum()) for verdict in LOOKS}
-    verdicts = enumerated([f"{number:,} {verdict}" for verdict, number in counts.items() if number])
+    claim = of.claim
+    counts = table["verdict"].value_counts()
+    verdicts = enumerated([f"{counts[each]:,} {each}" for each in LOOKS if each in counts])
     measured = table.loc[table["estimate"].notna(), ["estimate", "low", "high"]]
     different = len(measured.map("{:.6g}".format).drop_duplicates())
     bars = OVER_PAIRS if claim.statistic == "twins_less_originals" else OF_WINDOWS
-    sizes = [float(n) for each in judged for n in each.judgement.n]
-    models = sorted({name for each in judged for name in each.judgement.models})
+    sizes = [float(n) for each in judged.values() for n in each.n]
+    models = sorted({name for each in judged.values() for name in each.models})
     at = "at the last checkpoint"
     if claim.checkpoints == "training":
         at = f"at up to {protocol['checkpoints']} checkpoints, spread evenly by rank"
     fixed = [
-        f"{name.replace('_', ' ')} {of.reference[name]}"
-        for name, usual in own.items()
-        if name not in of.choices and of.reference[name] != usual
+        f"{name.replace('_', ' ')} {of.choices[name][0]}"
+        for name, usual in vars(Rows()).items()
+        if name not in of.open and of.choices[name][0] != usual
     ]
     reference = [
-        f"{name.replace('_', ' ')} {_spoken(of, name, option)}"
-        for name, option in judged[0].specification.items()
+        f"{choice.replace('_', ' ')} {_spoken(of, choice, options[0])}"
+        for choice, options in of.open.items()
     ]
-    rules = [f"{each.capitalize()}: {in_words(claim.rule[each])}." for each in DECIDED]
+    rules = [
+        f"{verdict.capitalize()}: {in_words(claim.rule[verdict]).replace('`', '')}."
+        for verdict in (SUPPORTED, CONTRADICTED)
+    ]
+    hollow = "Hollow: decided by the numbers alone, but some are beyond the conditions of their estimator."
     return joined(
         f"{claim.sentence} ({claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
@@ -132,19 +145,21 @@ def _caption(
         else "",
         f"Effect: {claim.statistic} of {enumerated(list(claim.estimators))}, or of what stands for it; "
         f"bars: 95 % intervals {bars}; line: bound of the rule.",
-        *(rule.replace("`", "") for rule in rules),
+        *rules,
         f"Models: {enumerated(models)}, {at}." if models else "",
         f"{protocol['windows']} windows of {protocol['window_characters']} characters of "
         f"{protocol['source']}, or a share of them; batches of {range_of(sizes)} vectors."
         if sizes
         else "",
         f"All with {enumerated(fixed)}." if fixed else "",
-        "Hollow: decided by the numbers alone, but some are beyond the conditions of their estimator."
-        if table["because"].str.startswith(BY_NUMBERS).any()
-        else "",
+        hollow if _by_numbers(table).any() else "",
         "Specifications share windows and models, so that they are not independent tests.",
         f"Reference: {', '.join(reference)}.",
     )
+
+
+def _by_numbers(rows: pd.DataFrame) -> pd.Series:
+    return rows["because"].str.startswith(BY_NUMBERS)
 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> list[Line2D]:
@@ -161,12 +176,11 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
         known = own[own["estimate"].notna()]
         bars = {"color": look["color"], "linewidth": min(1, size / 3)}
         axes.vlines(known["rank"], known["low"], known["high"], **bars)
-        handles.append(_dots(axes, known, size, f"{verdict}: {len(own):,}", look))
-        beyond = known[known["because"].str.startswith(BY_NUMBERS)]
+        handles.append(_dots(axes, known, size, 4, label=f"{verdict}: {len(own):,}", **look))
+        beyond = known[_by_numbers(known)]
         if not beyond.empty:
-            white = {"markerfacecolor": "white", "markeredgecolor": look["color"]}
-            hollow = look | white | {"markeredgewidth": 0.6, "zorder": 4}
-            handles.append(_dots(axes, beyond, size, "(conditions not met)", hollow))
+            hollow = look | _edged("white", look["color"], 0.6) | {"label": "(conditions not met)"}
+            handles.append(_dots(axes, beyond, size, 4, **hollow))
     if table["estimate"].isna().all():
         reason = textwrap.fill(table["because"].iloc[0], 90)
         axes.text(0.5, 0.6, reason, transform=axes.transAxes, ha="center")
@@ -174,21 +188,19 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
     return handles
 
 
+def _edged(face: str, edge: str, width: float) -> dict[str, Any]:
+    """The look of dots before others, with an edge of their own."""
+    colors = {"markerfacecolor": face, "markeredgecolor": edge}
+    return {**colors, "markeredgewidth": width, "zorder": 4}
+
+
 def _dots(
-    axes: Axes, rows: pd.DataFrame, size: float, label: str, look: Mapping[str, Any]
+    axes: Axes, rows: pd.DataFrame, size: float, size_in_legend: float, **look: Any
 ) -> Line2D:
-    """Draw estimates by rank, and return a larger dot of the same look for the legend."""
-    common = {"linestyle": "", "zorder": 3, "label": label, **look}
+    """Draw the estimates that are defined by rank, and return a dot of the same look for the legend."""
+    common = {"linestyle": "", "zorder": 3, **look}
     axes.plot(rows["rank"], rows["estimate"], markersize=size, **common)
-    return Line2D([], [], markersize=4, **common)
-
-
-def _ring(axes: Axes, reference: pd.DataFrame, size: float) -> Line2D:
-    """Draw a ring around the reference, if it is defined, and return one for the legend."""
-    ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.7}
-    common = {"linestyle": "", "marker": "o", "zorder": 4, "label": "reference", **ring}
-    axes.plot(reference["rank"], reference["estimate"], markersize=size + 3, **common)
-    return Line2D([], [], markersize=6, **common)
+    return Line2D([], [], markersize=size_in_legend, **common)
 
 
 def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float) -> None:
@@ -197,7 +209,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
     if len(table) > MOST_DOTS:
         mark = {"marker": "|", "markersize": 5.5, "markeredgewidth": min(1, size / 2)}
     labels, height = {}, 0.0
-    for choice, options in of.choices.items():
+    for choice, options in of.open.items():
         axes.annotate(
             choice if choice in options else choice.replace("_", " "),
             (-(LABEL_WIDTH - 0.08) * 72, height),

@@ -1,17 +1,18 @@
 """Section ``choices`` of the configuration: which specifications claims are judged under."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shape_of_learning.claims.choices import (
+    AFTER,
     ROW_CHOICES,
-    ChoiceSettings,
+    WHOLE,
     ClaimChoices,
-    Variant,
-    thinned,
+    Rows,
+    specifications,
 )
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
@@ -28,18 +29,43 @@ TAKEN = (
 )
 
 
-def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
-    """Read the section.
+@dataclass(frozen=True)
+class PlannedClaim:
+    """A claim that is judged under other specifications, and what that takes.
+
+    Attributes
+    ----------
+    choices : ClaimChoices
+        The claim with the choices that touch it.
+    models : list of str
+        Those that are measured for it.
+    measures : mapping of str to Measure
+        All that is measured of them, by the names of tables.
+    """
+
+    choices: ClaimChoices
+    models: list[str]
+    measures: Mapping[str, Measure]
+
+
+class ChoiceSettings:
+    """What section ``choices`` says, checked.
 
     Parameters
     ----------
     settings : mapping
         The configuration, which the schema allows.
 
-    Returns
-    -------
-    ChoiceSettings
-        The run's own option of each choice is the first, where it is listed.
+    Attributes
+    ----------
+    rows, last_layer : mapping of str to sequence of str, sequence of str
+        Options of the choices of :class:`.Rows`, and of what the last layer is; the run's own one is the
+        first, where it is listed.
+    families : dict of str to dict of str to str
+        Name of a choice -> estimators of which one can take the place of another, with parameters of their
+        own in their names -> the name of each in the registry.
+    variants : dict of str to Measure
+        All these estimators.
 
     Raises
     ------
@@ -47,82 +73,129 @@ def read_choice_settings(settings: Mapping[str, Any]) -> ChoiceSettings:
         One sentence that names the key: a text, an estimator or a parameter that there is not, or one text
         under two names.
     """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._choices, self._measurement = settings["choices"], settings["measurement"]
+        _check_samples(settings)
+        own = {"text": "own", "windows_share": "1", "batch_share": "1", **self._measurement}
+        self.rows = {name: _options(self._choices[name], own[name]) for name in ROW_CHOICES}
+        last_layer = settings["forward"]["last_layer"].replace("both", AFTER)
+        self.last_layer = _options(self._choices["last_layer"], last_layer)
+        self.variants: dict[str, Measure] = {}
+        self.families: dict[str, dict[str, str]] = {}
+        for family, entries in self._choices["estimators"].items():
+            key = f"configuration key `choices.estimators.{family}`"
+            if family in TAKEN:
+                raise InputError(f"{key} has the name of another choice or of a column; rename it")
+            self.families[family] = self._family(key, entries)
+
+    def _family(self, key: str, entries: Sequence[Any]) -> dict[str, str]:
+        """Look up the estimators of a family, each with its own parameters; equal ones once.
+
+        Those that ask for more neighbours than the run searches are left out.
+        """
+        elsewhere = {base: name for name, of in self.families.items() for base in of.values()}
+        found: dict[str, str] = {}
+        for entry in entries:
+            base, own = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+            of_run = self._measurement["parameters"].get(base, {})
+            given = {**self._measurement, "parameters": {base: {**of_run, **own}}}
+            if not _is_searched(base, given):
+                continue
+            try:
+                chosen = chosen_measures(given, [base])[base]
+            except InputError as error:
+                raise InputError(f"{key}: {error}") from None
+            if base in elsewhere:
+                raise InputError(
+                    f"{key} names `{base}`, which is in `{elsewhere[base]}`; remove one"
+                )
+            defaults = {**find_measure(base).parameters, **of_run}
+            words = ", ".join(f"{name}={value}" for name, value in own.items())
+            differs = any(defaults[name] != value for name, value in own.items())
+            alike = [self.variants[name] for name, other in found.items() if other == base]
+            if all(each.arguments != chosen.arguments for each in alike):
+                name = f"{base}({words})" if differs else base
+                found[name] = base
+                self.variants[name] = replace(chosen, name=name)
+        return found
+
+    def sets_of_rows(self) -> list[Rows]:
+        """Every combination of the choices of rows."""
+        return [Rows(**each) for each in specifications(self.rows)]
+
+    def of_claim(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimChoices:
+        """Say which choices touch a claim on some measures.
+
+        A choice of rows does, unless all of its measures make that choice for themselves; the size of
+        batches, unless all take all vectors together; whether layer 0 counts, unless all are of blocks; and
+        an estimator, if another one is in its family. Where the claim itself names several of a family, each
+        has its own parameters to choose.
+        """
+        values = measures.values()
+        untouched = {name for name in TAKEN if all(name in each.rows for each in values)}
+        if all(each.family in WHOLE for each in values):
+            untouched.add("batch_share")
+        if all(each.first_layer == 1 for each in values):
+            untouched.add("average_over")
+        choices, decided_by = dict(self.rows), {}
+        for family, variants in self.families.items():
+            named = [name for name in measures if name in variants.values()]
+            for name in named:
+                is_alone = len(named) == 1
+                decided_by[name] = family if is_alone else name
+                others = [each for each, base in variants.items() if is_alone or base == name]
+                choices[decided_by[name]] = _own_first(name, others)
+        choices["average_over"] = _own_first(claim.average_over, self._choices["average_over"])
+        choices["last_layer"] = self.last_layer
+        for name in untouched & choices.keys():
+            choices[name] = choices[name][:1]
+        return ClaimChoices(claim, choices, decided_by)
+
+    def planned(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> PlannedClaim | None:
+        """Plan a claim on hidden states alone, for which a run has enough models and searched neighbours."""
+        models = claim.models_of(run)
+        originals = [run[name].origin for name in models if run[name].kind == "twin"]
+        if not models or len(models) < claim.needed or not claim.estimators or claim.reads:
+            return None
+        if not all(_is_searched(name, self._measurement) for name in claim.estimators):
+            return None
+        measures = chosen_measures(self._measurement, claim.estimators, "both")
+        if any(measure.family == WEIGHTS for measure in measures.values()):
+            return None
+        choices = self.of_claim(claim, measures)
+        options = {each for name in choices.decided_by.values() for each in choices.choices[name]}
+        measures |= {name: each for name, each in self.variants.items() if name in options}
+        with_originals = dict.fromkeys([*models, *(name for name in originals if name in run)])
+        return PlannedClaim(choices, list(with_originals), measures)
+
+
+def _check_samples(settings: Mapping[str, Any]) -> None:
     choices, measurement = settings["choices"], settings["measurement"]
-    texts = (*TEXTS, *settings["corpus"]["sources"])
+    known = (*TEXTS, *settings["corpus"]["sources"])
     for text in choices["text"]:
-        if text not in texts:
-            raise unknown_name(text, texts, "text", "configuration key `choices.text`")
+        if text not in known:
+            raise unknown_name(text, known, "text", "configuration key `choices.text`")
     if {"own", source := settings["corpus"]["source"]} <= set(choices["text"]):
         raise InputError(
             f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove "
             "one"
         )
-    smallest = min(choices["batch_share"]) * measurement["batch_vectors"]
-    if smallest <= measurement["neighbours"]:
+    share, searched = min(choices["batch_share"]), measurement["neighbours"]
+    if (smallest := share * measurement["batch_vectors"]) <= searched:
         raise InputError(
-            f"configuration key `choices.batch_share` has {min(choices['batch_share']):g}, which makes batches "
-            f"of {smallest:.0f} vectors, but the neighbour search looks for {measurement['neighbours']} others "
-            "(`measurement.neighbours`); raise it"
+            f"configuration key `choices.batch_share` has {share:g}, which makes batches of {smallest:.0f} "
+            f"vectors, but the neighbour search looks for {searched} others (`measurement.neighbours`); raise it"
         )
-    last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
-    own = {"text": "own", "windows_share": "1", "batch_share": "1", **measurement}
-    families = {n: _variants(n, listed, measurement) for n, listed in choices["estimators"].items()}
-    _check_families(families)
-    return ChoiceSettings(
-        rows={name: _options(choices[name], own[name]) for name in ROW_CHOICES},
-        average_over=tuple(choices["average_over"]),
-        last_layer=_options(choices["last_layer"], last_layer),
-        families=families,
-    )
 
 
-def _options(listed: Sequence[Any], own: str) -> tuple[str, ...]:
+def _options(listed: Sequence[Any], own: str) -> list[str]:
     written = [each if isinstance(each, str) else f"{each:g}" for each in listed]
-    return tuple(sorted(dict.fromkeys(written), key=lambda each: each != own))
+    return sorted(dict.fromkeys(written), key=lambda each: each != own)
 
 
-def _check_families(families: Mapping[str, Sequence[Variant]]) -> None:
-    """Refuse names of other choices, and an estimator in two families."""
-    owners: dict[str, str] = {}
-    for name, variants in families.items():
-        key = f"configuration key `choices.estimators.{name}`"
-        if name in TAKEN:
-            raise InputError(f"{key} has the name of another choice or of a column; rename it")
-        for base in {each.base for each in variants}:
-            if base in owners:
-                raise InputError(f"{key} names `{base}`, which is in `{owners[base]}`; remove one")
-            owners[base] = name
-
-
-def _variants(
-    family: str, entries: Sequence[Any], measurement: Mapping[str, Any]
-) -> tuple[Variant, ...]:
-    """Look up the estimators of a family, each with its own parameters; equal ones once.
-
-    Those that ask for more neighbours than the run searches are left out.
-    """
-    found: dict[str, Variant] = {}
-    for entry in entries:
-        base, own = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
-        of_run = measurement["parameters"].get(base, {})
-        given = {**measurement, "parameters": {base: {**of_run, **own}}}
-        if not _is_searched(base, given):
-            continue
-        try:
-            chosen = chosen_measures(given, [base])[base]
-        except InputError as error:
-            raise InputError(f"configuration key `choices.estimators.{family}`: {error}") from None
-        defaults = {**find_measure(base).parameters, **of_run}
-        words = ", ".join(f"{name}={value}" for name, value in own.items())
-        differs = any(defaults[name] != value for name, value in own.items())
-        name = f"{base}({words})" if differs else base
-        if all(
-            each.measure.arguments != chosen.arguments
-            for each in found.values()
-            if each.base == base
-        ):
-            found[name] = Variant(base, replace(chosen, name=name))
-    return tuple(found.values())
+def _own_first(own: str, options: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([own, *options]))
 
 
 def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
@@ -136,92 +209,43 @@ def _is_searched(name: str, measurement: Mapping[str, Any]) -> bool:
     return not isinstance(needed, int) or needed <= measurement["neighbours"]
 
 
-def claims_with_choices(
-    claims: Mapping[str, Mapping[str, Claim]],
-    settings: Mapping[str, Any],
-    choices: ChoiceSettings,
-    models: Mapping[str, Mapping[str, Any]],
-    papers: Collection[str],
-) -> tuple[dict[str, tuple[ClaimChoices, list[str]]], dict[str, dict[str, Measure]]]:
-    """List the claims that are judged under other specifications.
-
-    Parameters
-    ----------
-    claims : mapping
-        Those of each paper of the run.
-    settings : mapping
-        The configuration.
-    choices : ChoiceSettings
-    models : mapping of str to mapping
-        Of each model of the run what :class:`.EvidenceModel` holds.
-    papers : collection of str
-        Names of all that there are.
-
-    Returns
-    -------
-    dict of str to (ClaimChoices, list of str)
-        By the claims' names, with the models that are measured for each: claims on hidden states alone, for
-        which the run has as many models as they need and searches as many neighbours, of the papers that
-        ``choices.papers`` names.
-    dict of str to dict of str to Measure
-        Of each of these claims what is measured.
+class RunChoices:
+    """What a run judges under other specifications, and what that takes of which checkpoints.
 
     Raises
     ------
     InputError
-        If two papers have a claim of one name, or `choices.papers` names one that there is not.
+        As :class:`ChoiceSettings`, or if `choices.papers` names one that there is not.
     """
-    wanted = settings["choices"]["papers"]
-    for paper in wanted or ():
-        if paper not in papers:
-            raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
-    found: dict[str, tuple[ClaimChoices, list[str]]] = {}
-    variants = {}
-    for paper in (each for each in claims if wanted is None or each in wanted):
-        for name, claim in claims[paper].items():
-            named = _models_of(claim, models)
-            is_of_states = claim.estimators and not claim.reads
-            searched = all(_is_searched(e, settings["measurement"]) for e in claim.estimators)
-            if not (named and is_of_states and searched):
-                continue
-            measures = chosen_measures(settings["measurement"], claim.estimators, "both")
-            if any(measure.family == WEIGHTS for measure in measures.values()):
-                continue
-            of = choices.of_claim(claim, measures)
-            found[name] = of, named
-            variants[name] = choices.variants(of, measures)
-    return found, variants
-
-
-class RunChoices:
-    """What a run judges under other specifications, and what that takes of which checkpoints."""
 
     def __init__(self, run: Run) -> None:
-        self.run, self.settings = run, read_choice_settings(run.settings)
-        models = {each["name"]: each for each in run.evidence_models()}
-        papers = [paper.name for paper in run.papers]
-        self.claims, self._variants = claims_with_choices(
-            run.configuration.claims, run.settings, self.settings, models, papers
-        )
+        self.run, self.settings = run, ChoiceSettings(run.settings)
+        papers, wanted = [paper.name for paper in run.papers], run.settings["choices"]["papers"]
+        for paper in wanted or ():
+            if paper not in papers:
+                raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
+        models = {each["name"]: EvidenceModel(**each) for each in run.evidence_models()}
+        self.claims: dict[str, PlannedClaim] = {}
+        for paper, claims in run.configuration.claims.items():
+            for claim in claims.values() if wanted is None or paper in wanted else ():
+                if planned := self.settings.planned(claim, models):
+                    self.claims[claim.name] = planned
+        planned_claims = self.claims.values()
         # All that is measured for any of them, by the names of tables.
-        self.measures = {n: measure for of in self._variants.values() for n, measure in of.items()}
-        self.models = list(dict.fromkeys(m for _, models in self.claims.values() for m in models))
+        self.measures = {n: each for of in planned_claims for n, each in of.measures.items()}
+        self.models = list(dict.fromkeys(name for of in planned_claims for name in of.models))
         self.figures = {
             f"specification_{name}": f"Specification: {name.replace('_', ' ')}"
             for name in self.claims
         }
-        self._wanted: dict[str, dict[str, list[str]]] = {}
 
     def wanted_of(self, model: str) -> dict[str, list[str]]:
         """Estimators that claims ask of each checkpoint of a model, in the order of training."""
-        if model not in self._wanted:
-            wanted: dict[str, set[str]] = {}
-            for of, models in self.claims.values():
-                for each in self._checkpoints(of.claim, model) if model in models else ():
-                    wanted.setdefault(each.name, set()).update(self._variants[of.claim.name])
-            order = [each.name for each in self.run.checkpoints(model) if each.name in wanted]
-            self._wanted[model] = {name: sorted(wanted[name]) for name in order}
-        return self._wanted[model]
+        wanted: dict[str, set[str]] = {each.name: set() for each in self.run.checkpoints(model)}
+        for of in self.claims.values():
+            for each in self._checkpoints(of.choices.claim, model) if model in of.models else ():
+                wanted[each.name].update(of.measures)
+        return {name: sorted(measures) for name, measures in wanted.items() if measures}
 
     def measures_at(self, model: str, revision: str) -> list[Measure]:
         """All that a checkpoint is measured with."""
@@ -235,24 +259,10 @@ class RunChoices:
         sound = [c for c in self.run.checkpoints(model) if c.step is not None and c.name not in bad]
         return thinned(sound, self.run.settings["choices"]["checkpoints"]) if len(sound) > 1 else []
 
-    def protocol(self) -> dict[str, Any]:
-        """What the captions of curves say of the sample."""
-        settings = self.run.settings
-        return {
-            **settings["sampling"],
-            "source": settings["corpus"]["source"],
-            "batch_vectors": settings["measurement"]["batch_vectors"],
-            "checkpoints": settings["choices"]["checkpoints"],
-        }
 
-
-def _models_of(claim: Claim, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The models of the run that a claim is on, and originals of twins; none if they are too few."""
-    if isinstance(claim.models, str):
-        named = [name for name, of in models.items() if claim.is_on(of["kind"], of["role"])]
-    else:
-        named = [name for name in claim.models if name in models]
-    if len(named) < claim.needed:
-        return []
-    originals = [models[name]["origin"] for name in named if models[name]["kind"] == "twin"]
-    return list(dict.fromkeys([*named, *(name for name in originals if name in models)]))
+def thinned(checkpoints: Sequence[Any], most: int) -> list[Any]:
+    """Choose at most so many of a sequence, evenly by rank; the first and the last are among them."""
+    if len(checkpoints) <= most:
+        return list(checkpoints)
+    ranks = {round(place * (len(checkpoints) - 1) / (most - 1)) for place in range(most)}
+    return [checkpoints[rank] for rank in sorted(ranks)]

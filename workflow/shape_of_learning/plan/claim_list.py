@@ -12,10 +12,6 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.refusals import Section, Words, hint, must_be, refused, shown, validated
 
 CLAIMS = "claims.yaml"
-KINDS_OF_CONDITIONS = (
-    *("above", "below", "at_least", "at_most", "not_above", "not_below"),
-    *("all_of", "any_of", "holds"),
-)
 
 
 def functions_in(file: Path) -> dict[str, ast.FunctionDef]:
@@ -65,18 +61,16 @@ class Condition(Section):
 
     @model_validator(mode="after")
     def _is_one(self) -> "Condition":
-        said = [key for key in KINDS_OF_CONDITIONS if getattr(self, key) is not None]
-        if len(said) != 1:
-            raise refused(
-                f"needs exactly one of {' or '.join(f'`{k}`' for k in KINDS_OF_CONDITIONS)}"
-            )
+        kinds = [key for key in type(self).model_fields if key not in ("of", "number")]
+        if len([key for key in kinds if getattr(self, key) is not None]) != 1:
+            raise refused(f"needs exactly one of {' or '.join(f'`{kind}`' for kind in kinds)}")
         if (self.number is None) != (self.holds is None):
             raise refused("has one of `in` and `holds`, which need each other; add the other")
         if self.of is not None and self.inner:
             raise refused("has an `of` beside conditions that have their own; move it into them")
         if self.holds is not None and self.holds.counts:
-            where = "put them side by side in `all_of` or `any_of`"
-            raise refused(f"counts by `in` within another `in`; {where}")
+            remedy = "put them side by side in `all_of` or `any_of`"
+            raise refused(f"counts by `in` within another `in`; {remedy}")
         return self
 
     @property
@@ -92,10 +86,9 @@ class Condition(Section):
     @property
     def shows_something(self) -> bool:
         """Whether more is asked than that something is not shown."""
-        if self.any_of is not None:
-            return all(each.shows_something for each in self.any_of)
         if self.inner:
-            return any(each.shows_something for each in self.inner)
+            shows = [each.shows_something for each in self.inner]
+            return all(shows) if self.any_of is not None else any(shows)
         return self.not_above is None and self.not_below is None
 
 

@@ -1,32 +1,76 @@
-"""Claims under every combination of choices of the analysis: section `choices` of the configuration.
+"""Verdicts on what the papers claim, and on the same claims under every combination of choices of the analysis.
 
-REQUIRED INPUTS: the texts and some checkpoints of the models that claims are on.
+REQUIRED INPUTS: what the run has measured anyway, with groups of windows left out; for section `choices` of the
+configuration, the texts and some checkpoints of the models that claims are on.
 OUTPUTS:
+    <results>/claims/{paper}.csv and .md
     <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every set of rows
     <results>/claims/choices.csv and .md       which choice flips which verdict
     <results>/figures/specification_{claim}.pdf, .png, .csv, .md
-STEPS: measure_choices, one job per checkpoint and one forward pass per text; judge_choices. They are part of `all` if
-    `choices.judged` is true, and a target, `choices`, in any case.
+STEPS: judge_claims, one job per paper, whose claims are in workflow/papers/*/claims.yaml; measure_choices, one job per
+    checkpoint and one forward pass per text; judge_choices. The last two are part of `all` if `choices.judged` is true,
+    and a target, `choices`, in any case.
 """
 
 from dataclasses import asdict
 
 from shape_of_learning.plan.choice_settings import RunChoices
 
+CLAIMS = RUN.configuration.claims
+TITLES = {paper.name: paper.title for paper in RUN.papers}
 CHOICES = at_the_door(RunChoices, RUN)
 # The folder of each text.
 TEXTS = {
     text: f"<results>/corpus/{text}" if text in SETTINGS["corpus"]["sources"] else _CORPUS
     for text in SETTINGS["choices"]["text"]
 }
+all_claims = expand("<results>/claims/{paper}.{suffix}", paper=CLAIMS, suffix=("csv", "md"))
 all_choices = [
     *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
     *expand("<results>/figures/{figure}.{suffix}", figure=CHOICES.figures, suffix=FIGURE_SUFFIXES),
 ]
 
 
+rule judge_claims:
+    """Judge the claims of one paper, by rules that were written down beforehand."""
+    input:
+        left_out=lambda wildcards: expand(
+            "<results>/tables/left_out/{model}.csv", model=RUN.claimed_models(wildcards.paper)
+        ),
+        tables=lambda wildcards: paths(
+            "<results>/tables/{kind}/{model}.csv", RUN.claimed_tables(wildcards.paper)
+        ),
+        alphabet=CLEAN_CORPUS["alphabet"],
+    output:
+        csv="<results>/claims/{paper}.csv",
+        markdown=report(
+            "<results>/claims/{paper}.md",
+            caption="../report/page.rst",
+            category="Claims",
+            labels=lambda wildcards: {"result": TITLES[wildcards.paper]},
+        ),
+    log:
+        "<logs>/claims/{paper}.log",
+    benchmark:
+        "<benchmarks>/claims/{paper}.tsv"
+    wildcard_constraints:
+        paper=any_of(CLAIMS),
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=code("judge_claims"),
+        title=lambda wildcards: TITLES[wildcards.paper],
+        claims=lambda wildcards: [vars(claim) for claim in CLAIMS[wildcards.paper].values()],
+        models=RUN.evidence_models(),
+        suspect_above=suspect_above(RUN.measures),
+    message:
+        "Judging the claims of {wildcards.paper}"
+    script:
+        "../scripts/judge_claims.py"
+
+
 def measured_choices(wildcards):
-    """The tables of all models and checkpoints."""
     return [
         f"<results>/choices/{model}/{revision}.csv"
         for model in CHOICES.models
@@ -90,20 +134,20 @@ rule judge_choices:
             category="Claims",
             labels={"result": NAMES_OF_RESULTS["claims/choices"]},
         ),
-        figures=[
-            (
-                report(
-                    f"<results>/figures/{figure}.png",
-                    caption="../report/specification.rst",
-                    category="Claims",
-                    labels={"result": CHOICES.figures[figure]},
-                )
-                if suffix == "png"
-                else f"<results>/figures/{figure}.{suffix}"
+        curves=[
+            report(
+                f"<results>/figures/{figure}.png",
+                caption="../report/specification.rst",
+                category="Claims",
+                labels={"result": title},
             )
-            for figure in CHOICES.figures
-            for suffix in FIGURE_SUFFIXES
+            for figure, title in CHOICES.figures.items()
         ],
+        beside_curves=expand(
+            "<results>/figures/{figure}.{suffix}",
+            figure=CHOICES.figures,
+            suffix=[suffix for suffix in FIGURE_SUFFIXES if suffix != "png"],
+        ),
     log:
         "<logs>/claims/choices.log",
     benchmark:
@@ -113,14 +157,25 @@ rule judge_choices:
         "../../envs/figures.yaml"
     params:
         code=code("judge_choices"),
-        claims=[asdict(of) for of, _ in CHOICES.claims.values()],
+        claims=[asdict(of.choices) for of in CHOICES.claims.values()],
         models=RUN.evidence_models(),
         suspect_above=suspect_above(CHOICES.measures),
-        protocol=CHOICES.protocol(),
+        protocol={
+            **SETTINGS["sampling"],
+            "source": SETTINGS["corpus"]["source"],
+            "batch_vectors": SETTINGS["measurement"]["batch_vectors"],
+            "checkpoints": SETTINGS["choices"]["checkpoints"],
+        },
     message:
         "Judging claims under every specification"
     script:
         "../scripts/judge_choices.py"
+
+
+rule claims:
+    """Verdicts on the claims of all papers of the configuration."""
+    input:
+        all_claims,
 
 
 rule choices:
