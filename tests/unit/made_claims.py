@@ -42,7 +42,7 @@ def curve(by_step, spread=0.0, near=0.0):
 def judged(curves, claim=None, tables=None, models=(), **others):
     """The judgement on one decoder `d` of two layers, whose curves of the claim's estimators are given."""
     known = {m.name: m for m in (*models, EvidenceModel("d", "decoder", 2, warmup_steps=2))}
-    of = Claim(name="c", **CLAIM | (claim or {}))
+    of = Claim(**{"name": "c"} | CLAIM | (claim or {}))
     given = {("d", name): each for name, each in zip(of.estimators, curves, strict=False)}
     tables = {kind: pd.DataFrame(rows) for kind, rows in (tables or {}).items()}
     return judge(of, Evidence(known, given, tables, **others))

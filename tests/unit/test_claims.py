@@ -1,28 +1,20 @@
 """Claims that are judged by hand-made numbers say what these say."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 import judge_claims
-from made_claims import CLAIM, curve, judged, judged_models, parts
-from shape_of_learning.claims import (
-    layer_statistics,
-    rules,
-    table_statistics,
-    training_statistics,
-)
+from made_claims import CLAIM, CLAIMS, curve, judged, judged_models, parts
+from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.rules import how_many
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
 
-LINEAR = Path(__file__).parents[2] / "workflow/papers/linear/claims.yaml"
+RULE = {"supported": {"above": 0}, "contradicted": {"below": 0}}
+TRAINING = {"statistic": "change_over_training", "checkpoints": "training"}
 
 
 def test_what_decides_verdicts_is_pinned():
@@ -39,17 +31,18 @@ def test_bounds_of_the_kth_largest_share_the_errors():
     of = rules.estimated(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
     for rank, below, above in ((1, 0.01 / 3, 0.02), (2, 0.01 / 2, 0.02 / 2), (3, 0.01, 0.02 / 3)):
         (low, _), (_, high) = of.bounds(below, 0.5), of.bounds(0.5, above)
-        ends = rules.ranked(of, rank).bounds(0.01, 0.02)
+        ends = of.ranked(rank).bounds(0.01, 0.02)
         assert ends == (pytest.approx(sorted(low)[-rank]), pytest.approx(sorted(high)[-rank]))
 
 
 def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
     with pytest.raises(InputError, match="names no part, but there are `middle_over_first`, "):
         judged([curve({0: [1, 1, 1, 1]})], {"statistic": "middle_over_ends"})
-    rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
-        judged_models({"a": 1, "b": -1}, rule)
-    assert judged_models({"a": 1}, rule).verdict == "supported"
+        judged_models({"a": 1, "b": -1}, RULE)
+    assert judged_models({"a": 1}, RULE).verdict == "supported"
+    both = judged_models({"a": 1}, {"supported": {"above": 0}, "contradicted": {"above": 0}})
+    assert (both.verdict, both.because[:5]) == ("undecided", "Both ")
 
 
 def test_a_number_of_models_is_not_shown_by_fewer():
@@ -89,32 +82,19 @@ def test_an_interval_decides_and_not_the_value():
     assert at(0.9 - 1.01 * half).verdict == "contradicted"
 
 
-def test_where_both_verdicts_are_shown_none_is_given():
-    always = {"in": "all", "holds": {"above": 0}}
-    of = judged_models({"a": 1}, {"supported": always, "contradicted": always})
-    assert of.verdict == "undecided"
-    assert of.because.startswith("Both")
-
-
-def test_without_windows_in_every_group_nothing_is_measured():
-    of = curve({0: [1, 1]})
-    of.values[..., 1:] = np.nan
-    assert "16 groups" in judged([of]).because
-
-
-def test_of_what_has_no_logarithm_no_part_is_passed_over():
+def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
     def rising_from(first, spread):
         of = curve({0: [first], 1: [0.2], 2: [0.3], 3: [0.1]})
         of.values[0] = curve({0: [first]}, spread).values[0]
-        rule = {"supported": {"above": 0}, "contradicted": {"below": 0}}
         with np.errstate(invalid="ignore"):
-            return judged(
-                [of], {"statistic": "rise_then_fall", "checkpoints": "training", "rule": rule}
-            )
+            return judged([of], TRAINING | {"statistic": "rise_then_fall", "rule": RULE})
 
     assert rising_from(0.01, 0.001).verdict == "supported"
     assert "`rise_and_fall` of `d` is undefined" in rising_from(-0.1, 0.001).because
     assert "has no interval" in rising_from(0.01, 0.02).because  # negative without some groups
+    without_windows_in_every_group = curve({0: [1, 1]})
+    without_windows_in_every_group.values[..., 1:] = np.nan
+    assert "16 groups" in judged([without_windows_in_every_group]).because
 
 
 def test_suspect_models_count_among_those_that_a_rule_needs_but_for_nothing():
@@ -130,12 +110,11 @@ def test_suspect_models_count_among_those_that_a_rule_needs_but_for_nothing():
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
-    claim = {"statistic": "change_over_training", "checkpoints": "training"}
     without_a_group = curve({0: [1, 5], 1: [2, 9]})
     without_a_group.values[1, 1, 7] = np.nan
     for of in (curve({0: [1, 5], 1: [2, np.nan]}), without_a_group):
-        assert parts(judged([of], claim)) == {"linearity": 1}
-        assert "Left out as undefined: 1 layers" in judged([of], claim).because
+        assert parts(judged([of], TRAINING)) == {"linearity": 1}
+        assert "Left out as undefined: 1 layers" in judged([of], TRAINING).because
 
 
 def test_no_other_layer_stands_for_an_undefined_last_one():
@@ -145,12 +124,6 @@ def test_no_other_layer_stands_for_an_undefined_last_one():
     assert judged([without_last, other], of_last).verdict == "not measured"
     assert judged([without_last, other], claim).estimate == 1
     assert judged([curve({0: [1, 3]}), other], of_last).estimate == 3
-
-
-def test_layer_0_counts_where_all_layers_do():
-    from_0 = replace(curve({0: [0, 1]}), layers=np.arange(2))
-    assert judged([from_0]).estimate == 1
-    assert judged([from_0], {"average_over": "all_layers"}).estimate == pytest.approx(0.5)
 
 
 def test_what_is_missing_is_said():
@@ -172,10 +145,10 @@ def along(by_step):
 
 
 def test_statistics_of_training_on_numbers_by_hand():
-    def of(statistic, by_step, part, models=(), **arguments):
+    def of(statistic, by_step, part, **arguments):
         rule = {key: {"of": part, "above": 0} for key in ("supported", "contradicted")}
         claim = {"statistic": statistic, "arguments": arguments, "rule": rule}
-        return judged([along(by_step)], claim | {"checkpoints": "training"}, models=models)
+        return judged([along(by_step)], TRAINING | claim)
 
     by_step = {0: 2, 1: 4, 4: 8, 8: 4}
     settling = parts(of("growth_then_settling", by_step, "growth", share=0.25))
@@ -184,20 +157,18 @@ def test_statistics_of_training_on_numbers_by_hand():
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
     assert "a sound step in the first half of its training" in late.because
     rise = parts(of("rise_then_fall", by_step, "rise_and_fall"))
-    assert rise["rise_and_fall"] == pytest.approx(np.log(2))
+    assert rise == {"rise_and_fall": pytest.approx(np.log(2))}
     # The warm-up of two steps ends between the second and the third.
     beside = parts(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
-    assert beside["elsewhere"] == pytest.approx(np.log(4 / 8))
-    assert beside["at_warm_up"] == pytest.approx(np.log(8 / 3))
+    assert beside == pytest.approx({"elsewhere": np.log(4 / 8), "at_warm_up": np.log(8 / 3)})
 
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
     of = curve({0: [1], 2: [5], 9: [4]})
-    claim = {"statistic": "change_over_training", "checkpoints": "training"}
-    ends = judged([of], claim)
+    ends = judged([of], TRAINING)
     assert parts(ends) == {"linearity": 3}
     assert ends.revisions == ("d@step0", "d@step2", "d@step9")
-    assert parts(judged([of], claim | {"arguments": {"from_step": 1}})) == {"linearity": -1}
+    assert parts(judged([of], TRAINING | {"arguments": {"from_step": 1}})) == {"linearity": -1}
     assert parts(judged([of])) == {"linearity": 4}
 
 
@@ -225,10 +196,7 @@ def test_isotropy_of_weights_goes_with_the_loss_over_steps():
     ],
 )
 def test_models_that_weights_are_compared_with_may_be_missing(statistic, arguments, part):
-    rule = {
-        "supported": {"in": "all", "holds": {"of": part, "above": 0}},
-        "contradicted": {"in": "all", "holds": {"of": part, "below": 0}},
-    }
+    rule = {key: {"in": "all", "holds": {"of": part, **RULE[key]}} for key in RULE}
     claim = {"statistic": statistic, "arguments": arguments, "needs": 1, "models": ["d", "e", "f"]}
 
     def of(**values):
@@ -243,7 +211,7 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
 
 def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
     rule = {key: {"of": "rank", "above": 0} for key in ("supported", "contradicted")}
-    claim = {"statistic": "concordance", "checkpoints": "training", "rule": rule}
+    claim = TRAINING | {"statistic": "concordance", "rule": rule}
 
     def of(*curves):
         curves = [along(dict(enumerate(each))) for each in curves]
@@ -256,13 +224,8 @@ def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
 
 
 def test_numbers_without_an_interval_are_compared_as_they_are():
-    rule = yaml.safe_load(LINEAR.read_text())["most_linear_blocks_can_go"]["rule"]
-    claim = {
-        "statistic": "cost_of_edits",
-        "arguments": {"share": 0.5},
-        "estimators": (),
-        "rule": rule,
-    }
+    claim = vars(CLAIMS["most_linear_blocks_can_go"]) | {"arguments": {"share": 0.5}}
+    claim |= {"name": "c", "models": "decoders", "needs": 0}
 
     def of(perplexity, orders=2):
         curves = {"most_linear_first": (10, perplexity), "least_linear_first": (10, 30)}

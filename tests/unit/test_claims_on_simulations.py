@@ -72,51 +72,54 @@ def peak(h):
     return models(DECODERS, "anisotropy", last(clear), last(beside), 3)
 
 
+def profiles(decoder, encoder):
+    decoders = {(name, "anisotropy"): last(decoder) for name in DECODERS[:2]}
+    return decoders | {(name, "anisotropy"): last(encoder) for name in ENCODERS}
+
+
 def ranges(h):
     steep = np.linspace(0, 1, LAYERS)
-    decoders = {(name, "anisotropy"): last(steep) for name in DECODERS[:2]}
-    return decoders | {(name, "anisotropy"): last(1 - (1 + h) * steep) for name in ENCODERS}
+    return profiles(steep, 1 - (1 + h) * steep)
 
 
 def flat_profiles(h):
-    bump = last([0, 0, 0, 0, 1, 1, 0, 0])
-    decoders = {(name, "anisotropy"): max(-h, 0) * bump for name in DECODERS[:2]}
-    return decoders | {(name, "anisotropy"): max(h, 0) * bump for name in ENCODERS}
+    bump = np.array([0, 0, 0, 0, 1, 1, 0, 0])
+    return profiles(max(-h, 0) * bump, max(h, 0) * bump)
+
+
+def of_decoders(estimator, number, clear, beside):
+    return models(DECODERS, estimator, along(clear), along(beside), number)
 
 
 def settling(h):
-    early = along([0, 1, 1, 1, 1, 1, 1, 1])
-    late = along([0, 0, 0, 0, 0, 0.5, 0.75 - h, 1])
-    return models(DECODERS, "anisotropy", early, late, 3)
+    late = [0, 0, 0, 0, 0, 0.5, 0.75 - h, 1]
+    return of_decoders("anisotropy", 3, [0, 1, 1, 1, 1, 1, 1, 1], late)
 
 
 def moving_on(h):
-    down, up = along([0, -1, -1, -1, -1, -1, -1, -1]), along([0, 0, 0, 0, 0, 0.5, 0.75 + h, 1])
-    return models(DECODERS, "anisotropy", down, up, 2)
+    up = [0, 0, 0, 0, 0, 0.5, 0.75 + h, 1]
+    return of_decoders("anisotropy", 2, [0, -1, -1, -1, -1, -1, -1, -1], up)
 
 
 def long_top(h):
     top = np.exp(0.05 - h)  # above the first step; the last one is far below
-    clear, beside = ([1, 2, 3, 2, 2, 2, 2, 1], [1, top, top, top, top, top, top, 0.5])
-    return models(DECODERS, "two_nn", along(clear), along(beside), 3)
+    return of_decoders("two_nn", 3, [1, 2, 3, 2, 2, 2, 2, 1], [1] + [top] * 6 + [0.5])
 
 
 def one_top(h):
     top = np.exp(0.05 + h)
-    clear, beside = ([1, 1, 1, 1, 1, 1, 1, 1], [1, 0.5, 0.5, top, 0.5, 0.5, 0.5, 1])
-    return models(DECODERS, "two_nn", along(clear), along(beside), 2)
+    return of_decoders("two_nn", 2, [1] * 8, [1, 0.5, 0.5, top, 0.5, 0.5, 0.5, 1])
 
 
 def elsewhere(h):
-    top = np.exp(0.05 - h)
-    clear, beside = ([1, 1, 1, 1, 3, 3, 3, 1], [0.5, top, top, 1, top, top, top, 0.5])
-    return models(DECODERS, "two_nn", along(clear), along(beside), 3)  # it ends at the fourth
+    top = np.exp(0.05 - h)  # the warm-up ends at the fourth
+    beside = [0.5, top, top, 1, top, top, top, 0.5]
+    return of_decoders("two_nn", 3, [1, 1, 1, 1, 3, 3, 3, 1], beside)
 
 
 def at_warm_up(h):
-    top = np.exp(0.05 + h)
-    clear, beside = ([1, 1, 1, 3, 1, 1, 1, 1], [1, 1, 1, 3, 1, 3 * top, 1, 1])
-    return models(DECODERS, "two_nn", along(clear), along(beside), 2)
+    beside = [1, 1, 1, 3, 1, 3 * np.exp(0.05 + h), 1, 1]
+    return of_decoders("two_nn", 2, [1, 1, 1, 3, 1, 1, 1, 1], beside)
 
 
 def highest(h):

@@ -13,7 +13,7 @@ import judge_choices
 from made_claims import CLAIMS, PAPERS
 from measure_choices import COLUMNS
 from plans import CONFIG
-from shape_of_learning.claims.choices import AFTER, BEFORE, ClaimChoices, Rows, specifications
+from shape_of_learning.claims.choices import AFTER, BEFORE, ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.specifications import (
     MeasuredChoices,
@@ -118,7 +118,7 @@ def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
     assert read.planned(CLAIMS["estimators_agree"], MODELS) is None  # which names one of 100
     of = read.planned(CLAIMS["dimension_rises_then_falls"], MODELS).choices
     # The first specification is the reference, in which nothing stands for another.
-    assert of.estimators(specifications(of.choices)[0]) == {"two_nn": "two_nn"}
+    assert of.estimators(of.specifications()[0]) == {"two_nn": "two_nn"}
 
 
 def test_claims_without_enough_models_or_on_other_tables_are_left_out():

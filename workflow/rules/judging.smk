@@ -1,15 +1,12 @@
-"""Verdicts on what the papers claim, and on the same claims under every combination of choices of the analysis.
+"""Verdicts on what the papers claim, in workflow/papers/*/claims.yaml, and under all combinations of choices.
 
-REQUIRED INPUTS: what the run has measured anyway, with groups of windows left out; for section `choices` of the
-configuration, the texts and some checkpoints of the models that claims are on.
+REQUIRED INPUTS: what the run has measured anyway; for section `choices`, the texts and some checkpoints.
 OUTPUTS:
-    <results>/claims/{paper}.csv and .md
+    <results>/claims/{paper}.csv and .md       verdicts
     <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every set of rows
-    <results>/claims/choices.csv and .md       which choice flips which verdict
-    <results>/figures/specification_{claim}.pdf, .png, .csv, .md
-STEPS: judge_claims, one job per paper, whose claims are in workflow/papers/*/claims.yaml; measure_choices, one job per
-    checkpoint and one forward pass per text; judge_choices. The last two are part of `all` if `choices.judged` is true,
-    and a target, `choices`, in any case.
+    <results>/claims/choices.csv and .md, <results>/figures/specification_{claim}.pdf, .png, .csv, .md
+STEPS: judge_claims, one job per paper; measure_choices, one per checkpoint, a forward pass per text; judge_choices.
+    The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
 """
 
 from dataclasses import asdict

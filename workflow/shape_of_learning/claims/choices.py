@@ -11,8 +11,6 @@ from shape_of_learning.claims.claim import Claim
 
 # By the names of choices, the options of each, of which the first is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
-# An option of each choice.
-Specification = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,6 @@ ROW_CHOICES = tuple(field.name for field in fields(Rows))
 WHOLE = ("linearity", "windows")
 
 
-def specifications(choices: Choices) -> list[dict[str, str]]:
-    """List every combination of options; the first of all is the first of each."""
-    return [dict(zip(choices, options, strict=True)) for options in product(*choices.values())]
-
-
 @dataclass(frozen=True)
 class ClaimChoices:
     """A claim, and the choices of its analysis.
@@ -71,7 +64,12 @@ class ClaimChoices:
         """Those that have more than one option."""
         return {name: options for name, options in self.choices.items() if len(options) > 1}
 
-    def estimators(self, specification: Specification) -> dict[str, str]:
+    def specifications(self) -> list[dict[str, str]]:
+        """List every combination of options; the first of all is the reference."""
+        combinations = product(*self.choices.values())
+        return [dict(zip(self.choices, options, strict=True)) for options in combinations]
+
+    def estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
         """What stands for each estimator of the claim."""
         deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
         return {name: specification.get(choice, name) for name, choice in deciding.items()}

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shape_of_learning.claims import (
-    layer_statistics,
-    rules,
-    table_statistics,
-    training_statistics,
-)
+from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Evidence, NotMeasured, Reading
 from shape_of_learning.claims.rules import TAIL, Bounded
@@ -217,7 +212,7 @@ def _count(condition: rules.Condition, units: rules.Units) -> str:
         return ""
     names = rules.units_of(units)
     needed = rules.how_many(condition["in"], len(names))
-    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :func:`.ranked`
+    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :meth:`.Bounded.ranked`
     low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 

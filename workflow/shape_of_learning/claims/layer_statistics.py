@@ -13,17 +13,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.claims.evidence import Curve, Reading, each_less_each, of_common_layers
-from shape_of_learning.claims.rules import (
-    PAIR,
-    TOGETHER,
-    Bounded,
-    Units,
-    apart,
-    greatest,
-    jackknifed,
-    known,
-    least,
-)
+from shape_of_learning.claims.rules import PAIR, TOGETHER, Bounded, Units, apart, jackknifed, known
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
@@ -64,7 +54,7 @@ def flatter(reading: Reading, estimators: tuple[str]) -> Units:
     }
     # Of each difference of the decoder those to all of the encoder's.
     return {
-        pair: {"range_over_range": greatest(least(jackknifed(each_less_each(decoder, encoder))))}
+        pair: {"range_over_range": jackknifed(each_less_each(decoder, encoder)).least().greatest()}
         for pair, (decoder, encoder) in _pairs(reading, differences, "decoder", "encoder").items()
     }
 

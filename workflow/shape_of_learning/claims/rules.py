@@ -62,6 +62,24 @@ class Bounded:
     estimate: np.ndarray
     bounds: Callable[[float, float], tuple[np.ndarray, np.ndarray]]
 
+    def ranked(self, rank: int) -> "Bounded":
+        """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
+        number = self.estimate.shape[-1]
+
+        def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+            low, high = self.bounds(below / (number - rank + 1), above / rank)
+            return _kth_largest(low, rank), _kth_largest(high, rank)
+
+        return Bounded(_kth_largest(self.estimate, rank), bounds)
+
+    def least(self) -> "Bounded":
+        """The least along the last axis."""
+        return self.ranked(self.estimate.shape[-1])
+
+    def greatest(self) -> "Bounded":
+        """The largest along the last axis."""
+        return self.ranked(1)
+
 
 def estimated(
     estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
@@ -123,31 +141,10 @@ def stacked(parts: Sequence[Bounded]) -> Bounded:
     return Bounded(np.stack([part.estimate for part in parts], axis=-1), bounds)
 
 
-def ranked(of: Bounded, rank: int) -> Bounded:
-    """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
-    number = of.estimate.shape[-1]
-
-    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        low, high = of.bounds(below / (number - rank + 1), above / rank)
-        return _kth_largest(low, rank), _kth_largest(high, rank)
-
-    return Bounded(_kth_largest(of.estimate, rank), bounds)
-
-
 def _kth_largest(values: np.ndarray, rank: int) -> np.ndarray:
     # Sorting takes NaN for the largest, so that the least of several would pass over it.
     undefined = np.isnan(values).any(axis=-1)
     return np.where(undefined, np.nan, np.sort(values, axis=-1)[..., -rank])
-
-
-def least(of: Bounded) -> Bounded:
-    """The least along the last axis."""
-    return ranked(of, of.estimate.shape[-1])
-
-
-def greatest(of: Bounded) -> Bounded:
-    """The largest along the last axis."""
-    return ranked(of, 1)
 
 
 Units = Mapping[str, Mapping[str, Bounded]]
@@ -174,7 +171,7 @@ def margin(condition: Condition, units: Units, unit: str | None = None) -> Bound
     """
     if "all_of" in condition or "any_of" in condition:
         joined = stacked([margin(each, units, unit) for each in inner(condition)])
-        return least(joined) if "all_of" in condition else greatest(joined)
+        return joined.least() if "all_of" in condition else joined.greatest()
     if "in" in condition:
         names = units_of(units)
         if not names:
@@ -183,7 +180,7 @@ def margin(condition: Condition, units: Units, unit: str | None = None) -> Bound
             )
         each = stacked([margin(condition["holds"], units, name) for name in names])
         number = how_many(condition["in"], len(names))
-        return ranked(each, number) if number <= len(names) else unknown(least(each))
+        return each.ranked(number) if number <= len(names) else unknown(each.least())
     parts = units[_only_unit(units) if unit is None else unit]
     return _beyond(_part(condition.get("of"), parts), *comparison_of(condition))
 

@@ -7,14 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from shape_of_learning.claims.choices import (
-    AFTER,
-    BEFORE,
-    ROW_CHOICES,
-    ClaimChoices,
-    Specification,
-    specifications,
-)
+from shape_of_learning.claims.choices import AFTER, BEFORE, ROW_CHOICES, ClaimChoices
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Curve, Evidence, curves_by, read_tables, sound
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
@@ -60,7 +53,7 @@ class MeasuredChoices:
             rows = pd.concat([rows, others]).drop_duplicates([*keys, "revision", "layer"])
         self._curves = curves_by(keys, rows)
 
-    def evidence(self, specification: Specification, instead: Mapping[str, str]) -> Evidence:
+    def evidence(self, specification: Mapping[str, str], instead: Mapping[str, str]) -> Evidence:
         """The evidence under one specification.
 
         Parameters
@@ -84,7 +77,7 @@ class MeasuredChoices:
 def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = {}
-    for each in specifications(of.choices):
+    for each in of.specifications():
         claim = replace(of.claim, average_over=each["average_over"])
         judged[tuple(each.values())] = judge(claim, measured.evidence(each, of.estimators(each)))
     return judged

@@ -4,6 +4,7 @@ These tables have no left-out values. What was repeated with other seeds has an 
 rest is compared as it is.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -73,9 +74,13 @@ def twins_loss_less_originals(reading: Reading, regulariser: str, pairs: int) ->
 
 def isotropy_after_less_before(reading: Reading) -> Units:
     """Of each fine-tuning the change of ln I of the last layer, mean over its seeds."""
+
+    def grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        return float(after["value"].iloc[0] - before["value"].iloc[0])
+
     is_meant = "estimator == 'log_partition_isotropy'"
-    changes = _of_seeds(reading, "finetuning_layers", is_meant, _grown)
-    return {family: {"change": replicated(of)} for family, of in changes.items()}
+    changes = _of_seeds(reading, "finetuning_layers", is_meant, grown)
+    return {family: {"change": of} for family, of in changes.items()}
 
 
 def change_of_local_structure(reading: Reading) -> Units:
@@ -83,12 +88,16 @@ def change_of_local_structure(reading: Reading) -> Units:
 
     The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, of the last layer.
     """
-    units: dict[str, dict[str, Bounded]] = {}
+
+    def relative(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        start, end = before["value"].iloc[0], after["value"].iloc[0]
+        return float(abs(end / start - 1)) if start else np.nan
+
+    units: dict[str, dict[str, Bounded]] = defaultdict(dict)
     for quantity in ("share_between_token_types", "share_between_frequency_bands"):
         is_meant = f"quantity == '{quantity}'"
-        changes = _of_seeds(reading, "finetuning_structure", is_meant, _relative_change)
-        for family, of in changes.items():
-            units.setdefault(family, {})[quantity] = replicated(of)
+        for family, of in _of_seeds(reading, "finetuning_structure", is_meant, relative).items():
+            units[family][quantity] = of
     return units
 
 
@@ -107,32 +116,17 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
         bound = ELONGATED * before["median"].iloc[0]
         return float((after["eigenvalue"] > bound).sum() - (before["eigenvalue"] > bound).sum())
 
-    def grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        return _cost(after, directions) - _cost(before, directions)
+    def cost(rows: pd.DataFrame) -> float:
+        is_whole = rows["adjustment"] == "none"
+        left = rows[~is_whole].set_index("directions")["score"].reindex(directions)
+        return float(rows.loc[is_whole, "score"].iloc[0] - left.to_numpy().mean())
 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
+    is_meant = f"adjustment == 'none' or ({removals})"
     more = _of_seeds(reading, "finetuning_spectra", "place > 0", added)
-    costs = _of_seeds(reading, "finetuning_probes", f"adjustment == 'none' or ({removals})", grown)
-    return {
-        family: {"directions": replicated(of), "cost": replicated(costs[family])}
-        for family, of in more.items()
-        if family in costs
-    }
-
-
-def _cost(rows: pd.DataFrame, directions: Sequence[int]) -> float:
-    is_whole = rows["adjustment"] == "none"
-    left = rows[~is_whole].set_index("directions")["score"].reindex(directions)
-    return float(rows.loc[is_whole, "score"].iloc[0] - left.to_numpy().mean())
-
-
-def _grown(before: pd.DataFrame, after: pd.DataFrame) -> float:
-    return float(after["value"].iloc[0] - before["value"].iloc[0])
-
-
-def _relative_change(before: pd.DataFrame, after: pd.DataFrame) -> float:
-    start, end = before["value"].iloc[0], after["value"].iloc[0]
-    return float(abs(end / start - 1)) if start else np.nan
+    costs = _of_seeds(reading, "finetuning_probes", is_meant, lambda b, a: cost(a) - cost(b))
+    both = [family for family in more if family in costs]
+    return {family: {"directions": more[family], "cost": costs[family]} for family in both}
 
 
 def _of_seeds(
@@ -140,22 +134,21 @@ def _of_seeds(
     table: str,
     is_meant: str,
     change: Callable[[pd.DataFrame, pd.DataFrame], float],
-) -> dict[str, list[float]]:
+) -> dict[str, Bounded]:
     """A change of the last layer from the first step to the last, by family; of those with several seeds.
 
     Rows are those for which `is_meant` holds, a query of pandas.
     """
-    changes: dict[str, list[float]] = {}
+    changes = defaultdict(list)
     for name, rows in reading.rows(table).items():
         own = rows[rows["layer"] == rows["layer"].max()].query(is_meant)
         own = own[own["sample"].isin(own["sample"].head(1))]  # the first of its samples
-        ends = (own["step"].min(), own["step"].max())
         if own["step"].nunique() > 1:
+            ends = own["step"].min(), own["step"].max()
             before, after = (own[own["step"] == step] for step in ends)
             model = reading.models[name]
-            family = f"{model.origin} on {model.treatment}"
-            changes.setdefault(family, []).append(change(before, after))
-    several = {family: of for family, of in changes.items() if len(of) > 1}
+            changes[f"{model.origin} on {model.treatment}"].append(change(before, after))
+    several = {family: replicated(of) for family, of in changes.items() if len(of) > 1}
     if not several:
         raise NotMeasured(
             f"no fine-tuning has tables/{table} at its first and its last step with two seeds or more, "
@@ -168,11 +161,11 @@ def _over_pairs(
     reading: Reading, values: Mapping[str, np.ndarray], regulariser: str, pairs: int, what: str
 ) -> Units:
     """Means over the pairs of each treatment by a regulariser, if there are enough of one."""
-    treatments: dict[str, list[np.ndarray]] = {}
+    treatments = defaultdict(list)
     for name, value in values.items():
         treatment = reading.models[name].treatment
         if treatment.split()[0] == regulariser:
-            treatments.setdefault(treatment, []).append(value)
+            treatments[treatment].append(value)
     most = max(map(len, treatments.values()), default=0)
     if most < pairs:
         raise NotMeasured(

@@ -7,17 +7,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.evidence import NotMeasured, Reading, each_less_each
-from shape_of_learning.claims.rules import (
-    PAIR,
-    Bounded,
-    Units,
-    greatest,
-    jackknifed,
-    known,
-    least,
-    ranked,
-    stacked,
-)
+from shape_of_learning.claims.rules import PAIR, Bounded, Units, jackknifed, known, stacked
 from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 3  # for a curve to have something between its ends
@@ -62,8 +52,8 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
             moving_on = np.stack([shorter - share * growth, -shorter - share * growth], axis=-2)
             units[name] = {
                 "growth": jackknifed(growth),
-                "settling": least(jackknifed(settling)),
-                "moving_on": greatest(jackknifed(moving_on)),
+                "settling": jackknifed(settling).least(),
+                "moving_on": jackknifed(moving_on).greatest(),
             }
     reading.require(units, "a sound step in the first half of its training")
     return units
@@ -76,7 +66,9 @@ def rise_then_fall(reading: Reading, estimators: tuple[str]) -> Units:
     one.
     """
     return {
-        name: {"rise_and_fall": greatest(_rises_and_falls(np.log(curve), range(1, len(steps) - 1)))}
+        name: {
+            "rise_and_fall": _rises_and_falls(np.log(curve), range(1, len(steps) - 1)).greatest()
+        }
         for name, (steps, (curve,)) in _curves(reading, *estimators).items()
     }
 
@@ -112,7 +104,7 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
             logarithm = np.log(curve)
             elsewhere = _rises_and_falls(logarithm, between, [0, -1, *around])
             at = _rises_and_falls(logarithm, around)
-            units[name] = {"elsewhere": greatest(elsewhere), "at_warm_up": greatest(at)}
+            units[name] = {"elsewhere": elsewhere.greatest(), "at_warm_up": at.greatest()}
     reading.require(units, "sound steps beside the ends and those around the end of the warm-up")
     return units
 
@@ -129,7 +121,7 @@ def higher_at_peak_and_end(reading: Reading, estimators: tuple[str]) -> Units:
             "name two under `models`"
         )
     apart = each_less_each(*(np.log(curve) for _, (curve,) in curves.values()))
-    peak, end = greatest(least(jackknifed(apart))), jackknifed(apart[..., -1, -1, :])
+    peak, end = jackknifed(apart).least().greatest(), jackknifed(apart[..., -1, -1, :])
     return {PAIR.join(curves): {"peak": peak, "end": end}}
 
 
@@ -153,7 +145,7 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
         spaced = np.linspace(0, last, number).round().astype(int).tolist()
         pairs = list(combinations(spaced, 2))
         units[name] = {
-            "direction": least(stacked([_agreed_change(logarithms, pair) for pair in thirds])),
+            "direction": stacked([_agreed_change(logarithms, pair) for pair in thirds]).least(),
             "rank": _median(stacked([_agreed_change(logarithms, pair) for pair in pairs])),
         }
     return units
@@ -194,15 +186,15 @@ def _rises_and_falls(
 ) -> Bounded:
     """The lesser of rise and fall at some of the steps, counted from 0; or the least above other `ends`."""
     at, beside = (logarithm[..., list(steps), :] for steps in (places, ends))
-    return least(jackknifed(each_less_each(at, beside)))
+    return jackknifed(each_less_each(at, beside)).least()
 
 
 def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Bounded:
     """The least change of all estimators up, or down, whichever is more."""
     change = logarithms[..., pair[1], :, :] - logarithms[..., pair[0], :, :]
-    return greatest(stacked([least(jackknifed(change)), least(jackknifed(-change))]))
+    return stacked([jackknifed(change).least(), jackknifed(-change).least()]).greatest()
 
 
 def _median(of: Bounded) -> Bounded:
     """The lower one of two, so that more than half are as large."""
-    return ranked(of, of.estimate.shape[-1] // 2 + 1)
+    return of.ranked(of.estimate.shape[-1] // 2 + 1)

@@ -58,8 +58,8 @@ def specification_curve(
     matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.open) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     height = above + CURVE_HEIGHT + matrix_height + 0.2
-    figure = Figure(figsize=(TEXT_WIDTH, height))
-    figure.set_layout_engine("none")  # labels of options stand in a column of their own
+    # Labels of options stand in a column of their own, which no layout engine would leave room for.
+    figure = Figure(figsize=(TEXT_WIDTH, height), layout="none")
     left, across = LABEL_WIDTH / TEXT_WIDTH, 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
     matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
     bottom = 0.16 / height + matrix_height / height
@@ -94,13 +94,6 @@ def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
     table.insert(0, "rank", table.index + 1)
     table.insert(0, "claim", of.claim.name)
     return table
-
-
-def _axis(claim: Claim) -> tuple[float, str]:
-    """Where the rule decides, and what the effect is, as :class:`.Judgement` has it."""
-    words = textwrap.fill(claim.statistic.replace("_", " "), 24)
-    bound = only_bound(claim.rule[SUPPORTED])
-    return (0, f"{words}:\ndistance to the bounds") if bound is None else (bound[1], words)
 
 
 def _spoken(of: ClaimChoices, choice: str, option: str) -> str:
@@ -164,9 +157,10 @@ def _by_numbers(rows: pd.DataFrame) -> pd.Series:
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> list[Line2D]:
     """Draw effects by rank with their intervals; what a legend shows."""
-    bound, words = _axis(claim)
-    axes.axhline(bound, color="0.4", linewidth=0.6, zorder=1)
-    axes.set_ylabel(words)
+    bound = only_bound(claim.rule[SUPPORTED])
+    axes.axhline(bound[1] if bound else 0, color="0.4", linewidth=0.6, zorder=1)
+    words = textwrap.fill(claim.statistic.replace("_", " "), 24)
+    axes.set_ylabel(words if bound else f"{words}:\ndistance to the bounds")
     axes.spines["bottom"].set_visible(False)
     handles = []
     for verdict, look in LOOKS.items():

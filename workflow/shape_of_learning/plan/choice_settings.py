@@ -2,16 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
-from shape_of_learning.claims.choices import (
-    AFTER,
-    ROW_CHOICES,
-    WHOLE,
-    ClaimChoices,
-    Rows,
-    specifications,
-)
+from shape_of_learning.claims.choices import AFTER, ROW_CHOICES, WHOLE, ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
@@ -21,7 +15,6 @@ from shape_of_learning.plan.refusals import unknown_name
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.steps import Checkpoint
 
-TEXTS = ("own", "resampled")
 # Names of other choices, and of columns of the tables of specifications.
 TAKEN = (
     *(*ROW_CHOICES, "average_over", "last_layer"),
@@ -122,7 +115,7 @@ class ChoiceSettings:
 
     def sets_of_rows(self) -> list[Rows]:
         """Every combination of the choices of rows."""
-        return [Rows(**each) for each in specifications(self.rows)]
+        return [Rows(*options) for options in product(*self.rows.values())]
 
     def of_claim(self, claim: Claim, measures: Mapping[str, Measure]) -> ClaimChoices:
         """Say which choices touch a claim on some measures.
@@ -172,7 +165,7 @@ class ChoiceSettings:
 
 def _check_samples(settings: Mapping[str, Any]) -> None:
     choices, measurement = settings["choices"], settings["measurement"]
-    known = (*TEXTS, *settings["corpus"]["sources"])
+    known = ("own", "resampled", *settings["corpus"]["sources"])
     for text in choices["text"]:
         if text not in known:
             raise unknown_name(text, known, "text", "configuration key `choices.text`")
@@ -225,27 +218,28 @@ class RunChoices:
             if paper not in papers:
                 raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
         models = {each["name"]: EvidenceModel(**each) for each in run.evidence_models()}
-        self.claims: dict[str, PlannedClaim] = {}
-        for paper, claims in run.configuration.claims.items():
-            for claim in claims.values() if wanted is None or paper in wanted else ():
-                if planned := self.settings.planned(claim, models):
-                    self.claims[claim.name] = planned
-        planned_claims = self.claims.values()
+        claims = run.configuration.claims
+        papers = [paper for paper in claims if wanted is None or paper in wanted]
+        planned = [self.settings.planned(c, models) for p in papers for c in claims[p].values()]
+        self.claims = {each.choices.claim.name: each for each in planned if each}
         # All that is measured for any of them, by the names of tables.
-        self.measures = {n: each for of in planned_claims for n, each in of.measures.items()}
-        self.models = list(dict.fromkeys(name for of in planned_claims for name in of.models))
+        self.measures = {n: m for of in self.claims.values() for n, m in of.measures.items()}
+        self.models = list(dict.fromkeys(m for of in self.claims.values() for m in of.models))
         self.figures = {
             f"specification_{name}": f"Specification: {name.replace('_', ' ')}"
             for name in self.claims
         }
+        self._wanted: dict[str, dict[str, list[str]]] = {}
 
     def wanted_of(self, model: str) -> dict[str, list[str]]:
         """Estimators that claims ask of each checkpoint of a model, in the order of training."""
-        wanted: dict[str, set[str]] = {each.name: set() for each in self.run.checkpoints(model)}
-        for of in self.claims.values():
-            for each in self._checkpoints(of.choices.claim, model) if model in of.models else ():
-                wanted[each.name].update(of.measures)
-        return {name: sorted(measures) for name, measures in wanted.items() if measures}
+        if model not in self._wanted:
+            wanted: dict[str, set[str]] = {each.name: set() for each in self.run.checkpoints(model)}
+            for of in (each for each in self.claims.values() if model in each.models):
+                for checkpoint in self._checkpoints(of.choices.claim, model):
+                    wanted[checkpoint.name].update(of.measures)
+            self._wanted[model] = {name: sorted(of) for name, of in wanted.items() if of}
+        return self._wanted[model]
 
     def measures_at(self, model: str, revision: str) -> list[Measure]:
         """All that a checkpoint is measured with."""
