@@ -1,7 +1,7 @@
 """Which choices touch a claim, and the claim under every specification, from tables that are made for it."""
 
 import math
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from itertools import pairwise, product
 from types import SimpleNamespace
 
@@ -15,16 +15,9 @@ from measure_choices import COLUMNS
 from plans import CONFIG
 from shape_of_learning.claims.choices import AFTER, BEFORE, ClaimChoices, Rows
 from shape_of_learning.claims.claim import Claim, EvidenceModel
-from shape_of_learning.claims.specifications import (
-    MeasuredChoices,
-    flip_page,
-    flips,
-    judged_specifications,
-)
+from shape_of_learning.claims.specifications import MeasuredChoices, flips, judged_specifications
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
-from shape_of_learning.figures.style import theme
 from shape_of_learning.files import write_table
 from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
 from shape_of_learning.plan.configuration import with_defaults
@@ -34,10 +27,7 @@ LAYERS = 4
 MODELS = {
     name: EvidenceModel(name, role, LAYERS) for name, role in (("d", "decoder"), ("e", "encoder"))
 }
-PROTOCOL = {
-    **{"windows": 128, "window_characters": 512, "source": "enwik8"},
-    **{"batch_vectors": 4096, "checkpoints": 8},
-}
+PROTOCOL = {"windows": 128, "window_characters": 512, "source": "enwik8", "checkpoints": 8}
 CLAIM = Claim(
     name="high",
     sentence="The measure is high.",
@@ -73,20 +63,20 @@ def of_claim(settings, *estimators):
 
 def test_only_what_touches_a_claim_is_chosen():
     settings = settings_with(batch_share=[1, 0.5])
-    anisotropy, dimension = (of_claim(settings, e).open for e in ("anisotropy", "two_nn"))
+    anisotropy, dimension = (of_claim(settings, e).varied for e in ("anisotropy", "two_nn"))
     assert ("centring" in anisotropy, "dimension" in anisotropy) == (True, False)
     assert ("centring" in dimension, "dimension" in dimension) == (False, True)
     # Blocks are measured on all vectors together, and there is none at layer 0.
     assert "batch_share" in anisotropy
-    of_blocks = of_claim(settings, "linearity").open
+    of_blocks = of_claim(settings, "linearity").varied
     assert of_blocks.keys().isdisjoint({"batch_share", "average_over"})
     # What a measure says of its rows itself is no choice.
     assert "first_token" in of_blocks
-    assert "first_token" not in of_claim(settings, "linearity_without_first_token").open
+    assert "first_token" not in of_claim(settings, "linearity_without_first_token").varied
 
 
 def test_of_several_estimators_each_has_its_own_parameters():
-    found = of_claim(settings_with(), "two_nn", "mada", "mom").open
+    found = of_claim(settings_with(), "two_nn", "mada", "mom").varied
     assert found["two_nn"] == ["two_nn", "two_nn(kept=0.2)"]
     assert found["mada"] == ["mada", "mada(k=10)"]
     assert "dimension" not in found
@@ -102,7 +92,8 @@ def test_what_the_run_has_is_the_reference_and_listed_once():
     settings = settings_with(windows_share=[1, 0.33333333, 0.33333334])
     settings["measurement"] |= {"first_token": "drop", "parameters": {"two_nn": {"kept": 0.2}}}
     settings["forward"]["last_layer"] = "before_final_norm"
-    settings["choices"]["estimators"]["dimension"] += [{"mada": {"k": 20}}]  # as by default
+    of_default = [{"mada": {"k": 20}}, {"mada": {"k": 10, "combine": "mean"}}]
+    settings["choices"]["estimators"]["dimension"] += of_default
     found = of_claim(settings, "two_nn").choices
     assert (found["first_token"][0], found["last_layer"][0]) == ("drop", "before_final_norm")
     names = [each for each in found["dimension"] if each.startswith(("two_nn", "mada"))]
@@ -168,7 +159,7 @@ def value_of(rows, estimator, layer, last_layer):
 
 @pytest.fixture
 def measured(tmp_path):
-    """Makes values of one decoder, of which those at some revisions are sound."""
+    """Writes values of one decoder, of which those at some revisions are sound, and tells the script of them."""
 
     def make(value_of=value_of, *, sound=None, revisions=("last",), near=0.2):
         places = [*((layer, AFTER) for layer in range(LAYERS + 1)), (LAYERS, BEFORE)]
@@ -184,31 +175,57 @@ def measured(tmp_path):
         write_table(tmp_path / "measured.csv", COLUMNS, table)
         shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
-        return MeasuredChoices(
-            [{"name": "m", "role": "decoder", "layers": LAYERS}],
-            {"anisotropy": 0.3},
-            [tmp_path / "measured.csv"],
-            [] if sound is None else [tmp_path / "verdicts.csv"],
-        )
+        return {
+            "models": [{"name": "m", "role": "decoder", "layers": LAYERS}],
+            "suspect_above": {"anisotropy": 0.3},
+            "measured": [tmp_path / "measured.csv"],
+            "verdicts": [] if sound is None else [tmp_path / "verdicts.csv"],
+        }
 
     return make
 
 
-def flips_by_choice(values):
-    return {row["choice"]: row for row in flips(CHOICES, judged_specifications(CHOICES, values))}
+def judged(of):
+    return judged_specifications(CHOICES, MeasuredChoices(**of))
 
 
-def test_a_choice_that_flips_a_verdict_is_shown_and_others_are_not(measured, tmp_path):
-    found = flips_by_choice(measured())
-    assert list(found["first_token"].values())[4:] == ["supported", "contradicted", "yes", 8, 8]
-    for name in ("centring", "average_over", "last_layer"):
-        assert (found[name]["flips"], found[name]["flipped_pairs"]) == ("no", 0)
-    page = flip_page([*found.values()])
+def flips_by_choice(of):
+    return {row["choice"]: row for row in flips(CHOICES, judged(of))}
+
+
+def test_a_choice_that_flips_a_verdict_is_shown_and_every_specification_is_drawn(
+    measured, tmp_path
+):
+    def judge(claims, curves, **of):
+        output = tmp_path / "choices.csv", tmp_path / "choices.md"
+        judge_choices.main(claims, protocol=PROTOCOL, output=output, curves=curves, **of)
+        return pd.read_csv(output[0], index_col="choice"), output[1].read_text()
+
+    png = tmp_path / "curve.png"
+    rows, page = judge([asdict(CHOICES)], [png], **measured())
+    assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]
+    others = rows.drop("first_token")
+    assert [*others.index] == ["centring", "average_over", "last_layer"]
+    assert (others["flips"].unique(), others["flipped_pairs"].unique()) == (["no"], [0])
     assert "drop: **contradicted** (8 of 8)" in page
     assert "before_final_norm: same (0 of 8)" in page
-    page = tmp_path / "choices.md"
-    judge_choices.main([], [], {}, PROTOCOL, [], [], (tmp_path / "choices.csv", page), [])
-    assert page.read_text().startswith("No claim to compare")
+    curve, caption = pd.read_csv(png.with_suffix(".csv")), png.with_suffix(".md").read_text()
+    assert len(curve) == 16
+    assert curve["estimate"].is_monotonic_increasing
+    assert curve["is_reference"].tolist().count("yes") == 1
+    assert "8 supported and 8 contradicted" in caption
+    assert "there are 6 different effects" in caption
+    assert "Hollow" not in caption
+    assert judge([], [], **measured())[1].startswith("No claim to compare")
+
+
+def test_a_curve_has_one_option_of_each_choice_below_it(measured):
+    figure = specification_curve(CHOICES, judged(measured()), PROTOCOL).figure
+    matrix, (legend,) = figure.axes[0], figure.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels == ["supported: 8", "contradicted: 8", "reference"]
+    dots = sum(len(line.get_xdata()) for line in matrix.lines if line.get_marker() == "o")
+    assert dots == 16 * 4
 
 
 def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
@@ -216,8 +233,7 @@ def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
         own = layer * (2.0 if estimator == "anisotropy_uncentered" else 1.0)
         return 0.1 if layer == 0 else own + 10 * (last_layer == BEFORE)
 
-    judged = judged_specifications(CHOICES, measured(value_of))
-    found = {options[-3:]: each.estimate for options, each in judged.items()}
+    found = {options[-3:]: of.estimate for options, of in judged(measured(value_of)).items()}
     own = ("anisotropy", "block_outputs", AFTER)
     assert found[own] == pytest.approx((1 + 2 + 3 + 4) / 4)
     assert found["anisotropy_uncentered", *own[1:]] == pytest.approx((2 + 4 + 6 + 8) / 4)
@@ -227,17 +243,17 @@ def test_estimator_and_layers_are_taken_as_a_specification_says(measured):
 
 def test_checkpoints_that_are_not_sound_are_left_out(measured):
     both = {"revisions": ("first", "last")}
-    judged = judged_specifications(CHOICES, measured(sound=["first"], **both))
-    assert next(iter(judged.values())).revisions == ("m@first",)
+    reference, *_ = judged(measured(sound=["first"], **both)).values()
+    assert reference.revisions == ("m@first",)
     found = flips_by_choice(measured(sound=[], **both))["first_token"]
     assert (found["verdict"], found["flips"]) == ("not measured", "")
 
 
 def test_suspect_values_decide_nothing_where_their_estimator_is_taken(measured):
-    judged = judged_specifications(CHOICES, measured(near=0.5))
-    undecided = {options[-3] for options, of in judged.items() if of.verdict == "undecided"}
+    near = judged(measured(near=0.5))
+    undecided = {options[-3] for options, of in near.items() if of.verdict == "undecided"}
     assert undecided == {"anisotropy"}
-    assert "Hollow" in specification_curve(CHOICES, judged, PROTOCOL).caption
+    assert "Hollow" in specification_curve(CHOICES, near, PROTOCOL).caption
 
 
 def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
@@ -248,22 +264,3 @@ def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
     centring = [found["centring"][key] for key in ("verdict", "flips", "pairs")]
     assert centring == ["not measured", "", 0]
     assert found["first_token"]["pairs"] == 4
-
-
-def test_a_curve_is_drawn_by_effect_with_its_choices_and_caption(measured, tmp_path):
-    judged = judged_specifications(CHOICES, measured())
-    with theme():
-        drawing = specification_curve(CHOICES, judged, PROTOCOL)
-        save(drawing, *(tmp_path / f"curve.{kind}" for kind in ("pdf", "png", "csv", "md")))
-    rows = pd.read_csv(tmp_path / "curve.csv")
-    assert len(rows) == 16
-    assert rows["estimate"].is_monotonic_increasing
-    assert rows["is_reference"].tolist().count("yes") == 1
-    matrix, (legend,) = drawing.figure.axes[0], drawing.figure.legends
-    labels = [text.get_text() for text in legend.get_texts()]
-    assert labels == ["supported: 8", "contradicted: 8", "reference"]
-    dots = sum(len(line.get_xdata()) for line in matrix.lines if line.get_marker() == "o")
-    assert dots == 16 * 4  # one option of each choice
-    assert "8 supported and 8 contradicted" in drawing.caption
-    assert "there are 6 different effects" in drawing.caption
-    assert "Hollow" not in drawing.caption

@@ -160,7 +160,6 @@ rule judge_choices:
         protocol={
             **SETTINGS["sampling"],
             "source": SETTINGS["corpus"]["source"],
-            "batch_vectors": SETTINGS["measurement"]["batch_vectors"],
             "checkpoints": SETTINGS["choices"]["checkpoints"],
         },
     message:

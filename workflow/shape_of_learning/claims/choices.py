@@ -60,7 +60,7 @@ class ClaimChoices:
     decided_by: Mapping[str, str]
 
     @property
-    def open(self) -> dict[str, Sequence[str]]:
+    def varied(self) -> dict[str, Sequence[str]]:
         """Those that have more than one option."""
         return {name: options for name, options in self.choices.items() if len(options) > 1}
 

@@ -224,8 +224,7 @@ class Reading:
 
     def rows(self, table: str) -> dict[str, pd.DataFrame]:
         """Give the rows of another table, by model; raises as :meth:`curves`."""
-        rows = {name: self.rows_beside(name, table) for name in self.models}
-        found = {name: of for name, of in rows.items() if len(of)}
+        found = {name: of for name in self.models if len(of := self.rows_beside(name, table))}
         self.require(found, f"tables/{table}")
         return found
 

@@ -2,8 +2,8 @@
 
 Each is given a :class:`.Reading` and the claim's arguments, and gives the parts of its units
 (:mod:`.rules`). Contrasts are fixed beforehand: no layer, step or model is chosen by its value, or if so,
-bounds allow for all that might have been chosen (:mod:`.rules`). Planning reads the annotations: of
-``estimators: tuple[str, str]`` a claim names two. A new one is listed in :mod:`.claim`.
+bounds allow for all that might have been chosen. Of ``estimators: tuple[str, str]`` a claim names two.
+Planning reads the names of arguments.
 """
 
 from collections.abc import Mapping, Sequence

@@ -49,17 +49,17 @@ def specification_curve(
     judged : mapping of tuple of str to Judgement
         From :func:`.judged_specifications`.
     protocol : mapping
-        What the caption says of the sample: `windows`, `window_characters`, `source`, `batch_vectors`, and
-        `checkpoints`, at how many a long training is measured.
+        What the caption says of the sample: `windows`, `window_characters`, `source`, and `checkpoints`, at
+        how many a long training is measured.
     """
     table = _table(of, judged)
     title = textwrap.wrap(of.claim.sentence, 120)
-    options = sum(map(len, of.open.values()))
-    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.open) - 1)) + 0.1
+    options = sum(map(len, of.varied.values()))
+    matrix_height = ROW_HEIGHT * (options + 0.6 * (len(of.varied) - 1)) + 0.1
     above = TITLE_HEIGHT * len(title) + 0.28  # and the legend
     height = above + CURVE_HEIGHT + matrix_height + 0.2
-    # Labels of options stand in a column of their own, which no layout engine would leave room for.
-    figure = Figure(figsize=(TEXT_WIDTH, height), layout="none")
+    figure = Figure(figsize=(TEXT_WIDTH, height))
+    figure.set_layout_engine("none")  # labels of options stand in a column of their own
     left, across = LABEL_WIDTH / TEXT_WIDTH, 1 - (LABEL_WIDTH + 0.1) / TEXT_WIDTH
     matrix = figure.add_axes((left, 0.06 / height, across, matrix_height / height))
     bottom = 0.16 / height + matrix_height / height
@@ -83,7 +83,7 @@ def specification_curve(
 
 def _table(of: ClaimChoices, judged: Specified) -> pd.DataFrame:
     """One row per specification, by ascending estimate and those without one last."""
-    options = pd.DataFrame(list(judged), columns=[*of.choices])[[*of.open]]
+    options = pd.DataFrame(list(judged), columns=[*of.choices])[[*of.varied]]
     judgements = pd.DataFrame([vars(each) for each in judged.values()])
     says = judgements[["verdict", "estimate", "low", "high"]].assign(
         n=judgements["n"].map(";".join)
@@ -118,11 +118,11 @@ def _caption(
     fixed = [
         f"{name.replace('_', ' ')} {of.choices[name][0]}"
         for name, usual in vars(Rows()).items()
-        if name not in of.open and of.choices[name][0] != usual
+        if name not in of.varied and of.choices[name][0] != usual
     ]
     reference = [
         f"{choice.replace('_', ' ')} {_spoken(of, choice, options[0])}"
-        for choice, options in of.open.items()
+        for choice, options in of.varied.items()
     ]
     rules = [
         f"{verdict.capitalize()}: {in_words(claim.rule[verdict]).replace('`', '')}."
@@ -203,7 +203,7 @@ def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float)
     if len(table) > MOST_DOTS:
         mark = {"marker": "|", "markersize": 5.5, "markeredgewidth": min(1, size / 2)}
     labels, height = {}, 0.0
-    for choice, options in of.open.items():
+    for choice, options in of.varied.items():
         axes.annotate(
             choice if choice in options else choice.replace("_", " "),
             (-(LABEL_WIDTH - 0.08) * 72, height),
