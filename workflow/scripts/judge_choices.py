@@ -5,15 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.claims import specifications
 from shape_of_learning.claims.choices import ClaimChoices
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.specifications import (
-    FLIP_COLUMNS,
-    MeasuredChoices,
-    flip_page,
-    flips,
-    judged_specifications,
-)
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
@@ -34,20 +28,20 @@ def main(
     curves: Sequence[Path],
 ) -> None:
     """Write which choice flips which verdict, and of each claim a figure; `curves` are its PNG files."""
-    values = MeasuredChoices(models, suspect_above, measured, verdicts)
+    values = specifications.MeasuredChoices(models, suspect_above, measured, verdicts)
     rows = []
     for each, png in zip(claims, curves, strict=True):
         of = ClaimChoices(**{**each, "claim": Claim(**each["claim"])})
-        specified = judged_specifications(of, values)
-        rows += flips(of, specified)
+        judged = specifications.judged_specifications(of, values)
+        rows += specifications.flips(of, judged)
         with theme():
-            drawing = specification_curve(of, specified, protocol)
+            drawing = specification_curve(of, judged, protocol)
             save(drawing, *(png.with_suffix(f".{kind}") for kind in ("pdf", "png", "csv", "md")))
         logger.info("%s", drawing.caption)
     matrix, page = output
-    write_table(matrix, FLIP_COLUMNS, (row.values() for row in rows))
+    write_table(matrix, specifications.FLIP_COLUMNS, (row.values() for row in rows))
     with atomic_write(page) as partial:
-        partial.write_text(flip_page(rows), encoding="utf-8")
+        partial.write_text(specifications.flip_page(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ def specification_curve(
     points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
     size = float(np.clip(0.75 * points, *SIZES))
     handles = _draw_curve(curve, table, of.claim, size)
-    ring = _edged("none", INK, 0.7) | {"marker": "o", "label": "reference"}
-    handles.append(_dots(curve, reference, size + 3, 6, **ring))
+    ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.7, "zorder": 4}
+    handles.append(_dots(curve, reference, size + 3, 6, label="reference", marker="o", **ring))
     _draw_matrix(matrix, table, of, size)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
@@ -173,8 +173,9 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
         handles.append(_dots(axes, known, size, 4, label=f"{verdict}: {len(own):,}", **look))
         beyond = known[_by_numbers(known)]
         if not beyond.empty:
-            hollow = look | _edged("white", look["color"], 0.6) | {"label": "(conditions not met)"}
-            handles.append(_dots(axes, beyond, size, 4, **hollow))
+            white = {"markerfacecolor": "white", "markeredgecolor": look["color"]}
+            hollow = look | white | {"markeredgewidth": 0.6, "zorder": 4}
+            handles.append(_dots(axes, beyond, size, 4, label="(conditions not met)", **hollow))
     if table["estimate"].isna().all():
         reason = textwrap.fill(table["because"].iloc[0], 90)
         axes.text(0.5, 0.6, reason, transform=axes.transAxes, ha="center")
@@ -182,19 +183,11 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
     return handles
 
 
-def _edged(face: str, edge: str, width: float) -> dict[str, Any]:
-    """The look of dots before others, with an edge of their own."""
-    colors = {"markerfacecolor": face, "markeredgecolor": edge}
-    return {**colors, "markeredgewidth": width, "zorder": 4}
-
-
-def _dots(
-    axes: Axes, rows: pd.DataFrame, size: float, size_in_legend: float, **look: Any
-) -> Line2D:
+def _dots(axes: Axes, rows: pd.DataFrame, size: float, in_legend: float, **look: Any) -> Line2D:
     """Draw the estimates that are defined by rank, and return a dot of the same look for the legend."""
     common = {"linestyle": "", "zorder": 3, **look}
     axes.plot(rows["rank"], rows["estimate"], markersize=size, **common)
-    return Line2D([], [], markersize=size_in_legend, **common)
+    return Line2D([], [], markersize=in_legend, **common)
 
 
 def _draw_matrix(axes: Axes, table: pd.DataFrame, of: ClaimChoices, size: float) -> None:
