@@ -68,8 +68,12 @@ def parts_of_choices(
         is_own_size = choice.batch_share == choices[0].batch_share
         wanted = [each for each in measures if is_own_size or each.family not in WHOLE]
         size = max(SMALLEST_BATCH, round(float(choice.batch_share) * how.batch_vectors))
-        switches = choice.special_tokens, choice.first_token, choice.token_types
-        chosen = Selection(*switches, windows_share=float(choice.windows_share))
+        chosen = Selection(
+            choice.special_tokens,
+            choice.first_token,
+            choice.token_types,
+            windows_share=float(choice.windows_share),
+        )
         for selection, together in by_selection(wanted, chosen):
             kept = how.chosen(rows, selection)
             if len(kept) > how.neighbours:
