@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 
 from clouds import gaussian, hidden_states
 from hard_clouds import CLOUDS
@@ -18,7 +19,6 @@ from shape_of_learning.metrics.measure import (
     measure_layer,
 )
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches
 from shape_of_learning.metrics.table_columns import GROUPS

@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_equal  # which takes NaN for NaN
-
-from shape_of_learning.claims.choices import AFTER, BEFORE, Rows
 from shape_of_learning.claims.measured_choices import (
     measure_choices,
     parts_of_choices,
     windows_of_choices,
 )
+
+from shape_of_learning.claims.choices import AFTER, BEFORE, Rows
 from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
 from shape_of_learning.metrics.selections import Selection
 from shape_of_learning.plan.measures import chosen_measures

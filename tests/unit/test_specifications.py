@@ -10,15 +10,8 @@ import pandas as pd
 import pytest
 
 import judge_choices
-from measure_choices import COLUMNS
-from shape_of_learning.claims.choices import (
-    AFTER,
-    BEFORE,
-    ClaimChoices,
-    Rows,
-    specifications,
-    thinned,
-)
+from measure_checkpoint import CHOICE_COLUMNS
+from shape_of_learning.claims.choices import ClaimChoices, specifications, thinned
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.specifications import (
     MeasuredChoices,
@@ -32,6 +25,7 @@ from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import write_table
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
 from shape_of_learning.plan.choice_settings import claims_with_choices, read_choice_settings
 from shape_of_learning.plan.claim_list import read_claims
 from shape_of_learning.plan.configuration import with_defaults
@@ -205,7 +199,7 @@ def measured(tmp_path):
             without = value + 0.01 * np.linspace(-1, 1, 16)
             at = ("m", revision, step, *astuple(rows), last_layer, name, "", layer, None)
             table.append((*at, 4096, 4000, near, 128, value, *without))
-        write_table(tmp_path / "measured.csv", COLUMNS, table)
+        write_table(tmp_path / "measured.csv", CHOICE_COLUMNS, table)
         shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
         return MeasuredChoices(

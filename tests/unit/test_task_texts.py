@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from shape_of_learning.embeddings.task_texts import text_vectors
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer
 
 from shape_of_learning.embeddings.run import SamplingProtocol
-from shape_of_learning.embeddings.task_texts import text_vectors
 from shape_of_learning.errors import InputError
 from tiny_models import save_tiny_model
 

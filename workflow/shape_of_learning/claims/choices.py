@@ -4,46 +4,17 @@ The Snakefile reads choices at every start, so that nothing slow is imported her
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.measure_entry import WHOLE, Measure, Rows
 
 # By the names of choices, the options of each, of which the first is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
 # An option of each choice.
 Specification = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Which vectors are measured, and in batches of how many; the options as the tables write them.
-
-    Attributes
-    ----------
-    text : str
-        ``"own"``, the windows of the run; ``"resampled"``, as many others of the same text; or a source.
-    first_token, special_tokens, token_types : str
-        As in section ``measurement``.
-    windows_share, batch_share : str
-        Numbers: the share of the windows, and the size of a batch as a share of the run's.
-    """
-
-    text: str = "own"
-    first_token: str = "keep"
-    special_tokens: str = "keep"
-    token_types: str = "all"
-    windows_share: str = "1"
-    batch_share: str = "1"
-
-
-# States that the last layer can be.
-AFTER, BEFORE = LAST_LAYERS = ("after_final_norm", "before_final_norm")
-ROW_CHOICES = tuple(field.name for field in fields(Rows))
-# Families whose measures take all vectors together, without batches.
-WHOLE = ("linearity", "windows")
 
 
 def specifications(choices: Choices) -> list[dict[str, str]]:

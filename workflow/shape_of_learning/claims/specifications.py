@@ -8,14 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from shape_of_learning.claims.choices import (
-    AFTER,
-    BEFORE,
-    ROW_CHOICES,
-    ClaimChoices,
-    Specification,
-    specifications,
-)
+from shape_of_learning.claims.choices import ClaimChoices, Specification, specifications
 from shape_of_learning.claims.evidence import (
     Curve,
     Evidence,
@@ -25,6 +18,7 @@ from shape_of_learning.claims.evidence import (
     sound,
 )
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
 KEYS = ("model", "estimator", *ROW_CHOICES)
 FLIP_COLUMNS = (

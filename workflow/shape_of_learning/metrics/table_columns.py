@@ -31,6 +31,17 @@ CLAIM_COLUMNS = (
     *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
     *("verdict", "because", "models", "revisions", "n", "selections", "hashes"),
 )
+_TASK = ("model", "revision", "step", "sample")
+# On the texts of a task, by the names of the tables.
+TASK_COLUMNS = {
+    "finetuning_layers": (*_TASK, "layer", "estimator", "n", "value"),
+    "finetuning_spectra": (*_TASK, "layer", "n", "median", "trace", "place", "eigenvalue"),
+    "finetuning_structure": (*_TASK, "layer", "quantity", "clusters", "n", "value"),
+    "finetuning_probes": (
+        *(*_TASK, "layer", "adjustment", "clusters", "directions", "fitted_on", "n"),
+        *("zero_vectors", "log_partition_isotropy", "average_cosine", "metric", "score"),
+    ),
+}
 AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer that counts
 # What is measured of a model itself; what the last of them holds is no embedding.
 FINAL_NORM = "final_norm"

@@ -4,16 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shape_of_learning.claims.choices import (
-    ROW_CHOICES,
-    ChoiceSettings,
-    ClaimChoices,
-    Variant,
-    thinned,
-)
+from shape_of_learning.claims.choices import ChoiceSettings, ClaimChoices, Variant, thinned
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
+from shape_of_learning.metrics.measure_entry import ROW_CHOICES, WEIGHTS, Measure
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.refusals import unknown_name
