@@ -6,7 +6,7 @@ import pandas as pd
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel
 from shape_of_learning.claims.judging import judge
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 
 CLAIM = {
     "sentence": "Blocks are linear.",

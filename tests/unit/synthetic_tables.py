@@ -12,7 +12,7 @@ from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.figures.inputs import KINDS as TYPES
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.table_columns import (
+from shape_of_learning.metrics.tidy import (
     ESTIMATE_COLUMNS,
     TASK_COLUMNS,
     WEIGHT_COLUMNS,

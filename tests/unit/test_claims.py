@@ -21,7 +21,7 @@ from shape_of_learning.claims.evidence import EvidenceModel
 from shape_of_learning.claims.rules import how_many
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
 
 LINEAR = Path(__file__).parents[2] / "workflow/papers/linear/claims.yaml"
 

@@ -12,7 +12,7 @@ import pytest
 from shape_of_learning.claims.evidence import Curve, Evidence, EvidenceModel
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
 from shape_of_learning.claims.reading import Reading
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.papers import read_papers
 
 PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")

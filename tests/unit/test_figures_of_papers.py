@@ -21,7 +21,7 @@ from figure_tables import (
 from papers.finetuning.figures import adjustments
 from papers.shape_of_learning.figures import has_plateau
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.metrics.table_columns import TASK_COLUMNS, WEIGHT_COLUMNS
+from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
 from shape_of_learning.plan.papers import read_published
 from shape_of_learning.training.train import TRAINING_COLUMNS
 

@@ -12,7 +12,7 @@ from shape_of_learning.metrics.intervals import (
     standard_error,
     window_groups,
 )
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 

@@ -4,24 +4,23 @@ import math
 
 import numpy as np
 import pytest
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 
 from clouds import gaussian, hidden_states
 from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
-from shape_of_learning.metrics.intervals import left_out_values, window_groups
-from shape_of_learning.metrics.measure import (
-    Batch,
-    MeasuringProtocol,
-    measure_batch,
-    measure_layer,
-)
+from shape_of_learning.metrics.batches import Batch, NeighbourLists
+from shape_of_learning.metrics.measure import left_out_values, measure_batch, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.selections import (
+    MeasuringProtocol,
+    contiguous_batches,
+    shuffled_batches,
+    window_groups,
+)
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 DIMENSIONS = ("two_nn", "mada", "mom", "mle")

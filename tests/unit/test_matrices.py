@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from shape_of_learning.embeddings.matrices import weight_points, weight_values
 
+from shape_of_learning.embeddings.matrices import weight_points, weight_values
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.metrics.registry import find_measure
 

@@ -12,13 +12,17 @@ from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spread import spectrum
-from shape_of_learning.metrics.intervals import window_groups
-from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
+from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import Selection, contiguous_batches, shuffled_batches
-from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tidy import read_tidy
+from shape_of_learning.metrics.selections import (
+    MeasuringProtocol,
+    Selection,
+    contiguous_batches,
+    shuffled_batches,
+    window_groups,
+)
+from shape_of_learning.metrics.tidy import GROUPS, read_tidy
 from shape_of_learning.random_streams import random_stream
 
 NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES, TOKENS = 128, 300, 700, 1000

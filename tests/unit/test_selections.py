@@ -4,8 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.intervals import window_groups
-from shape_of_learning.metrics.selections import Selection, contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.selections import (
+    Selection,
+    contiguous_batches,
+    shuffled_batches,
+    window_groups,
+)
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 SPECIAL = np.array([True, False, False, True, False, False])

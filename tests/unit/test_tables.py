@@ -10,7 +10,8 @@ import pytest
 import gather_tables
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.table_columns import (
+from shape_of_learning.metrics.tables import write_model_tables
+from shape_of_learning.metrics.tidy import (
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
     GROUPS,
@@ -18,9 +19,11 @@ from shape_of_learning.metrics.table_columns import (
     MATRIX_COLUMNS,
     MEASUREMENT_COLUMNS,
     WEIGHT_COLUMNS,
+    TidyRow,
+    layer_table,
+    read_tidy,
+    write_tidy,
 )
-from shape_of_learning.metrics.tables import write_model_tables
-from shape_of_learning.metrics.tidy import TidyRow, layer_table, read_tidy, write_tidy
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]

@@ -26,8 +26,7 @@ from shape_of_learning.metrics.measure import (
 )
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES, Measure, Rows
 from shape_of_learning.metrics.selections import MeasuringProtocol
-from shape_of_learning.metrics.table_columns import TIDY_COLUMNS
-from shape_of_learning.metrics.tidy import TidyRow, layer_table, write_tidy
+from shape_of_learning.metrics.tidy import TIDY_COLUMNS, TidyRow, layer_table, write_tidy
 
 logger = logging.getLogger("shape_of_learning")
 # The other windows of the same text are drawn with the next seed.

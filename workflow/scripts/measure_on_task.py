@@ -16,7 +16,7 @@ from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job, parameters
-from shape_of_learning.metrics.table_columns import TASK_COLUMNS
+from shape_of_learning.metrics.tidy import TASK_COLUMNS
 from shape_of_learning.tasks.examples import SPLITS, Task, read_task
 from shape_of_learning.tasks.measure import Row, SplitVectors, task_rows
 

@@ -9,7 +9,7 @@ OUTPUTS:
 STEPS: measure_on_task, one job per model.
 """
 
-from shape_of_learning.metrics.table_columns import TASK_COLUMNS
+from shape_of_learning.metrics.tidy import TASK_COLUMNS
 
 
 def task_of(model):

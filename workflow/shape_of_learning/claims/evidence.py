@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.files import sha256_of
-from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": []}, dtype=str)
 VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, and without each group of them

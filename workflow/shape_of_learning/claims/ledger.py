@@ -9,7 +9,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, VERDICTS, Judgement
 from shape_of_learning.claims.rules import in_words
 from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
+from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
 MOST_PARTS = 20  # of a claim, that are shown to people
 Judged = Sequence[tuple[Claim, Judgement]]

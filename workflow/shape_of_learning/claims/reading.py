@@ -9,7 +9,7 @@ import pandas as pd
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import NO_ROWS, Curve, Evidence, EvidenceModel
-from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 MOST_NAMED = 4
 

@@ -15,7 +15,7 @@ from shape_of_learning.estimators.arrays import NotFiniteError
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.table_columns import FINAL_NORM, MATRIX_COLUMNS, POINT_COLUMNS
+from shape_of_learning.metrics.tidy import FINAL_NORM, MATRIX_COLUMNS, POINT_COLUMNS
 from shape_of_learning.random_streams import random_stream
 
 if TYPE_CHECKING:

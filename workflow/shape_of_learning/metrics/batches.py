@@ -18,7 +18,7 @@ from shape_of_learning.metrics.selections import (
     contiguous_batches,
     shuffled_batches,
 )
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 # Beyond, the two nearest neighbours of a vector are so unlike that one of them is nearly the vector itself.

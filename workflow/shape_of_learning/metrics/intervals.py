@@ -19,7 +19,7 @@ for the degrees of freedom.
 
 import numpy as np
 
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 
 LEVEL = 0.95
 

@@ -16,8 +16,7 @@ from shape_of_learning.metrics.selections import (
     by_selection,
     share_of_windows,
 )
-from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tidy import TidyRow, whole
+from shape_of_learning.metrics.tidy import GROUPS, TidyRow, whole
 
 SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
 

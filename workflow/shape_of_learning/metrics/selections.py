@@ -9,7 +9,7 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 
