@@ -68,10 +68,10 @@ rule measure_choices:
         weights=told(RUN.weights, "model", "revision"),
         sample=told(sample, "model"),
         texts=list(TEXTS),
-        choices=[vars(rows) for rows in CHOICES.settings.sets_of_rows()],
         measuring=lambda wildcards: {
             "measures": [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
             "protocol": MEASURING,
+            "choices": [vars(rows) for rows in CHOICES.settings.sets_of_rows()],
         },
     message:
         "Measuring choices of {wildcards.model} at {wildcards.revision}"

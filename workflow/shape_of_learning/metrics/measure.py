@@ -236,8 +236,9 @@ class Part:
 
 
 def windows_of_choices(choices: Iterable[Rows], how: MeasuringProtocol) -> np.ndarray:
-    """Numbers of the windows that any of some choices looks at, ascending."""
-    return share_of_windows(how.groups, max(float(each.windows_share) for each in choices))
+    """Numbers of the windows that any of some choices looks at, ascending; without choices all."""
+    shares = (float(each.windows_share) for each in choices)
+    return share_of_windows(how.groups, max(shares, default=1.0))
 
 
 def parts_of_choices(
@@ -260,7 +261,15 @@ def parts_of_choices(
     measures : sequence of Measure
     how : MeasuringProtocol
         Of the run.
+
+    Raises
+    ------
+    InputError
+        Without choices all is one part, of which there must be a batch: :meth:`.MeasuringProtocol.require_batches`.
     """
+    if not choices:
+        how.require_batches(rows, measures)
+        return [Part(how, measures)]
     parts: dict[tuple[bytes, int, tuple[str, ...]], Part] = {}
     for choice in choices:
         # With batches of another size, only what is taken of batches is another.
