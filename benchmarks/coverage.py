@@ -15,8 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.metrics.intervals import interval, standard_error
-from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
+from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import MeasuringProtocol
 
 RESULTS = Path(__file__).parent / "results"
 WINDOWS, BATCH, NEIGHBOURS, DRAWS = 128, 4096, 100, 200

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from shape_of_learning.checkpoints.shapes import role_of
-from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol
+from shape_of_learning.embeddings.run import SampleRun
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from tiny_models import WIDTHS
 
 WINDOWS = [

@@ -12,7 +12,7 @@ from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADE
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme
-from shape_of_learning.metrics.table_columns import CHANGE_COLUMNS, ESTIMATE_COLUMNS
+from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS
 
 HEADER = list(ESTIMATE_COLUMNS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")

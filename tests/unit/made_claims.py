@@ -8,7 +8,7 @@ import pandas as pd
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.evidence import Curve, Evidence
 from shape_of_learning.claims.judging import judge
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.papers import read_papers
 
 PAPERS = read_papers(Path(__file__).parents[2] / "workflow" / "papers")

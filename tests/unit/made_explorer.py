@@ -7,7 +7,7 @@ import draw_explorer
 from figure_tables import rows_of_model, undefined, verdicts_on, write_rows, write_verdicts
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
+from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
 STEPS = (0, 1, 8, 64, 512)
 MEASURED = ("anisotropy", "average_cosine", "two_nn")

@@ -12,13 +12,13 @@ from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.figures.inputs import KINDS as TYPES
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.table_columns import (
+from shape_of_learning.metrics.tidy import (
     ESTIMATE_COLUMNS,
+    TASK_COLUMNS,
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
 )
 from shape_of_learning.plan.models import Model
-from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 TASK_LAYERS = 12
@@ -88,9 +88,9 @@ def _typed(rows: Sequence[tuple], columns: Sequence[str]) -> pd.DataFrame:
 
 def further(kind: str, models: Sequence[Model], measures: Sequence[Measure]) -> pd.DataFrame:
     """A table that a figure `reads` besides."""
-    if kind in TABLES:
+    if kind in TASK_COLUMNS:
         rows = [row for model in models for row in _task_rows(kind, model)]
-        return pd.DataFrame(rows, columns=[*CHECKPOINT, *TABLES[kind]])
+        return pd.DataFrame(rows, columns=[*TASK_COLUMNS[kind]])
     columns, make = _FURTHER[kind]
     rows = [row for model in models for row in make(model, measures)]
     return pd.DataFrame(rows, columns=[*columns])

@@ -18,7 +18,7 @@ from shape_of_learning.blocks.fit import (
 )
 from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
 from shape_of_learning.checkpoints.shapes import Shape
-from shape_of_learning.embeddings.run import SamplingProtocol
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_stirred_model
 

@@ -11,7 +11,7 @@ from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.claims.rules import how_many
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.table_columns import GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
 
 RULE = {"supported": {"above": 0}, "contradicted": {"below": 0}}
 TRAINING = {"statistic": "change_over_training", "checkpoints": "training"}

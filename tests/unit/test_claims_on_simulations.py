@@ -11,7 +11,7 @@ from made_claims import CLAIMS
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Curve, Evidence, Reading
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 
 RUNS = 1000
 MOST_FALSE = 0.05 * RUNS

@@ -21,9 +21,8 @@ from figure_tables import (
 from papers.finetuning.figures import adjustments
 from papers.shape_of_learning.figures import has_plateau
 from shape_of_learning.figures.inputs import DrawnMeasure
-from shape_of_learning.metrics.table_columns import WEIGHT_COLUMNS
+from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
 from shape_of_learning.plan.papers import read_published
-from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
@@ -264,7 +263,7 @@ NAMES, FAMILIES = ["a0", "a1", "b0"], ["A", "A", "B"]
 
 
 def table(kind, rows):
-    return {kind: pd.DataFrame(rows, columns=[*CHECKPOINT, *TABLES[kind]])}
+    return {kind: pd.DataFrame(rows, columns=[*TASK_COLUMNS[kind]])}
 
 
 def drawn_tuned(function, tables, names=NAMES, families=FAMILIES, **options):

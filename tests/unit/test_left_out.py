@@ -10,18 +10,18 @@ from hard_clouds import CLOUDS
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
-from shape_of_learning.metrics.intervals import left_out_values, window_groups
-from shape_of_learning.metrics.measure import (
-    Batch,
-    MeasuringProtocol,
-    measure_batch,
-    measure_layer,
-)
+from shape_of_learning.metrics.batches import Batch, NeighbourLists
+from shape_of_learning.metrics.intervals import standard_error
+from shape_of_learning.metrics.measure import left_out_values, measure_batch, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import contiguous_batches, shuffled_batches
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.selections import (
+    MeasuringProtocol,
+    contiguous_batches,
+    shuffled_batches,
+    window_groups,
+)
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 DIMENSIONS = ("two_nn", "mada", "mom", "mle")
@@ -129,13 +129,23 @@ def test_near_duplicates_are_counted():
     assert lists.near_duplicates() == 40 / 200
 
 
+def one_direction_of_one_row():
+    X = np.zeros((320, 200))
+    X[np.arange(320), np.arange(320) % 160] = 1 + np.arange(320) / 320
+    X[7, 199] = 1e3
+    return X
+
+
+VECTORS = {**CLOUDS, "no_gap": lambda: gaussian(700, 300), "one_row": one_direction_of_one_row}
+
+
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("name", CLOUDS)
+@pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize(
     ("leaving_out", "function"), [(anisotropies, anisotropy), (cosines, average_cosine)]
 )
 def test_values_of_vectors_are_those_of_the_rows_that_are_left(leaving_out, function, name, center):
-    X = np.asarray(CLOUDS[name](), dtype=np.float64)
+    X = np.asarray(VECTORS[name](), dtype=np.float64)
     parts = np.array_split(random_stream(0, "parts").permutation(len(X)), min(GROUPS, len(X)))
     value, without = leaving_out(X, parts, center)
     assert value == function(X, center)
@@ -149,26 +159,6 @@ def value_or_nan(function, X, center):
         return function(X, center)
     except ValueError:  # too few rows
         return math.nan
-
-
-@pytest.mark.parametrize("center", [True, False])
-def test_many_dimensions_without_a_gap(center):
-    X = gaussian(700, 300)
-    parts = np.array_split(np.arange(700), GROUPS)
-    _, without = anisotropies(X, parts, center)
-    expected = np.array([anisotropy(np.delete(X, part, axis=0), center) for part in parts])
-    assert np.abs(without - expected).max() < 1e-6 * expected.std()
-
-
-def test_a_direction_that_one_part_alone_has_is_gone_without_it():
-    X = np.zeros((320, 200))
-    X[np.arange(320), np.arange(320) % 160] = 1 + np.arange(320) / 320
-    X[7, 199] = 1e3
-    parts = np.array_split(np.arange(320), GROUPS)
-    _, without = anisotropies(X, parts, center=False)
-    expected = [anisotropy(np.delete(X, part, axis=0), center=False) for part in parts]
-    assert np.abs(without - expected).max() < 1e-6 * np.std(expected)
-    assert expected[0] < 0.05 < 0.9 < expected[1]
 
 
 LARGEST = Measure("numpy:max", "isotropy", "Largest", "Largest")
@@ -239,31 +229,39 @@ def test_a_batch_of_one_group_says_nothing_without_it():
     assert np.isfinite(estimate.without).all()
 
 
-def distinct_of(X):
-    """Which distinct row each row is, in order of first appearance."""
-    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
-    return np.argsort(np.argsort(first))[inverse.ravel()]
-
-
-def test_of_neighbours_too():
+def test_left_out_values_of_neighbours_are_of_both_kinds():
     X = with_duplicates().astype(np.float32)
     window_of, groups = grouped(600)
     _, estimate = layer(X, "two_nn")
     function = ALL["two_nn"].load()
     batches = shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
-    found = [nearest_distances(X[rows], 2) for rows in batches]
-    as_found, anew = [], []
-    for group in range(GROUPS):
-        left = [groups[window_of[rows]] != group for rows in batches]
-        there = [
-            np.unique(distinct_of(X[rows])[some]) for rows, some in zip(batches, left, strict=True)
-        ]
-        as_found.append(np.mean([function(r[some]) for r, some in zip(found, there, strict=True)]))
-        some_rows = [rows[some] for rows, some in zip(batches, left, strict=True)]
-        anew.append(np.mean([function(nearest_distances(X[rows], 2)) for rows in some_rows]))
-    expected = left_out_values(np.array(as_found), np.array(anew))
-    assert estimate.without == pytest.approx(expected, rel=RELATIVE)
+    means = np.zeros((2, GROUPS))
+    for rows in batches:
+        found, (first, which) = nearest_distances(X[rows], 2), distinct_of(X[rows])
+        assert len(found) == len(first)
+        for group in range(GROUPS):
+            left = groups[window_of[rows]] != group
+            as_found = function(found[np.unique(which[left])])
+            anew = function(nearest_distances(X[rows][left], 2))
+            means[:, group] += np.array([as_found, anew]) / len(batches)
+    assert estimate.without == pytest.approx(left_out_values(*means), rel=RELATIVE)
     values = [function(nearest_distances(X[rows], 2)) for rows in batches]
     assert estimate.value == pytest.approx(np.mean(values), rel=RELATIVE)
     distinct = [len(np.unique(X[rows], axis=0)) for rows in batches]
     assert estimate.n_unique == pytest.approx(np.mean(distinct), rel=1e-12)
+
+
+def distinct_of(X):
+    """Distinct rows in order of first appearance, and which of them each row is."""
+    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
+    return np.sort(first), np.argsort(np.argsort(first))[inverse.ravel()]
+
+
+def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():
+    stream = random_stream(0, "values")
+    rows, anew = stream.normal(size=GROUPS), 3 + 2 * stream.normal(size=GROUPS)
+    both = left_out_values(rows, anew)
+    error = math.sqrt(standard_error(rows) * standard_error(anew))
+    assert standard_error(both) == pytest.approx(error, rel=1e-12)
+    assert both.mean() == pytest.approx(anew.mean(), rel=1e-12)
+    np.testing.assert_allclose(left_out_values(anew, anew), anew, rtol=1e-14)

@@ -1,13 +1,10 @@
 """What is measured of the matrices of a model: values against formulas, points, and the published ones."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from shape_of_learning.embeddings.matrices import weight_points, weight_values
 from shape_of_learning.estimators.weights import principal_coordinates
-from shape_of_learning.metrics.matrices import weight_points, weight_values, write_matrix_tables
 from shape_of_learning.metrics.registry import find_measure
 
 NAMES = ("matrix_partition_isotropy", "gain_length", "bias_length", "bias_to_gain")
@@ -45,20 +42,6 @@ def test_what_is_missing_or_broken_is_undefined():
     assert list(weight_points(matrices.items(), 0)) == []
 
 
-def test_tables_have_what_is_asked_for(tmp_path):
-    matrices = {"tied": cloud(), "final_norm": np.ones((1, 12))}
-    paths = {name: str(tmp_path / f"{name}.csv") for name in ("weights", "weight_points")}
-    told = [measure.for_jobs() for measure in MEASURES]
-    for measures, points in ((told, True), ([], False)):
-        write_matrix_tables(matrices, paths, measures, 0, points=points)
-        rows = {}
-        for name, path in paths.items():
-            rows[name] = list(csv.DictReader(Path(path).read_text().splitlines()))
-        assert len(rows["weights"]) == (4 if measures else 0)
-        assert len(rows["weight_points"]) == (1000 if points else 0)
-    write_matrix_tables(matrices, {}, told, 0, points=True)  # where nobody reads any
-
-
 def cloud(n=500, d=12, offset=0.0):
     numbers = np.random.default_rng(0)
     return numbers.exponential(1, (n, d)) * np.linspace(3, 1, d) + offset
@@ -75,7 +58,7 @@ def test_coordinates_are_those_of_a_singular_value_decomposition(center, monkeyp
 
 
 def test_the_same_entries_of_a_large_vocabulary_are_kept_everywhere(monkeypatch):
-    monkeypatch.setattr("shape_of_learning.metrics.matrices.MOST_POINTS", 40)
+    monkeypatch.setattr("shape_of_learning.embeddings.matrices.MOST_POINTS", 40)
     X = cloud()
     rows = list(weight_points([("input", X), ("output", X[:, ::-1] * 2)], seed=3))
     entries = [[row[2] for row in rows[i : i + 40]] for i in range(0, 160, 40)]

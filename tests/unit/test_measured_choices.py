@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_equal  # which takes NaN for NaN
 
-from shape_of_learning.claims.choices import AFTER, BEFORE, Rows
-from shape_of_learning.claims.measured_choices import (
-    measure_choices,
+from shape_of_learning.metrics.measure import (
+    measure_layer,
+    measure_parts,
     parts_of_choices,
     windows_of_choices,
 )
-from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
-from shape_of_learning.metrics.selections import Selection
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
+from shape_of_learning.metrics.selections import MeasuringProtocol, Selection
 from shape_of_learning.plan.measures import chosen_measures
 
 WINDOWS, LENGTH = 48, 10
@@ -40,6 +40,12 @@ class States:
         return self._states[state]
 
 
+def chosen_rows(states, parts, *place):
+    """Rows of a layer, with the choices that they are of."""
+    for part, _, rows in measure_parts(states, parts, *place):
+        yield from ((choice, row) for row in rows if row.batch is None for choice in part.choices)
+
+
 @pytest.fixture(scope="module")
 def sample():
     random = np.random.default_rng(0)
@@ -61,7 +67,7 @@ def found(sample):
     return {
         (place, choice, row.estimator): row._replace(selection="")
         for place in PLACES
-        for choice, row in measure_choices(states, parts, *place)
+        for choice, row in chosen_rows(states, parts, *place)
     }
 
 
@@ -123,6 +129,6 @@ def test_only_windows_that_are_looked_at_are_run(sample, found):
     run = np.isin(rows["windows"], windows_of_choices(choices, HOW))
     of_half = States(states, rows, run)
     parts = parts_of_choices(of_half.rows, choices, MEASURES[:2], HOW)
-    for choice, row in measure_choices(of_half, parts, 0, AFTER):
+    for choice, row in chosen_rows(of_half, parts, 0, AFTER):
         if choice.token_types == "all":
             assert_equal(row._replace(selection=""), found[(0, AFTER), choice, row.estimator])

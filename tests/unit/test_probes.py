@@ -8,14 +8,8 @@ from scipy.stats import spearmanr
 from sklearn.metrics import matthews_corrcoef
 
 from shape_of_learning.tasks.adjustments import frequency_bands, share_between
-from shape_of_learning.tasks.measure import (
-    SplitVectors,
-    layer_rows,
-    probe_rows,
-    spectra_of,
-    spectrum_rows,
-    structure_rows,
-)
+from shape_of_learning.tasks.examples import Task
+from shape_of_learning.tasks.measure import SplitVectors, task_rows
 from shape_of_learning.tasks.probes import (
     PENALTY,
     accuracy,
@@ -105,12 +99,14 @@ def test_share_between_groups():
 
 def split_of(numbers, examples, tokens=6, width=12):
     labels = numbers.integers(2, size=examples)
-    X = numbers.normal(size=(examples * tokens, width)) + labels.repeat(tokens)[:, None] / 5
-    return SplitVectors(X.astype(np.float32), np.arange(examples).repeat(tokens), labels)
+    X = numbers.normal(size=(2, examples * tokens, width)) + labels.repeat(tokens)[:, None] / 5
+    layers = dict(enumerate(X.astype(np.float32)))
+    texts = np.arange(examples).repeat(tokens)
+    return SplitVectors(layers, texts, texts, labels)
 
 
 def rows_of(train, held_out):
-    rows = probe_rows(train, held_out, layer=3, metric="accuracy", has_pairs=False, seed=0)
+    rows = task_rows(train, held_out, Task("accuracy", []), seed=0)["finetuning_probes"]
     return {row[1:5]: row for row in rows}
 
 
@@ -119,7 +115,7 @@ def test_what_is_fitted_on_training_tokens_reads_no_held_out_one():
     numbers = np.random.default_rng(5)
     train, whole = split_of(numbers, 60), split_of(numbers, 40)
     halves = [
-        SplitVectors(whole.X[half], whole.texts[:120], whole.labels[examples])
+        SplitVectors({1: whole.last[half]}, *[whole.texts[:120]] * 2, whole.labels[examples])
         for half, examples in (
             (slice(0, 120), slice(0, 20)),
             (slice(120, 240), slice(20, 40)),
@@ -140,13 +136,11 @@ def test_what_is_fitted_on_training_tokens_reads_no_held_out_one():
 def test_states_that_are_not_finite_give_empty_values_and_the_run_goes_on():
     numbers = np.random.default_rng(6)
     train, held_out = split_of(numbers, 20), split_of(numbers, 20)
-    held_out.X[7, 3] = np.nan
-    (row,) = rows_of(train, held_out).values()
+    held_out.last[7, 3] = np.nan
+    tables = task_rows(train, held_out, Task("accuracy", []), seed=0)
+    (row,) = tables.pop("finetuning_probes")
     assert row[6] is None
     assert np.isnan([*row[7:9], row[10]]).all()
-    layers = {0: train.X, 1: held_out.X}
-    spectra = spectra_of(layers)
-    rows = [*layer_rows(layers, spectra), *spectrum_rows(layers, spectra)]
-    rows += structure_rows(layers, train.texts, 0)
+    rows = [row for table in tables.values() for row in table]
     assert np.isnan([row[-1] for row in rows if row[0] == 1]).all()
     assert np.isfinite([row[-1] for row in rows if row[0] == 0]).all()

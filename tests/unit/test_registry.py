@@ -13,10 +13,9 @@ from shape_of_learning.metrics.registry import MEASURES, registered
 from shape_of_learning.plan.measures import chosen_measures
 
 
-def chosen(*names, neighbours=128, **parameters):
-    return chosen_measures(
-        {"batch_vectors": 4096, "neighbours": neighbours, "parameters": parameters}, names, "both"
-    )
+def chosen(*names, last_layer="both", **parameters):
+    measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": parameters}
+    return chosen_measures(measurement, names, last_layer)
 
 
 def refusal(*names, **options):
@@ -59,16 +58,9 @@ def test_an_entry_that_means_nothing_is_refused(changes, said):
 
 
 def test_a_state_that_is_not_kept_is_refused_with_the_key():
-    entry = Measure("numpy:sum", "isotropy", "x", "x", rows={"last_layer": "before_final_norm"})
-    measurement = {"batch_vectors": 4096, "neighbours": 128, "parameters": {}}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(MEASURES, "before", entry)
-        chosen_measures(measurement, ["before"], "both")
-        with pytest.raises(
-            InputError,
-            match=r"`before` takes .*`forward\.last_layer` is .*; set it to `both`",
-        ):
-            chosen_measures(measurement, ["before"], "before_final_norm")
+    said = r"takes .*`forward\.last_layer` is .*; set it to `both`"
+    with pytest.raises(InputError, match=said):
+        chosen("intra_window_cosine_before_norm", last_layer="before_final_norm")
 
 
 def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
@@ -80,15 +72,9 @@ def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        (
-            {"two_n": {}},
-            "`measurement.parameters`: unknown estimator `two_n`; did you mean `two_nn",
-        ),
+        ({"two_n": {}}, "parameters`: unknown estimator `two_n`; did you mean `two_nn"),
         ({"two_nn": {"keep": 0.5}}, "unknown parameter `keep`; did you mean `kept`?"),
-        (
-            {"two_nn": {"kept": 0}},
-            "parameters.two_nn.kept` is 0.0, but must be a number above 0 and",
-        ),
+        ({"two_nn": {"kept": 0}}, "two_nn.kept` is 0.0, but must be a number above 0 and"),
         ({"two_nn": {"kept": True}}, "is True, but must be a number"),
         ({"mada": {"k": 2.5}}, "is 2.5, but must be a whole number at least 2"),
         ({"mada": {"k": 129}}, "measure `mada` asks for 129 neighbours, but"),
@@ -112,23 +98,20 @@ def test_gride_measures_at_the_scale_of_its_name():
 def install(tmp_path, monkeypatch):
     """Put a package with entry points on the path."""
 
-    def put(package, code, **entries):
-        folder = tmp_path / f"{package}-1.0.dist-info"
+    def put(code, **entries):
+        folder = tmp_path / "shapes-1.0.dist-info"
         folder.mkdir()
-        (tmp_path / f"{package}.py").write_text(textwrap.dedent(code))
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (tmp_path / "shapes.py").write_text(textwrap.dedent(code))
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shapes\nVersion: 1.0\n")
         lines = [f"{name} = {value}" for name, value in entries.items()]
-        (folder / "entry_points.txt").write_text(
-            "\n".join(["[shape_of_learning.measures]", *lines]) + "\n"
-        )
+        text = "\n".join(["[shape_of_learning.measures]", *lines, ""])
+        (folder / "entry_points.txt").write_text(text)
         registered.cache_clear()
-        return tmp_path / f"{package}.py"
 
     monkeypatch.syspath_prepend(tmp_path)
     yield put
     registered.cache_clear()
-    for name in ("shapes", "others"):
-        sys.modules.pop(name, None)
+    sys.modules.pop("shapes", None)
 
 
 def test_a_package_registers_a_measure(install):
@@ -140,7 +123,7 @@ def test_a_package_registers_a_measure(install):
 
     SPAN = Measure("shapes:span", "dimension", "Span ^ {power}", "Span", {"power": 1.0})
     """
-    install("shapes", code, span="shapes:SPAN")
+    install(code, span="shapes:SPAN")
     measure = chosen("span", span={"power": 2})["span"]
     assert measure.label == "Span ^ 2.0"
     assert measure.load()(np.array([[1.0, 3.0]])) == 9
@@ -156,13 +139,13 @@ def test_a_package_registers_a_measure(install):
     ],
 )
 def test_a_broken_entry_names_its_package(install, value, reason):
-    install("shapes", "SPAN = 1", span=value)
+    install("SPAN = 1", span=value)
     message = refusal("span")
     assert f"measure `span`: {value} {reason}" in message
     assert chosen("two_nn"), "whoever does not ask for it is not disturbed"
 
 
 def test_a_name_that_is_taken_is_refused(install):
-    install("shapes", "", two_nn="shapes:X")
+    install("", two_nn="shapes:X")
     message = "package `shapes` registers the measure `two_nn`, a name that is taken already"
     assert message in refusal("mada")

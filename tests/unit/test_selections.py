@@ -1,11 +1,20 @@
+"""Rows, batches and groups of windows, and the intervals that come of leaving groups out."""
+
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.intervals import window_groups
-from shape_of_learning.metrics.selections import Selection, contiguous_batches, shuffled_batches
+from shape_of_learning.metrics.intervals import interval, quantile, standard_error
+from shape_of_learning.metrics.selections import (
+    Selection,
+    contiguous_batches,
+    shuffled_batches,
+    window_groups,
+)
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 SPECIAL = np.array([True, False, False, True, False, False])
@@ -14,18 +23,11 @@ POSITIONS = np.array([0, 1, 2, 3, 0, 1])  # the second window begins with a toke
 GROUPS = window_groups(100, 0)
 
 
-def rows_of(special, positions, token_ids):
-    windows = np.cumsum(np.asarray(positions) == 0) - 1
-    return {
-        "special": special,
-        "positions": positions,
-        "token_ids": token_ids,
-        "windows": windows,
-    }
-
-
 def chosen(selection, sample, seed=0):
-    return selection.of(rows_of(*sample), GROUPS, seed)
+    special, positions, token_ids = sample
+    windows = np.cumsum(np.asarray(positions) == 0) - 1
+    rows = {"special": special, "positions": positions, "token_ids": token_ids, "windows": windows}
+    return selection.of(rows, GROUPS, seed)
 
 
 @pytest.mark.parametrize(
@@ -76,16 +78,21 @@ def test_each_token_of_a_type_is_as_likely_as_the_others():
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
 
 
-def test_tables_call_a_selection_by_what_it_leaves_out():
-    assert Selection().name == "all"
-    own = Selection(special_tokens="drop").with_rows(
-        {"first_token": "drop", "last_layer": "before_final_norm"}
-    )
-    assert own.name == "without_first_token+without_special_tokens+before_final_norm"
-    assert Selection(first_token="drop").with_rows({"first_token": "keep"}).name == "all"
-    assert Selection(special_tokens="drop").name == "without_special_tokens"
-    everything = Selection("drop", "drop", "one")
-    assert everything.name == "without_first_token+without_special_tokens+one_per_token_type"
+@pytest.mark.parametrize(
+    ("selection", "own", "name"),
+    [
+        (Selection(), {}, "all"),
+        (Selection(first_token="drop"), {"first_token": "keep"}, "all"),
+        (
+            Selection(special_tokens="drop"),
+            {"first_token": "drop", "last_layer": "before_final_norm"},
+            "without_first_token+without_special_tokens+before_final_norm",
+        ),
+        (Selection(), {"token_types": "one"}, "one_per_token_type"),
+    ],
+)
+def test_tables_call_a_selection_by_what_it_leaves_out(selection, own, name):
+    assert selection.with_rows(own).name == name
 
 
 def test_a_share_of_the_windows_has_windows_of_every_group():
@@ -139,15 +146,41 @@ def test_too_few_vectors_are_refused(divide):
 
 
 def test_a_random_stream_belongs_to_its_name_alone():
-    seed = stream_seed(0, "batches", model="m", revision="r", layer=1)
-    assert seed == stream_seed(0, "batches", model="m", revision="r", layer=1)
-    others = [
-        stream_seed(1, "batches", model="m", revision="r", layer=1),
-        stream_seed(0, "windows", model="m", revision="r", layer=1),
-        stream_seed(0, "batches", model="n", revision="r", layer=1),
-        stream_seed(0, "batches", model="m", revision="s", layer=1),
-        stream_seed(0, "batches", model="m", revision="r", layer=11),
-        stream_seed(0, "batches", model="mr", revision="", layer=1),
-        stream_seed(0, "batches", model="m", revision="r"),
+    own = {"model": "m", "revision": "r", "layer": 1}
+    names = [
+        *((0, "batches", own), (1, "batches", own), (0, "windows", own)),
+        *((0, "batches", own | change) for change in ({"model": "n"}, {"layer": 11})),
+        *((0, "batches", own | {"model": "mr", "revision": ""}), (0, "batches", {"model": "m"})),
     ]
-    assert len({seed, *others}) == len(others) + 1
+    seeds = {stream_seed(seed, what, **owner) for seed, what, owner in names}
+    assert len(seeds) == len(names)
+    assert stream_seed(0, "batches", **own) in seeds
+
+
+@given(windows=st.integers(1, 300), seed=st.integers(0, 100))
+def test_groups_are_as_equal_as_can_be(windows, seed):
+    sizes = np.bincount(window_groups(windows, seed), minlength=16)
+    assert (len(sizes), sizes.sum()) == (16, windows)
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_intervals_are_those_of_student_and_the_error_of_a_mean_is_the_textbook_one():
+    values = random_stream(0, "values").normal(size=16)
+    left_out = [np.delete(values, group).mean() for group in range(16)]
+    error = values.std(ddof=1) / 4
+    assert standard_error(left_out) == pytest.approx(error, rel=1e-12)
+    assert quantile() == pytest.approx(2.131449546, rel=1e-9)  # t(0.975, 15)
+    bounds = (3 - 2.131449546 * error, 3 + 2.131449546 * error)
+    assert interval(3.0, left_out) == pytest.approx(bounds)
+
+
+def test_intervals_of_a_mean_of_windows_cover_it():
+    """Values of windows that all tokens of a window share: 1,000 draws, 95 % to three standard deviations."""
+    stream, groups = random_stream(0, "windows"), window_groups(128, 0)
+    covered = 0
+    for _ in range(1000):
+        windows = stream.normal(size=128)
+        left_out = [windows[groups != group].mean() for group in range(16)]
+        low, high = interval(windows.mean(), left_out)
+        covered += low <= 0 <= high
+    assert abs(covered / 1000 - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 1000)

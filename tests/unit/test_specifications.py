@@ -11,14 +11,14 @@ import pytest
 
 import judge_choices
 from made_claims import CLAIMS, PAPERS
-from measure_choices import COLUMNS
+from measure_checkpoint import CHOICE_COLUMNS
 from plans import CONFIG
-from shape_of_learning.claims.choices import AFTER, BEFORE, ClaimChoices, Rows
-from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.claims.specifications import MeasuredChoices, flips, judged_specifications
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.files import write_table
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
 from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
 from shape_of_learning.plan.configuration import with_defaults
 from shape_of_learning.plan.measures import chosen_measures
@@ -172,7 +172,7 @@ def measured(tmp_path):
             without = value + 0.01 * np.linspace(-1, 1, 16)
             at = ("m", revision, step, *astuple(rows), last_layer, name, "", layer, None)
             table.append((*at, 4096, 4000, near, 128, value, *without))
-        write_table(tmp_path / "measured.csv", COLUMNS, table)
+        write_table(tmp_path / "measured.csv", CHOICE_COLUMNS, table)
         shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)
         return {

@@ -10,7 +10,8 @@ import pytest
 import gather_tables
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.metrics.table_columns import (
+from shape_of_learning.metrics.tables import write_model_tables
+from shape_of_learning.metrics.tidy import (
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
     GROUPS,
@@ -18,15 +19,16 @@ from shape_of_learning.metrics.table_columns import (
     MATRIX_COLUMNS,
     MEASUREMENT_COLUMNS,
     WEIGHT_COLUMNS,
+    TidyRow,
+    layer_table,
+    read_tidy,
+    write_tidy,
 )
-from shape_of_learning.metrics.tables import write_model_tables
-from shape_of_learning.metrics.tidy import TidyRow, layer_table, read_tidy, write_tidy
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]
-QUANTILE = (
-    2.131449545559323  # of Student's t with 15 degrees of freedom, at 0.975: R, qt(0.975, 15)
-)
+# Of Student's t with 15 degrees of freedom, at 0.975: R, qt(0.975, 15).
+QUANTILE = 2.131449545559323
 ROUNDING = 1e-12  # a few roundings of numbers of one size
 
 
@@ -130,15 +132,17 @@ def assert_is(row, name, value, left_out):
 def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
     rows = checkpoint_rows(1)
     _, estimates, _ = gathered(tmp_path, rows)
-    for layer, (row, (_, value, sd, *_, windows)) in enumerate(
-        zip(estimates, [left_out[:7] for left_out in rows[1]], strict=False)
-    ):
+    left_out = table(tmp_path / "left_out.csv", LEFT_OUT_COLUMNS)
+    for row, kept, of_layer in zip(estimates, left_out, rows[1], strict=False):
+        layer, value, sd, *_, windows = of_layer[:7]
         assert (row["layer"], row["depth"]) == (str(layer), str(layer / LAYERS))
-        assert_is(row, "value", value, rows[1][layer][7:])
+        assert_is(row, "value", value, of_layer[7:])
         assert float(row["batch_sd"]) == sd
         assert (row["n"], row["n_unique"], row["windows"]) == ("600", "590", str(windows))
         assert row["layers"] == "1"
         assert float(row["near_duplicates"]) == layer / 10
+        assert (kept["revision"], kept["layer"], kept["batch"]) == ("step0", str(layer), "")
+        assert [float(kept[f"without_{group}"]) for group in range(GROUPS)] == of_layer[7:]
 
 
 @pytest.mark.parametrize(("average_over", "first"), [("block_outputs", 1), ("all_layers", 0)])
@@ -150,12 +154,8 @@ def test_an_average_over_layers_is_that_of_its_left_out_values(tmp_path, average
     without = [statistics.fmean(layer[7 + group] for layer in layers) for group in range(GROUPS)]
     assert row["depth"] == ""
     assert_is(row, "value", statistics.fmean(layer[1] for layer in layers), without)
-    by_batch = [
-        statistics.fmean(
-            value for layer, b, _, _, value in batches if b == batch and layer >= first
-        )
-        for batch in range(BATCHES)
-    ]
+    values = np.array([row[4] for row in batches]).reshape(LAYERS + 1, BATCHES)
+    by_batch = values[first:].mean(axis=0)
     assert float(row["batch_sd"]) == pytest.approx(statistics.stdev(by_batch), rel=ROUNDING)
     assert float(row["near_duplicates"]) == 0.3  # the largest of its layers'
     assert row["layers"] == str(LAYERS + 1 - first)
@@ -189,19 +189,13 @@ def test_changes_are_paired_layer_by_layer_and_over_layers(tmp_path):
 def test_a_change_of_the_average_compares_the_same_layers(tmp_path):
     before, after = checkpoint_rows(1, undefined=[2]), checkpoint_rows(2)
     _, estimates, changes = gathered(tmp_path, before, after)
-    means = [
-        [
-            statistics.fmean(left_out[layer][column] for layer in (1, 3))
-            for _, left_out in (before, after)
-        ]
-        for column in (1, *range(7, 7 + GROUPS))
-    ]
-    difference, *without = [then - first for first, then in means]
+    first, then = (np.mean([rows[1][1], rows[1][3]], axis=0) for rows in (before, after))
+    difference, without = then[1] - first[1], (then - first)[7:]
     (row,) = [row for row in changes if row["layer"] == ""]
     assert_is(row, "difference", difference, without)
     assert next(row for row in changes if row["layer"] == "2")["difference"] == ""
-    first = next(row for row in estimates if row["layer"] == "")
-    assert float(first["value"]) == pytest.approx(means[0][0], rel=ROUNDING)
+    average = next(row for row in estimates if row["layer"] == "")
+    assert float(average["value"]) == pytest.approx(first[1], rel=ROUNDING)
     # The averages of the two checkpoints are of two layers and of three, and the table says so.
     assert [row["layers"] for row in estimates if row["layer"] == ""] == ["2", "3"]
 
@@ -213,15 +207,17 @@ def bars(row):
     return [row[key] for key in BARS]
 
 
-def test_what_is_undefined_is_empty(tmp_path):
+def test_what_is_undefined_is_empty_and_refused_where_there_was_something_to_measure(tmp_path):
     batches, left_out = checkpoint_rows(1, undefined=range(LAYERS + 1))
-    rows = [[*row[:3], 1, row[4]] for row in batches], left_out  # as of a broken checkpoint
-    _, estimates, changes = gathered(tmp_path, rows, checkpoint_rows(2))
-    for row in estimates[: LAYERS + 2]:
-        assert [row["value"], *bars(row), row["batch_sd"]] == [""] * 5
-    assert estimates[LAYERS + 1]["layers"] == "0"
-    assert {row["difference"] for row in changes} == {""}
-    assert {row["smallest_visible"] for row in changes} == {""}
+    for few in (1, 60):  # as of a broken checkpoint, or fewer than a measure has neighbours
+        rows = [[*row[:3], few, row[4]] for row in batches], left_out
+        _, estimates, changes = gathered(tmp_path, rows, checkpoint_rows(2))
+        for row in estimates[: LAYERS + 2]:
+            assert [row["value"], *bars(row), row["batch_sd"]] == [""] * 5
+        assert estimates[LAYERS + 1]["layers"] == "0"
+        assert {(row["difference"], row["smallest_visible"]) for row in changes} == {("", "")}
+    with pytest.raises(InputError, match=r"m/step0 holds no value of `two_nn`, though its vectors"):
+        gathered(tmp_path, (batches, left_out))
 
 
 def test_a_value_without_a_group_that_is_undefined_leaves_no_interval(tmp_path):
@@ -244,29 +240,11 @@ def test_where_intervals_of_layers_do_not_cover_only_averages_have_some(tmp_path
     assert {row["smallest_visible"] for row in changes if row["layer"]} == {""}
 
 
-def test_left_out_values_are_those_of_the_layers(tmp_path):
-    rows = checkpoint_rows(1, undefined=[2])
-    gathered(tmp_path, rows)
-    found = table(tmp_path / "left_out.csv", LEFT_OUT_COLUMNS)
-    assert [row["layer"] for row in found] == ["0", "1", "2", "3"]
-    assert {(row["model"], row["revision"], row["batch"]) for row in found} == {("m", "step0", "")}
-    assert found[2]["value"] == found[2]["without_3"] == ""
-    assert [float(found[1][f"without_{g}"]) for g in range(GROUPS)] == rows[1][1][7:]
-
-
 def test_a_measure_of_some_checkpoints_has_those_alone(tmp_path):
     checkpoints = [checkpoint_rows(seed) for seed in (1, 2, 3)]
     some = gathered(tmp_path, *checkpoints, revisions=["step0", "step16"])
     assert {row["revision"] for row in some[1]} == {"step0", "step16"}
     assert {(r["from_revision"], r["to_revision"]) for r in some[2]} == {("step0", "step16")}
-
-
-def test_a_measure_without_a_value_is_refused_where_there_was_something_to_measure(tmp_path):
-    undefined = checkpoint_rows(1, undefined=range(LAYERS + 1))
-    with pytest.raises(InputError, match=r"m/step0 holds no value of `two_nn`, though its vectors"):
-        gathered(tmp_path, undefined)
-    few = [[*row[:3], 60, row[4]] for row in undefined[0]], undefined[1]
-    gathered(tmp_path, few)  # of few distinct vectors, fewer than a measure has neighbours
 
 
 def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):

@@ -1,5 +1,7 @@
 """How windows are joined to batches: each once, of equal work on a GPU, never too few tokens."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,8 @@ def test_window_batches_by_length_are_as_long_as_their_longest_window():
         ([2, 0], (2, 50)),
         ([4], (1, LEAST_TOKENS)),
     ]
+    # A small one is padded no further than the context.
+    assert window_batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
 
 
 @given(LENGTHS, st.integers(1, 64), CONTEXTS)
@@ -56,23 +60,11 @@ def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, con
         assert max(lengths[number] for number in batch.windows) <= length
 
 
-def test_a_small_batch_is_padded_no_further_than_the_context():
-    assert window_batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
-
-
-class OnDevice:
-    """A forward pass that only says where it is."""
-
-    def __init__(self, kind):
-        self.device = type("Device", (), {"type": kind})
-
-
 def test_as_many_windows_go_together_as_are_of_use():
+    def size(kind, windows, **asked):
+        device = SimpleNamespace(device=SimpleNamespace(type=kind))
+        return SampleRun(device, "a model", windows, None, 0, 0, [4], **asked).first_size
+
     windows = windows_of([100] * 200)
-    on_cpu, on_gpu = (
-        SampleRun(OnDevice(kind), "a model", windows, None, 0, 0, [4]) for kind in ("cpu", "cuda")
-    )
-    assert (on_cpu.first_size, on_gpu.first_size) == (16, 4096 // 144)
-    assert SampleRun(OnDevice("cpu"), "", windows[:3], None, 0, 0, [4]).first_size == 3
-    asked = SampleRun(OnDevice("cuda"), "", windows, None, 0, 0, [4], window_batch_size=5)
-    assert asked.first_size == 5
+    assert (size("cpu", windows), size("cuda", windows)) == (16, 4096 // 144)
+    assert (size("cpu", windows[:3]), size("cuda", windows, window_batch_size=5)) == (3, 5)

@@ -2,7 +2,7 @@
 
 import yaml
 
-from shape_of_learning.metrics.table_columns import ESTIMATE_COLUMNS
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
 PAPER = {
     "title": "A throw-away paper",

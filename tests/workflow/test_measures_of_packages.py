@@ -23,15 +23,10 @@ version = "1.0"
 [tool.setuptools]
 py-modules = ["more_shapes", "gap_of_shapes", "more_shapes_entries"]
 [project.entry-points."shape_of_learning.measures"]
-largest_norm = "more_shapes_entries:LARGEST_NORM"
-participation = "more_shapes_entries:PARTICIPATION"
 gap = "more_shapes_entries:GAP"
 moved = "more_shapes_entries:MOVED"
-moved_fast = "more_shapes_entries:MOVED_FAST"
-moved_later = "more_shapes_entries:MOVED_LATER"
-apart = "more_shapes_entries:APART"
-apart_types = "more_shapes_entries:APART_TYPES"
 norm_before = "more_shapes_entries:NORM_BEFORE"
+broken = "more_shapes_entries:NOT_THERE"
 """,
     "more_shapes.py": """
 import numpy as np
@@ -41,10 +36,6 @@ def largest_norm(X):
     return np.linalg.norm(X, axis=1).max()
 
 
-def participation(spectrum):
-    return spectrum.sum() ** 2 / (spectrum**2).sum()
-
-
 def moved(X, Y):
     return np.linalg.norm(Y.mean(axis=0, dtype=float) - X.mean(axis=0, dtype=float))
 
@@ -52,12 +43,6 @@ def moved(X, Y):
 def moved_without(pair):
     left = [np.delete(np.arange(len(pair.x)), part) for part in pair.parts]
     return moved(pair.x, pair.y), np.array([moved(pair.x[rows], pair.y[rows]) for rows in left])
-
-
-def apart(X, groups):
-    X = X - X.mean(axis=0, dtype=float)
-    means = np.array([X[groups == group].mean(axis=0) for group in groups])
-    return (means**2).sum() / (X**2).sum()
 """,
     "gap_of_shapes.py": """
 def gap(distances, k):
@@ -66,25 +51,21 @@ def gap(distances, k):
     "more_shapes_entries.py": """
 from shape_of_learning.metrics.measure_entry import Interval, Measure
 
-LARGEST_NORM = Measure("more_shapes:largest_norm", "isotropy", "Largest norm", "Norm")
-NORM_BEFORE = Measure(
-    "more_shapes:largest_norm", "isotropy", "Largest norm", "Norm", rows={"last_layer": "before_final_norm"}
-)
-MOVED = Measure("more_shapes:moved", "linearity", "Moved", "Distance")
-MOVED_FAST = Measure("more_shapes:moved", "linearity", "Moved", "Distance", leaving_out="moved_without")
-MOVED_LATER = Measure("more_shapes:moved", "linearity", "Moved", "Distance", rows={"first_token": "drop"})
-APART = Measure("more_shapes:apart", "windows", "Apart", "Share")
-PARTICIPATION = Measure("more_shapes:participation", "spectrum", "Participation", "Directions")
+NORM_BEFORE = Measure("more_shapes:largest_norm", "isotropy", rows={"last_layer": "before_final_norm"})
+MOVED = Measure("more_shapes:moved", "linearity", "Moved", "Distance", leaving_out="moved_without")
 GAP = Measure(
     "gap_of_shapes:gap", "dimension", "Gap {k}", "Distance", {"k": 10}, {"k": Interval(least=2)},
     neighbours="k",
 )
 """,
 }
-RUN = ("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2")
-MEASURES = ("largest_norm", "participation", "gap")
-LINEARITY = ["linearity", "linearity_held_out", "linearity_without_first_token"]
-OF_ALL = ("moved", "moved_fast", "moved_later", "apart")
+RUN = (
+    *("results/tables/estimates.csv", "results/tables/changes.csv"),
+    *("results/tables/measurements.csv", "--configfile", "tiny.yaml", "--cores", "2"),
+)
+# One of each family at least.
+OURS = ["anisotropy", "rankme", "linearity_held_out", "linearity_without_first_token"]
+ESTIMATORS = [*OURS, "intra_window_cosine", "gap", "moved", "norm_before"]
 
 
 @pytest.fixture(scope="module")
@@ -121,32 +102,20 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
     settings = tiny_runs.set_up(checkout)
     settings["forward"] = {"last_layer": "both"}
     settings["embeddings"] = {"keep": True}
-    settings["measurement"]["estimators"] = ["anisotropy", *MEASURES, *OF_ALL, "norm_before"]
-    settings["measurement"]["estimators"] += LINEARITY
+    settings["measurement"]["estimators"] = ESTIMATORS
     checkout.write("tiny.yaml", settings)
-    run = ("results/tables/estimates.csv", "results/tables/changes.csv", *RUN)
-    checkout.snakemake(*run)
+    checkout.snakemake(*RUN)
     assert values(checkout, "gap").keys() == values(checkout, "anisotropy").keys()
+    moved, norms = values(checkout, "moved"), values(checkout, "norm_before")
     for revision in ("step0", "step1"):
         states = []
         for name in ("layer_0", "layer_1", "layer_1_before_final_norm"):
             path = checkout.folder / f"results/embeddings/tiny/{revision}/{name}.h5"
             with h5py.File(path) as file:
                 states.append(file["embeddings"][()].astype(float))
-                windows, positions = file["windows"][()], file["positions"][()]
-        later = positions > 0
-        moved = {name: values(checkout, name) for name in OF_ALL}
         distance = np.linalg.norm((states[1] - states[0]).mean(axis=0))
-        assert moved["moved"][revision, 1, 0] == pytest.approx(distance, rel=1e-6)
-        assert moved["moved_fast"] == moved["moved"]
-        distance = np.linalg.norm((states[1] - states[0])[later].mean(axis=0))
-        assert moved["moved_later"][revision, 1, 0] == pytest.approx(distance, rel=1e-6)
-        X = states[1] - states[1].mean(axis=0)
-        of_each = (X[windows == w] for w in {*windows})
-        sums = sum(rows.sum(axis=0) @ rows.mean(axis=0) for rows in of_each)
-        assert moved["apart"][revision, 1, 0] == pytest.approx(sums / (X**2).sum(), rel=1e-6)
+        assert moved[revision, 1, 0] == pytest.approx(distance, rel=1e-6)
         for layer, state in ((0, states[0]), (1, states[2])):
-            norms = values(checkout, "norm_before")
             largest = max(norms[key] for key in norms if key[:2] == (revision, layer))
             assert largest == pytest.approx(np.linalg.norm(state, axis=1).max(), rel=1e-6)
     # One layer and the average over it; the same interval, since the windows are the same.
@@ -155,21 +124,20 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
     assert [row["layer"] for row in of_blocks] == ["1", "", "1", ""]
     assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_blocks)
     chosen = {row["estimator"]: row["selection"] for row in estimates}
-    assert (chosen["moved"], chosen["moved_later"]) == ("all", "without_first_token")
-    assert chosen["norm_before"] == "before_final_norm"
+    assert (chosen["moved"], chosen["norm_before"]) == ("all", "before_final_norm")
 
     # Another setting is the jobs of its family. So is an edit of the function; a comment is none.
     gathered = {"gather_model": 1, "gather_tables": 3}
     family = {"measure": 4, **gathered, "total": 8}
     other = settings["measurement"] | {"parameters": {"gap": {"k": 5}}}
     checkout.write("tiny.yaml", settings | {"measurement": other})
-    assert checkout.planned(*run) == family
+    assert checkout.planned(*RUN) == family
     checkout.write("tiny.yaml", settings)
     (module,) = checkout.python.parents[1].rglob("gap_of_shapes.py")
     module.write_text(module.read_text() + "# A comment.\n")
-    assert checkout.planned(*run) == {}
+    assert checkout.planned(*RUN) == {}
     module.write_text(module.read_text() + "OTHER = 1\n")
-    assert checkout.planned(*run) == family
+    assert checkout.planned(*RUN) == family
 
     # In memory the same bytes.
     settings |= {"embeddings": {"dump": False}, "run": "memory"}

@@ -104,18 +104,20 @@ rule measure_choices:
         mem_mb=memory(needs.checkpoint_memory),
         runtime=minutes(minutes_of_choices),
     params:
-        code=lambda wildcards: code_of_measures("measure_choices", CHOICES.measures_at(*wildcards)),
+        code=lambda wildcards: code_of_measures("measure_checkpoint", CHOICES.measures_at(*wildcards)),
         step=told(step_of, "model", "revision"),
         weights=told(RUN.weights, "model", "revision"),
         sample=told(sample, "model"),
         texts=list(TEXTS),
-        choices=[vars(rows) for rows in CHOICES.settings.sets_of_rows()],
-        measures=lambda wildcards: [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
-        measuring=MEASURING,
+        measuring=lambda wildcards: {
+            "measures": [each.for_jobs() for each in CHOICES.measures_at(*wildcards)],
+            "protocol": MEASURING,
+            "choices": [vars(rows) for rows in CHOICES.settings.sets_of_rows()],
+        },
     message:
         "Measuring choices of {wildcards.model} at {wildcards.revision}"
     script:
-        "../scripts/measure_choices.py"
+        "../scripts/measure_checkpoint.py"
 
 
 rule judge_choices:

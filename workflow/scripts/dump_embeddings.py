@@ -12,14 +12,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.checkpoints.losses import write_loss
-from shape_of_learning.checkpoints.tensor_table import write_tensor_digests
 from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.forward_pass import model_matrices
-from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
+from shape_of_learning.embeddings.matrices import write_checkpoint_tables
+from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.states import state_writer
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.job import job
-from shape_of_learning.metrics.matrices import write_matrix_tables
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -49,10 +47,9 @@ def main(
     protocol : mapping
         Fields of :class:`.SamplingProtocol`.
     matrices : mapping
-        What is measured of its own matrices, arguments of :func:`.write_matrix_tables`.
+        What is measured of its own matrices, arguments of :func:`.write_checkpoint_tables`.
     output : mapping of str to str
-        Paths: ``embeddings``, a folder; ``loss``, a table of one row, the cross-entropy; ``tensors``, a table
-        with a row for each tensor; ``weights`` and ``weight_points``, if anything reads them.
+        Paths: ``embeddings``, a folder; others as :func:`.write_checkpoint_tables` has them.
     **loaded
         Further arguments of :meth:`.SampleRun.load`.
     """
@@ -64,13 +61,10 @@ def main(
     sample = SampleRun.load(checkpoint, draw_windows(text, sampling), sampling, **loaded)
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}
-    of_sample = sample.rows, sample.widths, sample.layers
-    with state_writer(folder, *of_sample, {**names, **described}) as writer:
+    with state_writer(folder, sample, {**names, **described}) as writer:
         cross_entropy = sample.into(writer)
     with threadpool_limits(1):
-        write_matrix_tables(model_matrices(sample.forward), output, **matrices)
-    write_tensor_digests(Path(output["tensors"]), digests)
-    write_loss(Path(output["loss"]), cross_entropy)
+        write_checkpoint_tables(sample.forward, digests, cross_entropy, output, **matrices)
     logger.info("%d tokens in %s", sample.tokens, folder)
 
 

@@ -13,7 +13,7 @@ from shape_of_learning.blocks.editing import BlockEditing
 from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
-from shape_of_learning.embeddings.run import SamplingProtocol
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job, parameters
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from shape_of_learning.files import read_rows, write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics import table_columns
+from shape_of_learning.metrics import tidy
 
 COLUMNS = {
-    "measurements": table_columns.MEASUREMENT_COLUMNS,
-    "estimates": table_columns.ESTIMATE_COLUMNS,
-    "changes": table_columns.CHANGE_COLUMNS,
-    "weights": table_columns.WEIGHT_COLUMNS,
-    "weight_points": table_columns.WEIGHT_POINT_COLUMNS,
+    "measurements": tidy.MEASUREMENT_COLUMNS,
+    "estimates": tidy.ESTIMATE_COLUMNS,
+    "changes": tidy.CHANGE_COLUMNS,
+    "weights": tidy.WEIGHT_COLUMNS,
+    "weight_points": tidy.WEIGHT_POINT_COLUMNS,
 }
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shape_of_learning.claims import specifications
-from shape_of_learning.claims.choices import ClaimChoices
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import Claim, ClaimChoices
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.figures.style import theme

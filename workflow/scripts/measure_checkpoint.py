@@ -1,97 +1,141 @@
-"""Measure all layers of one checkpoint on sampled windows; no hidden states are written.
+"""Measure all layers of one checkpoint in memory: as the run has them, or under all choices on every text.
 
-Where there is a GPU, it measures, too.
+No hidden states are written. Where there is a GPU, it measures, too.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.checkpoints.losses import write_loss
-from shape_of_learning.checkpoints.tensor_table import write_tensor_digests
 from shape_of_learning.checkpoints.tensors import checked_tensors
-from shape_of_learning.embeddings.forward_pass import model_matrices
-from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
-from shape_of_learning.embeddings.states import StatesInMemory
-from shape_of_learning.files import atomic_write
+from shape_of_learning.embeddings.matrices import write_checkpoint_tables
+from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics.matrices import write_matrix_tables
-from shape_of_learning.metrics.measure import MeasuringProtocol, measure_layer
-from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
-from shape_of_learning.metrics.tidy import TidyRow, layer_table, write_tidy
+from shape_of_learning.metrics.measure import (
+    Part,
+    measure_parts,
+    parts_of_choices,
+    windows_of_choices,
+)
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES, Measure, Rows
+from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.tidy import TIDY_COLUMNS, TidyRow, layer_table, write_tidy
 
 logger = logging.getLogger("shape_of_learning")
+# The other windows of the same text are drawn with the next seed.
+SEEDS = {"resampled": 1}
+CHOICE_COLUMNS = ("model", "revision", "step", *ROW_CHOICES, "last_layer", *TIDY_COLUMNS)
 
 
 def main(
-    names: Mapping[str, str],
-    checkpoint: Path,
-    is_download: bool,
-    text: Path,
+    names: Mapping[str, object],
+    texts: Mapping[str, Path],
     protocol: Mapping[str, Any],
     measuring: Mapping[str, Any],
-    matrices: Mapping[str, Any],
     output: Mapping[str, str],
+    is_download: bool,
+    matrices: Mapping[str, Any] | None = None,
     **loaded: Any,
 ) -> None:
-    """Run the windows through a checkpoint and measure every layer.
+    """Run the windows of each text through a checkpoint and measure every layer.
 
     Parameters
     ----------
-    names, checkpoint, is_download, text, protocol, matrices, **loaded
+    names : mapping
+        Its ``model`` and ``revision``, and the ``step`` of that under choices.
+    texts : mapping of str to Path
+        One, whatever its name; or, by the names that the choice of text has, those of choices.
+    protocol, is_download, matrices, **loaded
         As dump_embeddings.py takes them.
     measuring : mapping
         ``measures``, fields of :class:`.Measure` of each, and ``protocol``, those of
-        :class:`.MeasuringProtocol`.
+        :class:`.MeasuringProtocol`. Under choices also ``choices``, fields of :class:`.Rows` of each; then the
+        selection of the protocol does not count.
     output : mapping of str to str
-        Paths: ``measurements``, a folder of tables as measure.py writes them; others as dump_embeddings.py.
+        Paths: ``choices``, one tidy table whose rows say besides which choices they are of; or
+        ``measurements``, a folder of tables as measure.py writes them, and others as dump_embeddings.py.
     """
-    sampling = SamplingProtocol(**protocol)
-    how = MeasuringProtocol.of(names["model"], measuring["protocol"])
-    chosen = [Measure(**each) for each in measuring["measures"]]
-    families = [family for family in FAMILIES if any(one.family == family for one in chosen)]
-    digests = checked_tensors(checkpoint, is_download, loaded["threads"])
-    windows = draw_windows(text, sampling)
-    sample = SampleRun.load(checkpoint, windows, sampling, in_memory=True, **loaded)
-    how.require_batches(sample.rows, chosen)
-    states = StatesInMemory(sample.rows, sample.widths, sample.layers, sample.forward.device)
-    cross_entropy = sample.into(states)
-
-    def measured(layer: int) -> dict[str, list[TidyRow]]:
-        found = {each: measure_layer(states, layer, each, chosen, how) for each in families}
-        logger.info("%s: layer %d is measured", " at ".join(names.values()), layer)
-        return found
-
-    # Each layer is measured by one thread, which must not start others.
-    with threadpool_limits(1):
-        write_matrix_tables(model_matrices(sample.forward), output, **matrices)
-        on_gpu = sample.forward.device.type != "cpu"
+    digests = checked_tensors(loaded["checkpoint"], is_download, loaded["threads"])
+    measures = [Measure(**each) for each in measuring["measures"]]
+    choices = [Rows(**each) for each in measuring.get("choices", ())]
+    last_layer = "both" if choices else protocol["last_layer"]
+    tables: dict[tuple[str, int], list[TidyRow]] = {}
+    chosen: list[tuple[object, ...]] = []
+    for text, file in texts.items():
+        sampling = SamplingProtocol(**{**protocol, "last_layer": last_layer})
+        sampling = replace(sampling, seed=sampling.seed + SEEDS.get(text, 0))
+        how = MeasuringProtocol.of(names["model"], {**measuring["protocol"], "seed": sampling.seed})
+        of_text = [each for each in choices if each.text == text]
+        numbers, drawn = windows_of_choices(of_text, how), draw_windows(file, sampling)
+        windows = [drawn[number] for number in numbers]
+        sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)
+        states = StatesInMemory(sample, numbers)
+        parts = parts_of_choices(states.rows, of_text, measures, how)
+        cross_entropy = sample.into(states)
+        if matrices is not None:
+            with threadpool_limits(1):
+                write_checkpoint_tables(sample.forward, digests, cross_entropy, output, **matrices)
         del sample  # which leaves the memory of its weights to the measuring
-        with ThreadPoolExecutor(1 if on_gpu else loaded["threads"]) as pool:
-            layers = list(pool.map(measured, range(states.layers + 1)))
-    with atomic_write(Path(output["measurements"])) as folder:
-        for layer, found in enumerate(layers):
-            for family, rows in found.items():
+        for layer, last, part, family, rows in _measured(
+            states, parts, loaded["threads"], both=bool(choices)
+        ):
+            tables[family, layer] = rows
+            chosen += [
+                (*names.values(), *astuple(choice), last, *row.cells)
+                for row in rows
+                if row.batch is None
+                for choice in part.choices
+            ]
+        logger.info("%s at %s: text %s is measured", *list(names.values())[:2], text)
+    if choices:
+        write_table(Path(output["choices"]), CHOICE_COLUMNS, chosen)
+    else:
+        with atomic_write(Path(output["measurements"])) as folder:
+            folder.mkdir()
+            for (family, layer), rows in tables.items():
                 if rows:
                     write_tidy(layer_table(folder, family, layer), rows)
-    write_tensor_digests(Path(output["tensors"]), digests)
-    write_loss(Path(output["loss"]), cross_entropy)
+
+
+def _measured(
+    states: StatesInMemory, parts: Sequence[Part], threads: int, *, both: bool
+) -> Iterator[tuple[int, str, Part, str, list[TidyRow]]]:
+    """Measure all layers; if `both`, the last one also as it is before the final norm."""
+    places = [(layer, AFTER) for layer in range(states.layers + 1)]
+    if both:
+        places.append((states.layers, BEFORE))
+    # Each layer is measured by one thread, which must not start others; a GPU has one queue.
+    workers = threads if states.measured_on.type == "cpu" else 1
+    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+        found = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
+        for place, of_place in zip(places, found, strict=True):
+            logger.info("layer %d is measured %s", *place)
+            yield from ((*place, *each) for each in of_place)
 
 
 if __name__ == "__main__":
     with job(snakemake.log[0]):
+        params, files = snakemake.params, snakemake.input
+        names = {key: snakemake.wildcards[key] for key in ("model", "revision")}
+        texts, output = {"own": Path(files.get("text", ""))}, dict(snakemake.output.items())
+        if "choices" in params.measuring:
+            names["step"], output = params.step, {"choices": snakemake.output[0]}
+            texts = dict(zip(params.texts, map(Path, files.texts), strict=True))
         main(
-            dict(snakemake.wildcards.items()),
+            names,
+            texts,
+            measuring=params.measuring,
+            output=output,
+            matrices=params.get("matrices"),
             checkpoint=Path(snakemake.resources.checkpoint),
-            text=Path(snakemake.input.text),
-            output=dict(snakemake.output.items()),
             threads=snakemake.threads,
             window_batch_size=snakemake.resources.windows_at_once or None,
-            **snakemake.params.sample,
-            measuring=snakemake.params.measuring,
-            matrices=snakemake.params.matrices,
+            **params.sample,
         )

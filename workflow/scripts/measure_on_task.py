@@ -2,27 +2,23 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.embeddings.run import SamplingProtocol
-from shape_of_learning.embeddings.task_texts import text_vectors
+from shape_of_learning.embeddings.model import require_memory
+from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
+from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
-from shape_of_learning.job import job
-from shape_of_learning.tasks.examples import SPLITS, Example, Task, read_task
-from shape_of_learning.tasks.measure import (
-    Row,
-    SplitVectors,
-    layer_rows,
-    probe_rows,
-    spectra_of,
-    spectrum_rows,
-    structure_rows,
-)
-from shape_of_learning.tasks.task_tables import CHECKPOINT, TABLES
+from shape_of_learning.job import job, parameters
+from shape_of_learning.metrics.tidy import TASK_COLUMNS
+from shape_of_learning.tasks.examples import SPLITS, Task, read_task
+from shape_of_learning.tasks.measure import Row, SplitVectors, task_rows
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -33,72 +29,83 @@ def main(
     folder: Path,
     task: Path,
     protocol: Mapping[str, Any],
-    shape: Mapping[str, Any],
     output: Sequence[Path],
     **loaded: Any,
 ) -> None:
-    """Write the tables of :data:`~shape_of_learning.tasks.task_tables.TABLES`, by their folders' names.
+    """Write the tables of :data:`.TASK_COLUMNS`, by their folders' names.
 
     Of each checkpoint its revision, which names its folder in `folder`, and its step are given. `loaded` are
-    ``threads`` and ``window_batch_size`` of :func:`.text_vectors`.
+    further arguments of :meth:`.SampleRun.load`.
     """
     examples, sample = read_task(task), f"{task.stem}/held_out"
-    found: dict[str, list[Row]] = {name: [] for name in TABLES}
+    found: dict[str, list[Row]] = {name: [] for name in TASK_COLUMNS}
     for revision, step in checkpoints:
-        named = (model, revision, step, sample)
-        measured = _measured(
-            folder / revision, examples, SamplingProtocol(**protocol), shape, **loaded
-        )
+        splits = vectors_of(examples, folder / revision, SamplingProtocol(**protocol), **loaded)
+        measured = task_rows(*splits, examples, protocol["seed"])
         for name, rows in measured.items():
-            found[name] += [(*named, *row) for row in rows]
+            found[name] += [(model, revision, step, sample, *row) for row in rows]
         logger.info("%s at %s is measured on %s", model, revision, sample)
     for path in output:
-        name = path.parent.name
-        write_table(path, (*CHECKPOINT, *TABLES[name]), found[name])
+        write_table(path, TASK_COLUMNS[path.parent.name], found[path.parent.name])
 
 
-def _measured(
-    folder: Path,
-    task: Task,
-    protocol: SamplingProtocol,
-    shape: Mapping[str, Any],
-    threads: int,
-    window_batch_size: int | None,
-) -> dict[str, list[Row]]:
-    layers = range(shape["layers"] + 1)
-    wanted = {"train": layers[-1:], "held_out": layers}
-    train, held_out = text_vectors(
-        folder,
-        [([_text(e, task) for e in task.split(name)], wanted[name]) for name in SPLITS],
-        protocol,
-        shape,
-        threads=threads,
-        window_batch_size=window_batch_size,
+def vectors_of(
+    task: Task, checkpoint: Path, protocol: SamplingProtocol, **loaded: Any
+) -> list[SplitVectors]:
+    """Run the texts of both splits through a checkpoint, and keep their tokens without special ones.
+
+    Of the training split there is the last layer, of the other all.
+
+    Raises
+    ------
+    InputError
+        As :meth:`.SampleRun.load`; or if a text has no token, or memory is too small.
+    """
+    splits = [task.split(name) for name in SPLITS]
+    examples = [example for split in splits for example in split]
+    texts = [(e.text, e.text_2) if task.has_pairs else e.text for e in examples]
+    sample = SampleRun.load(checkpoint, texts, protocol, **loaded)
+    text_of_row = _text_of_row(sample, texts)
+    plain, is_held_out = ~sample.rows["special"], sample.rows["windows"] >= len(splits[0])
+    kept = dict.fromkeys(range(sample.layers), plain & is_held_out) | {sample.layers: plain}
+    states = StatesInMemory(sample, kept=kept, measured_on=torch.device("cpu"))
+    require_memory(
+        states.bytes,
+        "the hidden states of a task",
+        "lower `most` in its entry of `tasks`, or set it",
     )
-    labels = [np.array([example.label for example in task.split(name)]) for name in SPLITS]
-    of_splits = [
-        SplitVectors(split.layers[layers[-1]], split.texts, own)
-        for split, own in zip((train, held_out), labels, strict=True)
+    replace(sample, predicted=None).into(states)  # what its head makes of them nobody asks
+    of_train, last = plain & ~is_held_out, states[sample.layers]
+    train = {sample.layers: last[: of_train.sum()]}
+    held_out = {layer: states[layer] for layer in range(sample.layers)}
+    held_out[sample.layers] = last[of_train.sum() :]
+    return [
+        SplitVectors(
+            layers,
+            sample.rows["token_ids"][own],
+            text_of_row[own] - text_of_row[own][0],
+            np.array([example.label for example in split]),
+        )
+        for split, own, layers in zip(
+            splits, (of_train, plain & is_held_out), (train, held_out), strict=True
+        )
     ]
-    probes = probe_rows(
-        *of_splits,
-        layer=layers[-1],
-        metric=task.metric,
-        has_pairs=task.has_pairs,
-        seed=protocol.seed,
-    )
-    spectra = spectra_of(held_out.layers)
-    structure = structure_rows(held_out.layers, held_out.token_ids, protocol.seed)
-    return {
-        "finetuning_layers": list(layer_rows(held_out.layers, spectra)),
-        "finetuning_spectra": list(spectrum_rows(held_out.layers, spectra)),
-        "finetuning_structure": list(structure),
-        "finetuning_probes": list(probes),
-    }
 
 
-def _text(example: Example, task: Task) -> Any:
-    return (example.text, example.text_2) if task.has_pairs else example.text
+def _text_of_row(sample: SampleRun, texts: Sequence[Any]) -> np.ndarray:
+    """Number of the text that each token is of, (tokens,); special ones count as of the first of two."""
+    numbers, of_window = sample.rows["windows"], 1
+    if sample.windows[0].second is not None:
+        of_window = 2
+        numbers = 2 * numbers + np.concatenate([window.second for window in sample.windows])
+    there = numbers[~sample.rows["special"]]
+    empty = np.setdiff1d(np.arange(of_window * len(texts)), there)
+    if len(empty):
+        raise InputError(
+            f"a text of the task has no token for the tokenizer in {sample.name}: "
+            f"{str(texts[empty[0] // of_window])[:80]!r}; leave it out"
+        )
+    return numbers
 
 
 if __name__ == "__main__":
@@ -110,5 +117,5 @@ if __name__ == "__main__":
             output=[Path(path) for path in snakemake.output],
             threads=snakemake.threads,
             window_batch_size=snakemake.resources.windows_at_once or None,
-            **{key: snakemake.params[key] for key in ("checkpoints", "protocol", "shape")},
+            **parameters(snakemake),
         )

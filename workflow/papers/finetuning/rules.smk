@@ -9,7 +9,7 @@ OUTPUTS:
 STEPS: measure_on_task, one job per model.
 """
 
-from shape_of_learning.tasks.task_tables import TABLES as TABLES_ON_TASKS
+from shape_of_learning.metrics.tidy import TASK_COLUMNS
 
 
 def task_of(model):
@@ -36,7 +36,7 @@ rule measure_on_task:
         task=told(task_of, "model"),
         checkpoints="<results>/finetuned/{model}",
     output:
-        expand("<results>/tables/{table}/{{model}}.csv", table=TABLES_ON_TASKS),
+        expand("<results>/tables/{table}/{{model}}.csv", table=TASK_COLUMNS),
     log:
         "<logs>/tables/finetuning/{model}.log",
     benchmark:

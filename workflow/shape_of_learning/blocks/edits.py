@@ -29,7 +29,8 @@ from shape_of_learning.corpus.windows import (
     training_part,
 )
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol
+from shape_of_learning.embeddings.run import SampleRun
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 

@@ -1,12 +1,15 @@
-"""A claim of a paper: its sentence, the statistic that decides it, and the rule, written beforehand; its models.
+"""A claim of a paper: its sentence, the statistic and the rule that decide it, its models and its choices.
 
 The Snakefile reads claims at every start, so that nothing slow is imported here.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
+# By the names of choices, the options of each, of which the first is the one that others are compared with.
+Choices = Mapping[str, Sequence[str]]
 # Modules of this package whose public functions a claim may name.
 STATISTICS = ("layer_statistics", "training_statistics", "table_statistics")
 
@@ -98,3 +101,37 @@ class EvidenceModel:
     def groups(self) -> tuple[str, ...]:
         """The groups of models that a claim may be on and that have it."""
         return ("all", f"{self.role}s") if self.kind == "pretrained" else (f"{self.kind}s",)
+
+
+@dataclass(frozen=True)
+class ClaimChoices:
+    """A claim, and the choices of its analysis.
+
+    Attributes
+    ----------
+    claim : Claim
+    choices : Choices
+        Of each the first option is that of the reference; it is the only one where a choice does not touch
+        the claim.
+    decided_by : mapping of str to str
+        Estimator that the claim names -> the choice whose option takes its place.
+    """
+
+    claim: Claim
+    choices: Choices
+    decided_by: Mapping[str, str]
+
+    @property
+    def varied(self) -> dict[str, Sequence[str]]:
+        """Those that have more than one option."""
+        return {name: options for name, options in self.choices.items() if len(options) > 1}
+
+    def specifications(self) -> list[dict[str, str]]:
+        """List every combination of options; the first of all is the reference."""
+        combinations = product(*self.choices.values())
+        return [dict(zip(self.choices, options, strict=True)) for options in combinations]
+
+    def estimators(self, specification: Mapping[str, str]) -> dict[str, str]:
+        """What stands for each estimator of the claim."""
+        deciding = {name: self.decided_by.get(name, "") for name in self.claim.estimators}
+        return {name: specification.get(choice, name) for name, choice in deciding.items()}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from shape_of_learning.claims.claim import Claim, EvidenceModel
 from shape_of_learning.files import sha256_of
-from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, and without each group of them

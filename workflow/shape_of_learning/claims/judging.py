@@ -14,7 +14,7 @@ from shape_of_learning.claims.evidence import Evidence, NotMeasured, Reading
 from shape_of_learning.claims.rules import TAIL, Bounded
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.metrics.table_columns import CLAIM_COLUMNS
+from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_MEASURED = "not measured"

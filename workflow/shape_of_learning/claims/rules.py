@@ -37,7 +37,7 @@ import numpy as np
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.intervals import LEVEL, standard_error
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 
 TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
 TOGETHER = ""  # the unit of all units together

@@ -1,4 +1,4 @@
-"""A checkpoint and the windows that it is run on: their hidden states, and its loss on them."""
+"""A checkpoint and the windows that it is run on: their hidden states, also in memory, and its loss on them."""
 
 import gc
 import logging
@@ -15,7 +15,6 @@ import numpy as np
 
 from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
 from shape_of_learning.checkpoints.shapes import Shape
-from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
     default_device,
@@ -27,6 +26,7 @@ from shape_of_learning.embeddings.model import (
 )
 from shape_of_learning.embeddings.tokenised_windows import (
     PredictedTokens,
+    SamplingProtocol,
     TokenisedWindow,
     WindowBatch,
     predicted_tokens,
@@ -37,7 +37,6 @@ from shape_of_learning.embeddings.tokenised_windows import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import is_finite
-from shape_of_learning.random_streams import random_stream
 
 if TYPE_CHECKING:
     import torch
@@ -46,50 +45,12 @@ logger = logging.getLogger(__name__)
 
 # More gain nothing on a CPU, where each window batch has one thread.
 WINDOWS_ON_A_CPU = 16
+# Of a GPU's free memory beside the weights; the rest is for window batches, and a measurement needs no more
+# than what the weights leave behind.
+SHARE_OF_FREE_MEMORY = 0.5
 # Some thousand rows keep all multiprocessors busy in every matrix product. More would only fill
 # host memory: all layers of two window batches wait there to be written, 4.4 GB for Llama-2-7B.
 TOKENS_ON_A_GPU = 4096
-
-
-@dataclass(frozen=True)
-class SamplingProtocol:
-    """All that hidden states depend on besides the text and the checkpoint.
-
-    Attributes
-    ----------
-    windows : int
-        Windows of text, drawn without replacement.
-    window_characters : int
-        Length of each.
-    seed : int
-        Decides which, and which tokens an encoder has to predict.
-    precision : str
-        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations in the forward pass.
-    last_layer : str
-        ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
-        after the final normalisation. ``"before_final_norm"``: the output of the last block.
-        ``"both"``: the former as the last layer, and the latter beside it.
-    """
-
-    windows: int
-    window_characters: int
-    seed: int
-    precision: str = "float32"
-    last_layer: str = "after_final_norm"
-
-
-def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
-    """Draw the windows: all models see the same ones, so that their curves are paired.
-
-    Raises
-    ------
-    InputError
-        If the text is too short, or none.
-    """
-    stream = random_stream(protocol.seed, "windows")
-    return sample_windows(
-        read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
-    )
 
 
 class HiddenStateStore(Protocol):
@@ -357,3 +318,63 @@ class SampleRun:
             logger.info("the loss is undefined: no window has a token to predict")
         # Whatever the head makes of what overflowed.
         return CrossEntropy(math.inf if self.overflowed else loss, count, vocabulary)
+
+
+class StatesInMemory:
+    """Hidden states that are written by a run of a sample, and measured afterwards.
+
+    Parameters
+    ----------
+    sample : SampleRun
+        That writes them.
+    windows : ndarray of int, optional
+        The numbers of its windows among all that were drawn, where it has some of them.
+    kept : mapping of int to ndarray of bool, shape (tokens,), optional
+        Of which rows a state is kept; of all where it does not say.
+    measured_on : torch.device, optional
+        By default that of the model. On a GPU they are kept, too, if they fit; else they return to be measured.
+
+    Attributes
+    ----------
+    layers, rows
+        As :class:`.metrics.measure.HiddenStates` has them.
+    """
+
+    def __init__(
+        self,
+        sample: SampleRun,
+        windows: np.ndarray | None = None,
+        kept: Mapping[int, np.ndarray] | None = None,
+        measured_on: "torch.device | None" = None,
+    ):
+        import torch
+
+        self.rows, self.layers = dict(sample.rows), sample.layers
+        if windows is not None:
+            self.rows["windows"] = windows[self.rows["windows"]]
+        self._kept = kept or {}
+        every = np.ones(sample.tokens, bool)
+        sizes = [int(self._kept.get(state, every).sum()) for state in range(len(sample.widths))]
+        self.bytes = 4 * int(np.dot(sizes, sample.widths))
+        self.device = self.measured_on = measured_on or sample.forward.device
+        if self.device.type != "cpu":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            if self.bytes > SHARE_OF_FREE_MEMORY * free:
+                self.device = torch.device("cpu")
+        shapes = zip(sizes, sample.widths, strict=True)
+        self._states = [torch.empty(shape, device=self.device) for shape in shapes]
+
+    def write(self, state: int, rows: slice, values: Any) -> None:
+        """Keep of `values`, float32 of shape (rows, width), what is wanted."""
+        import torch
+
+        if state in self._kept:
+            values = values[self._kept[state][rows]]
+            start = int(self._kept[state][: rows.start].sum())
+            rows = slice(start, start + len(values))
+        self._states[state][rows] = torch.as_tensor(values)
+
+    def __getitem__(self, state: int) -> Any:
+        """One hidden state: an array, or a tensor on the GPU that measures."""
+        values = self._states[state].to(self.measured_on)
+        return values.numpy() if values.device.type == "cpu" else values

@@ -1,11 +1,11 @@
-"""Hidden states of all layers of one checkpoint: in memory until they are measured, or in HDF5 files.
+"""Hidden states of all layers of one checkpoint in HDF5 files.
 
 A hidden state has a number: 0 is the embedding output, L the last layer; L + 1 is the last one before the
 final norm, where both are kept. Files are ``layer_0.h5`` to ``layer_L.h5``, and
 ``layer_L_before_final_norm.h5``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,53 +20,6 @@ ROWS = ("token_ids", "positions", "windows", "special")
 # A chunk is the unit of reading and of the checksum: 256 kB are large against a seek, and smaller than the
 # rows of a window. Else most chunks are written in parts, of which HDF5 reads and writes each as a whole.
 CHUNK_BYTES = 1 << 18
-# Of a GPU's free memory beside the weights; the rest is for window batches, and a measurement needs no more
-# than what the weights leave behind.
-SHARE_OF_FREE_MEMORY = 0.5
-
-
-class StatesInMemory:
-    """Hidden states that are written by a run of a sample, and measured afterwards.
-
-    Parameters
-    ----------
-    rows, widths, layers
-        Of the :class:`.SampleRun` that writes them.
-    device : torch.device
-        That of the model. On a GPU, the hidden states stay there if they fit; else they return to be measured.
-
-    Attributes
-    ----------
-    layers, rows
-        As :class:`.metrics.measure.HiddenStates` has them.
-    device : torch.device
-        Where they are kept.
-    """
-
-    def __init__(
-        self, rows: Mapping[str, np.ndarray], widths: Sequence[int], layers: int, device: Any
-    ):
-        import torch
-
-        self.rows, self.layers = rows, layers
-        self.device = self._measured_on = device
-        tokens = len(rows["windows"])
-        if device.type != "cpu":
-            free, _ = torch.cuda.mem_get_info(device)
-            if 4 * tokens * sum(widths) > SHARE_OF_FREE_MEMORY * free:
-                self.device = torch.device("cpu")
-        self._states = [torch.empty((tokens, width), device=self.device) for width in widths]
-
-    def write(self, state: int, rows: slice, values: Any) -> None:
-        """Keep `values`, float32 of shape (rows, width)."""
-        import torch
-
-        self._states[state][rows] = torch.as_tensor(values)
-
-    def __getitem__(self, state: int) -> Any:
-        """One hidden state: an array, or a tensor on the GPU that has run the model."""
-        values = self._states[state].to(self._measured_on)
-        return values.numpy() if values.device.type == "cpu" else values
 
 
 class StateFiles:
@@ -133,21 +86,15 @@ class StateWriter:
 
 
 @contextmanager
-def state_writer(
-    folder: Path,
-    rows: Mapping[str, np.ndarray],
-    widths: Sequence[int],
-    layers: int,
-    attributes: Mapping[str, Any],
-) -> Iterator[StateWriter]:
+def state_writer(folder: Path, sample: Any, attributes: Mapping[str, Any]) -> Iterator[StateWriter]:
     """Open a file for each hidden state of a sample; the folder is there once all are written.
 
     Parameters
     ----------
     folder : Path
         Where they go.
-    rows, widths, layers
-        Of the :class:`.SampleRun` that writes them.
+    sample : SampleRun
+        That writes them; untyped, since who reads them needs no model.
     attributes : mapping
         Where the data come from; stored as attributes of each file, beside ``layer``.
 
@@ -158,19 +105,18 @@ def state_writer(
     error when it is read. Nothing is compressed: the mantissa of a hidden state is
     noise to a compressor.
     """
-    tokens = len(rows["windows"])
     with atomic_write(folder) as partial, ExitStack() as opened:
         partial.mkdir()
         files = []
-        for state, width in enumerate(widths):
+        for state, width in enumerate(sample.widths):
             # The latest version of the format has checksums of its own structure.
-            path = state_file(partial, state, layers)
+            path = state_file(partial, state, sample.layers)
             file = opened.enter_context(h5py.File(path, "w", libver="latest"))
             files.append(file)
-            file.attrs.update({"layer": min(state, layers), **attributes})
-            chunk = (min(tokens, max(1, CHUNK_BYTES // (4 * width))), width)
-            shape = (tokens, width)
+            file.attrs.update({"layer": min(state, sample.layers), **attributes})
+            shape = (sample.tokens, width)
+            chunk = (min(sample.tokens, max(1, CHUNK_BYTES // (4 * width))), width)
             file.create_dataset("embeddings", shape, np.float32, chunks=chunk, fletcher32=True)
             for name in ROWS:
-                file.create_dataset(name, data=rows[name], chunks=True, fletcher32=True)
+                file.create_dataset(name, data=sample.rows[name], chunks=True, fletcher32=True)
         yield StateWriter(files)

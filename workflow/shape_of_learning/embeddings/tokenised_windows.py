@@ -1,12 +1,14 @@
-"""Windows of text as a model sees them, what it predicts of them, and what goes through it together."""
+"""Windows of text, drawn and as a model sees them, what it predicts of them, and what goes through it together."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from shape_of_learning.corpus.windows import read_text, sample_windows
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
@@ -21,6 +23,47 @@ LENGTH_UNIT = 48
 # With fewer rows, MKL multiplies matrices by another algorithm, which rounds otherwise: seen on Intel's
 # processors, up to 15 rows.
 LEAST_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class SamplingProtocol:
+    """All that hidden states depend on besides the text and the checkpoint.
+
+    Attributes
+    ----------
+    windows : int
+        Windows of text, drawn without replacement.
+    window_characters : int
+        Length of each.
+    seed : int
+        Decides which, and which tokens an encoder has to predict.
+    precision : str
+        ``"float32"``, ``"bfloat16"`` or ``"float16"``, of weights and activations in the forward pass.
+    last_layer : str
+        ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
+        after the final normalisation. ``"before_final_norm"``: the output of the last block.
+        ``"both"``: the former as the last layer, and the latter beside it.
+    """
+
+    windows: int
+    window_characters: int
+    seed: int
+    precision: str = "float32"
+    last_layer: str = "after_final_norm"
+
+
+def draw_windows(text: Path, protocol: SamplingProtocol) -> list[str]:
+    """Draw the windows: all models see the same ones, so that their curves are paired.
+
+    Raises
+    ------
+    InputError
+        If the text is too short, or none.
+    """
+    stream = random_stream(protocol.seed, "windows")
+    return sample_windows(
+        read_text(text), protocol.windows, protocol.window_characters, stream, corpus=text
+    )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.metrics.table_columns import GROUPS
+from shape_of_learning.metrics.tidy import GROUPS
 
 # How a figure shows that there is no value, and that one is beyond the conditions of its measure.
 GAP = "Gaps, with a cross at the lower edge"

@@ -13,14 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from shape_of_learning.claims.choices import ClaimChoices, Rows
-from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.claim import Claim, ClaimChoices
 from shape_of_learning.claims.judging import CONTRADICTED, NOT_MEASURED, SUPPORTED, UNDECIDED
 from shape_of_learning.claims.rules import in_words, only_bound
 from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures.captions import enumerated, joined, range_of
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import INK, TEXT_WIDTH
+from shape_of_learning.metrics.measure_entry import Rows
 
 # Told apart by shape and by lightness, too.
 LOOKS = {

@@ -4,7 +4,7 @@ import pandas as pd
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.metrics.table_columns import AVERAGED_LAYERS
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 CHECKPOINT = ["model", "revision"]
 AVERAGED_LAYERS_IN_WORDS = {

@@ -19,70 +19,9 @@ for the degrees of freedom.
 
 import numpy as np
 
-from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.random_streams import random_stream
+from shape_of_learning.metrics.tidy import GROUPS
 
 LEVEL = 0.95
-
-
-def window_groups(windows: int, seed: int) -> np.ndarray:
-    """Divide windows into groups at random, the same for every layer, revision and model.
-
-    Parameters
-    ----------
-    windows : int
-        How many were drawn, ``sampling.windows`` of the configuration.
-    seed : int
-        ``seed`` of the configuration.
-
-    Returns
-    -------
-    ndarray of int64, shape (windows,)
-        From 0 to 15. Groups differ by one window at most; of fewer than 16 windows some groups have none.
-
-    Examples
-    --------
-    >>> np.bincount(window_groups(35, 0))
-    array([3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
-    """
-    groups = np.empty(windows, np.int64)
-    order = random_stream(seed, "groups of windows").permutation(windows)
-    groups[order] = np.arange(windows) % GROUPS
-    return groups
-
-
-def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
-    r"""Combine two kinds of left-out values of a measure of neighbours into those that intervals come from.
-
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (16,)
-        Values without the vectors of a group, their distances as found with all.
-    anew : ndarray of float64, shape (16,)
-        Values without a group, neighbours found anew among the others.
-
-    Returns
-    -------
-    ndarray of float64, shape (16,)
-        `anew`, with deviations from its mean that are shrunk so that the standard error becomes
-        :math:`\sqrt{s_\text{rows} \, s_\text{anew}}`. For other measures, where both kinds are the same,
-        nothing changes.
-
-    Notes
-    -----
-    A window bears on an estimate in two ways: by its own vectors, and as the neighbour of others. `rows` sees
-    the first only, and is too small where neighbours lie in other windows. `anew` sees both, and by the
-    inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
-    counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
-    the geometric mean comes near it is found by trying, on simulated and on real hidden states
-    (docs/statistics.md).
-    """
-    shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0
-    return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())
-
-
-def _spread(values: np.ndarray) -> float:
-    return float(np.linalg.norm(values - values.mean()))
 
 
 def standard_error(left_out: np.ndarray) -> np.ndarray:

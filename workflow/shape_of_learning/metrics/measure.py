@@ -1,32 +1,24 @@
-"""All measures of a layer: its batches, the expensive step that a family shares, and left-out values."""
+"""All measures of a layer, also as the choices of an analysis have it, with left-out values."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import distinct_rows, is_finite
-from shape_of_learning.estimators.dimension import mean_distance_to_mean
-from shape_of_learning.estimators.neighbours import nearest_neighbours
 from shape_of_learning.estimators.pair import Pair
-from shape_of_learning.estimators.spread import spectrum
-from shape_of_learning.metrics.intervals import left_out_values, window_groups
-from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
-from shape_of_learning.metrics.neighbour_lists import NeighbourLists
+from shape_of_learning.metrics.batches import Batch, NeighbourLists, batches_of
+from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, FAMILIES, WHOLE, Measure, Rows
 from shape_of_learning.metrics.selections import (
+    MeasuringProtocol,
     Selection,
-    contiguous_batches,
-    require_one_batch,
-    shuffled_batches,
+    by_selection,
+    share_of_windows,
 )
-from shape_of_learning.metrics.table_columns import GROUPS
-from shape_of_learning.metrics.tidy import TidyRow, whole
-from shape_of_learning.random_streams import random_stream
+from shape_of_learning.metrics.tidy import GROUPS, TidyRow, whole
 
-EVERYTHING = Selection()
+SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
 
 
 class HiddenStates(Protocol):
@@ -49,50 +41,6 @@ class HiddenStates(Protocol):
 
     def __getitem__(self, state: int) -> Any:
         """One hidden state, an ndarray or a tensor, float32 of shape (tokens, width)."""
-
-
-@dataclass(frozen=True)
-class MeasuringProtocol:
-    """How vectors are chosen, divided into batches and grouped.
-
-    Attributes
-    ----------
-    model : str
-        Its name decides the shuffle before the batches of the neighbour search.
-    windows, seed : int
-        How many windows were drawn, and the seed of the run: they decide the groups of windows.
-    batch_vectors, neighbours : int
-        ``measurement.batch_vectors`` and ``measurement.neighbours`` of the configuration.
-    selection : Selection
-        Which tokens, unless a measure chooses for itself.
-    """
-
-    model: str
-    windows: int
-    seed: int
-    batch_vectors: int
-    neighbours: int
-    selection: Selection = EVERYTHING
-
-    @classmethod
-    def of(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
-        """Take what jobs are told, plain values."""
-        return cls(model, **{**fields, "selection": Selection(**fields["selection"])})
-
-    @cached_property
-    def groups(self) -> np.ndarray:
-        """The group of each window."""
-        return window_groups(self.windows, self.seed)
-
-    def chosen(self, rows: Mapping[str, np.ndarray], selection: Selection) -> np.ndarray:
-        """Numbers of the rows of a sample that are measured."""
-        return selection.of(rows, self.groups, self.seed)
-
-    def require_batches(self, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]) -> None:
-        """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""
-        of_batches = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
-        for selection, _ in by_selection(of_batches, self.selection):
-            require_one_batch(len(self.chosen(rows, selection)), self.batch_vectors)
 
 
 def measure_layer(
@@ -132,131 +80,13 @@ def measure_layer(
         kept = protocol.chosen(states.rows, selection)
         own = layer + (selection.before_final_norm and layer == states.layers)
         numbers = [layer - 1, own] if family == "linearity" else [own]
-        taken = [_rows(states[number], kept) for number in numbers]
-        batches = _batches(taken, states.rows["windows"][kept], chosen, protocol)
+        taken = [states[number] for number in numbers]
+        if len(kept) < len(taken[0]):
+            taken = [state[kept] for state in taken]
+        batches = batches_of(taken, states.rows["windows"][kept], chosen, protocol)
         for measure in chosen:
             measured += _measured(batches, measure, selection.name, layer)
     return measured
-
-
-def by_selection(
-    measures: Iterable[Measure], selection: Selection
-) -> list[tuple[Selection, list[Measure]]]:
-    """Put measures together that are of the same rows."""
-    together: dict[Selection, list[Measure]] = {}
-    for measure in measures:
-        together.setdefault(selection.with_rows(measure.rows), []).append(measure)
-    return list(together.items())
-
-
-def _rows(state: Any, kept: np.ndarray) -> Any:
-    return state if len(kept) == len(state) else state[kept]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A batch of vectors, and what measures are taken of.
-
-    Attributes
-    ----------
-    windows : ndarray of int64, shape (n,)
-        The window of text of each vector.
-    group_of : ndarray of int64, shape (n,)
-        The group of each one's window, from 0 to 15; -1 where nothing is left out.
-    n_unique : int
-        Distinct ones among its vectors; of a block, among those before it.
-    content : tuple, Pair, list of ndarray, NeighbourLists or None
-        The arguments of measures of vectors, with or without their windows; a block; spectra, of all vectors
-        and without each group; or neighbours. None of a broken checkpoint, whose hidden states are NaN or
-        infinite: as if all vectors were one.
-    """
-
-    windows: np.ndarray
-    group_of: np.ndarray
-    n_unique: int
-    content: Any
-
-    @property
-    def n(self) -> int:
-        """Number of vectors."""
-        return len(self.windows)
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Vectors of each group, (16,); zero where nothing is left out."""
-        return np.bincount(self.group_of + 1, minlength=GROUPS + 1)[1:]
-
-
-def _batches(
-    taken: Sequence[Any],
-    windows: np.ndarray,
-    measures: Sequence[Measure],
-    protocol: MeasuringProtocol,
-) -> list[Batch]:
-    """Divide a layer, or what is before and after a block, into batches for measures of one family."""
-    family, size = measures[0].family, protocol.batch_vectors
-    divided: Sequence[Any] = [slice(None)]  # batches would be too few for blocks of wide models
-    if family == "dimension":
-        # One shuffle for all layers and revisions: differences between them are of the same tokens.
-        stream = random_stream(protocol.seed, "batches", model=protocol.model)
-        divided = shuffled_batches(len(windows), size, stream)
-    elif family in ("isotropy", "spectrum"):
-        divided = contiguous_batches(len(windows), size)
-    groups = protocol.groups
-    measured_groups = np.unique(np.concatenate([groups[windows[rows]] for rows in divided]))
-    if len(measured_groups) < GROUPS:
-        groups = np.full(len(groups), -1)
-    batches = []
-    for rows in divided:
-        own, arrays = windows[rows], [each[rows] for each in taken]
-        n_unique, content = 1, None
-        if all(map(is_finite, arrays)):
-            n_unique, content = _content(arrays, own, groups[own], measures, protocol)
-        batches.append(Batch(own, groups[own], n_unique, content))
-    return batches
-
-
-def _content(
-    arrays: Sequence[Any],
-    windows: np.ndarray,
-    group_of: np.ndarray,
-    measures: Sequence[Measure],
-    protocol: MeasuringProtocol,
-) -> tuple[int, Any]:
-    """Distinct vectors of a batch, and what its measures are taken of."""
-    family, vectors = measures[0].family, arrays[0]
-    if family == "dimension":
-        searched = min(searched_neighbours(protocol.neighbours), len(vectors) - 1)
-        # The unit of distances with copies.
-        needs_unit = any(not measure.collapse for measure in measures)
-        unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
-        lists = NeighbourLists(*nearest_neighbours(vectors, searched), unit or 1.0)
-        return len(lists.distances), lists
-    n_unique = len(distinct_rows(vectors))
-    if family == "linearity":
-        before, after = arrays
-        return n_unique, Pair(before, after, windows, list(parts_of(group_of).values()))
-    if family == "spectrum":
-        return n_unique, _spectra(vectors, group_of)
-    return n_unique, (vectors, windows) if family == "windows" else (vectors,)
-
-
-def parts_of(group_of: np.ndarray) -> dict[int, np.ndarray]:
-    """Numbers of the vectors of each group that has some."""
-    every = {group: np.flatnonzero(group_of == group) for group in range(GROUPS)}
-    return {group: rows for group, rows in every.items() if len(rows)}
-
-
-def _spectra(vectors: Any, group_of: np.ndarray) -> list[np.ndarray]:
-    """Eigenvalues of the covariance of a batch, and of what is left without each group; of one vector, none."""
-    found = [spectrum(vectors)]
-    for group in range(GROUPS):
-        left = np.flatnonzero(group_of != group)
-        if len(left) == len(group_of):
-            found.append(found[0])
-        else:
-            found.append(spectrum(vectors[left]) if len(left) > 1 else np.empty(0))
-    return found
 
 
 def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np.ndarray]:
@@ -272,19 +102,16 @@ def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np
     """
     if batch.content is None:
         return math.nan, np.full(GROUPS, math.nan), np.full(GROUPS, math.nan)
-    parts = parts_of(batch.group_of)
-    groups = list(parts)
     if measure.family == "dimension":
-        value, rows, anew = _of_neighbours(batch.content, measure, batch.group_of, groups)
+        value, rows, anew = _of_neighbours(batch, measure)
     elif measure.family == "spectrum":
-        function = _if_any(measure.load())
-        value, *all_without = map(function, batch.content)
-        rows = anew = [all_without[group] for group in groups]
+        value, *rows = map(_if_any(measure.load()), batch.content)
+        anew = rows
     else:
-        value, rows = _of_hidden_states(batch.content, measure, list(parts.values()))
+        value, rows = _of_hidden_states(batch, measure)
         anew = rows
     without = np.full((2, GROUPS), value)
-    without[0, groups], without[1, groups] = rows, anew
+    without[0, batch.groups], without[1, batch.groups] = rows, anew
     return value, *without
 
 
@@ -293,30 +120,26 @@ def _if_any(function: Callable[..., float]) -> Callable[..., float]:
     return lambda left: function(left) if len(left) else math.nan
 
 
-def _of_neighbours(
-    lists: NeighbourLists, measure: Measure, group_of: np.ndarray, groups: Sequence[int]
-) -> tuple[float, list[float], list[float]]:
+def _of_neighbours(batch: Batch, measure: Measure) -> tuple[float, list[float], list[float]]:
     function, k, collapse = _if_any(measure.load()), int(measure.neighbours), measure.collapse
+    lists: NeighbourLists = batch.content
     nearest = lists.nearest(k, collapse)
-    left = [group_of != group for group in groups]
+    left = [batch.group_of != group for group in batch.groups]
     rows = [function(lists.nearest_as_found(some, nearest, collapse)) for some in left]
     return function(nearest), rows, list(map(function, lists.nearest_anew(left, k, collapse)))
 
 
-def _of_hidden_states(
-    content: Any, measure: Measure, parts: Sequence[np.ndarray]
-) -> tuple[float, Any]:
-    is_block = isinstance(content, Pair)
-    taken = (content.x, content.y) if is_block else content
+def _of_hidden_states(batch: Batch, measure: Measure) -> tuple[float, Any]:
+    block = batch.content if isinstance(batch.content, Pair) else None
+    taken = (block.x, block.y) if block else batch.content
     function = measure.load()
     if not measure.left_out:
         return function(*taken), math.nan
     if measure.leaving_out:
         # All measures of a block share what one of them has found.
-        return measure.load_leaving_out()(*((content,) if is_block else (*taken, parts)))
+        return measure.load_leaving_out()(*((block,) if block else (*taken, batch.parts())))
     without = []
-    for part in parts:
-        left = np.delete(np.arange(len(taken[0])), part)
+    for left in batch.left():
         try:
             without.append(function(*(each[left] for each in taken)) if len(left) > 1 else math.nan)
         except ValueError:  # which says that these are too few
@@ -359,3 +182,122 @@ def _mean_where(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Means of columns over the rows that count; NaN where none does."""
     totals = np.where(counted, values, 0).sum(axis=0)
     return totals / np.where(counted.any(axis=0), counted.sum(axis=0), np.nan)
+
+
+def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
+    r"""Combine two kinds of left-out values of a measure of neighbours into those that intervals come from.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (16,)
+        Values without the vectors of a group, their distances as found with all.
+    anew : ndarray of float64, shape (16,)
+        Values without a group, neighbours found anew among the others.
+
+    Returns
+    -------
+    ndarray of float64, shape (16,)
+        `anew`, with deviations from its mean that are shrunk so that the standard error becomes
+        :math:`\sqrt{s_\text{rows} \, s_\text{anew}}`. For other measures, where both kinds are the same,
+        nothing changes.
+
+    Notes
+    -----
+    A window bears on an estimate in two ways: by its own vectors, and as the neighbour of others. `rows` sees
+    the first only, and is too small where neighbours lie in other windows. `anew` sees both, and by the
+    inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
+    counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
+    the geometric mean comes near it is found by trying, on simulated and on real hidden states
+    (docs/statistics.md).
+    """
+    shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0
+    return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())
+
+
+def _spread(values: np.ndarray) -> float:
+    return float(np.linalg.norm(values - values.mean()))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Measures of the same rows in batches of one size, and the choices that have these rows.
+
+    Attributes
+    ----------
+    how : MeasuringProtocol
+    measures : sequence of Measure
+    choices : list of Rows
+        Different ones may leave the same rows.
+    """
+
+    how: MeasuringProtocol
+    measures: Sequence[Measure]
+    choices: list[Rows] = field(default_factory=list)
+
+
+def windows_of_choices(choices: Iterable[Rows], how: MeasuringProtocol) -> np.ndarray:
+    """Numbers of the windows that any of some choices looks at, ascending; without choices all."""
+    shares = (float(each.windows_share) for each in choices)
+    return share_of_windows(how.groups, max(shares, default=1.0))
+
+
+def parts_of_choices(
+    rows: Mapping[str, np.ndarray],
+    choices: Sequence[Rows],
+    measures: Sequence[Measure],
+    how: MeasuringProtocol,
+) -> list[Part]:
+    """Divide what is wanted of a sample into parts, each of which is measured once.
+
+    Where fewer vectors are selected than a batch has, as of one vector per token type, all are one batch.
+    Where there are not more than the neighbours that are searched, nothing is measured.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        What each row of a hidden state is, as of :class:`.HiddenStates`.
+    choices : sequence of Rows
+        All of one text.
+    measures : sequence of Measure
+    how : MeasuringProtocol
+        Of the run.
+
+    Raises
+    ------
+    InputError
+        Without choices all is one part, of which there must be a batch: :meth:`.MeasuringProtocol.require_batches`.
+    """
+    if not choices:
+        how.require_batches(rows, measures)
+        return [Part(how, measures)]
+    parts: dict[tuple[bytes, int, tuple[str, ...]], Part] = {}
+    for choice in choices:
+        # With batches of another size, only what is taken of batches is another.
+        is_own_size = choice.batch_share == choices[0].batch_share
+        wanted = [each for each in measures if is_own_size or each.family not in WHOLE]
+        size = max(SMALLEST_BATCH, round(float(choice.batch_share) * how.batch_vectors))
+        chosen = Selection(
+            choice.special_tokens,
+            choice.first_token,
+            choice.token_types,
+            windows_share=float(choice.windows_share),
+        )
+        for selection, together in by_selection(wanted, chosen):
+            kept = how.chosen(rows, selection)
+            if len(kept) > how.neighbours:
+                vectors = min(size, len(kept))
+                own = replace(how, selection=selection, batch_vectors=vectors)
+                key = kept.tobytes(), vectors, tuple(each.name for each in together)
+                parts.setdefault(key, Part(own, together)).choices.append(choice)
+    return list(parts.values())
+
+
+def measure_parts(
+    states: HiddenStates, parts: Iterable[Part], layer: int, last_layer: str = AFTER
+) -> Iterator[tuple[Part, str, list[TidyRow]]]:
+    """Measure one layer, the last one as the state after or before the final norm: of each part each family."""
+    for part in parts:
+        selection = replace(part.how.selection, before_final_norm=True)
+        how = replace(part.how, selection=selection) if last_layer == BEFORE else part.how
+        for family in FAMILIES:
+            yield part, family, measure_layer(states, layer, family, part.measures, how)

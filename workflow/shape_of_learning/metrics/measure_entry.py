@@ -1,4 +1,4 @@
-"""What the registry says of a measure, and what is chosen of it.
+"""What the registry says of a measure, what is chosen of it, and of which rows it is taken.
 
 This module imports nothing heavy, because the Snakefile reads it at every start.
 """
@@ -6,7 +6,7 @@ This module imports nothing heavy, because the Snakefile reads it at every start
 import math
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from shape_of_learning.errors import InputError
 
 FAMILIES = ("isotropy", "dimension", "spectrum", "linearity", "windows")  # of hidden states
+WHOLE = ("linearity", "windows")  # whose measures take all vectors together, without batches
 WEIGHTS = "weights"  # the family of what is measured of a model's own matrices
 # What an entry can choose in the place of the configuration: keys of `measurement`, and of the last
 # layer the state before the final norm.
@@ -24,6 +25,33 @@ ROW_SWITCHES = {
     "last_layer": ("before_final_norm",),
 }
 Value = bool | int | float | str
+# States that the last layer can be.
+AFTER, BEFORE = ("after_final_norm", "before_final_norm")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which vectors are measured, and in batches of how many; the options as the tables write them.
+
+    Attributes
+    ----------
+    text : str
+        ``"own"``, the windows of the run; ``"resampled"``, as many others of the same text; or a source.
+    first_token, special_tokens, token_types : str
+        As in section ``measurement``.
+    windows_share, batch_share : str
+        Numbers: the share of the windows, and the size of a batch as a share of the run's.
+    """
+
+    text: str = "own"
+    first_token: str = "keep"
+    special_tokens: str = "keep"
+    token_types: str = "all"
+    windows_share: str = "1"
+    batch_share: str = "1"
+
+
+ROW_CHOICES = tuple(field.name for field in fields(Rows))
 
 
 @dataclass(frozen=True)

@@ -13,100 +13,102 @@ from typing import Any
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Interval, Measure
 
-ESTIMATORS = "shape_of_learning.estimators"
+# What captions say of them; ``{parameter}`` is the value of a setting.
+CLAUSES = {
+    "anisotropy": "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
+    "two_nn": "TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
+    "two_nn_authors": "TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
+    "mada": "MADA takes k = {k} neighbours (combine: {combine})",
+    "mom": "MOM takes k = {k} neighbours (combine: {combine})",
+    "mle": "MLE takes k = {k} neighbours (combine: {combine})",
+    "linearity": "linearity is the share of the variance of a block's output that an affine map of its input explains",
+    "linearity_increment": "linearity of the increment is that of what a block adds to its input",
+    "linearity_adjusted": "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the "
+    "input's rank r",
+    "linearity_held_out": "held-out linearity is that on each half of the windows by the map of the other half",
+    "block_norm_ratio": "the norm ratio is the median over tokens",
+    "log_partition_isotropy": "partition isotropy is the logarithm of the smallest over the largest value of the "
+    "partition function over the eigenvectors of X'X, each turned to the mean",
+    "log_partition_isotropy_centered": "partition isotropy, centred is that of the vectors less their mean",
+    "log_partition_isotropy_both_signs": "partition isotropy, both signs counts each eigenvector in both directions, "
+    "which makes the value about twice that of one",
+    "participation_ratio_corrected": "the corrected participation ratio is one of unbiased estimators for few vectors",
+    "effective_rank": "effective rank is the exponential of the entropy of the shares of variance",
+    "rankme": "RankMe is the exponential of the entropy of the shares of singular values",
+    "alpha_req": "alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
+}
 
 
-def _measure(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
+def _own(where: str, family: str, label: str, axis: str, **others: Any) -> Measure:
     """One of our own; `where` is its module and its function."""
-    return Measure(f"{ESTIMATORS}.{where}", family, label, axis, **others)
+    return Measure(f"shape_of_learning.estimators.{where}", family, label, axis, **others)
 
 
-def _isotropy(
-    where: str, label: str, axis: str, description: str = "", *, center: bool = False
-) -> Measure:
-    return _measure(
-        *(where, "isotropy", label, axis),
-        description=description,
-        fixed={"center": center},
-        leaving_out=f"{where.partition(':')[2]}_without",
-    )
-
-
-def _spread(
-    function: str, family: str, label: str, axis: str = "Directions", **others: Any
-) -> Measure:
-    return _measure(f"spread:{function}", family, label, axis, **others)
+def _isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
+    without = f"{where.partition(':')[2]}_without"
+    return _own(where, "isotropy", label, axis, fixed={"center": center}, leaving_out=without)
 
 
 def _dimension(function: str, label: str, **others: Any) -> Measure:
-    axis = "Intrinsic dimension"
-    return _measure(f"dimension:{function}", "dimension", label, axis, depends_on_n=True, **others)
+    others |= {"axis": "Intrinsic dimension", "depends_on_n": True}
+    return _own(f"dimension:{function}", "dimension", label, **others)
 
 
 def _local(function: str, k: int, combine: str, *, interval: bool = True) -> Measure:
-    label = function.upper()
     return _dimension(
-        *(function, label),
+        *(function, function.upper()),
         parameters={"k": k, "combine": combine},
         allowed={"k": Interval(least=2), "combine": ("mean", "median", "harmonic")},
         neighbours="k",
         interval=interval,
-        description=f"{label} takes k = {{k}} neighbours (combine: {{combine}})",
     )
 
 
 def _gride(n1: int) -> Measure:
-    return _dimension(
-        *("gride", f"Gride (n1 = {n1})"),
-        fixed={"n1": n1},
-        neighbours=2 * n1,
-        interval=False,  # their coverage was not measured
-        # The smallest scale is TwoNN's, by another fit.
-        suspect_above=0.1 if n1 == 1 else None,
+    # Coverage of intervals was not measured. The smallest scale is TwoNN's, by another fit.
+    suspect_above = 0.1 if n1 == 1 else None
+    given = {"neighbours": 2 * n1, "interval": False, "suspect_above": suspect_above}
+    return _dimension("gride", f"Gride (n1 = {n1})", fixed={"n1": n1}, **given)
+
+
+def _block(name: str, label: str, axis: str = "Linearity", **others: Any) -> Measure:
+    return _own(
+        f"linearity:{name}", "linearity", label, axis, leaving_out=f"{name}_without", **others
     )
 
 
-def _block(name: str, label: str, axis: str, description: str = "", **others: Any) -> Measure:
-    without = f"{name}_without"
-    return _measure(
-        *(f"linearity:{name}", "linearity", label, axis),
-        description=description,
-        leaving_out=without,
-        **others,
-    )
+def _linearity(name: str, label: str) -> Measure:
+    return _block(name, label, depends_on_n=not name.endswith("_adjusted"))
 
 
-def _linearity(name: str, label: str, description: str = "") -> Measure:
-    depends_on_n = not name.endswith("_adjusted")
-    return _block(name, label, "Linearity", description, depends_on_n=depends_on_n)
-
-
-def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
-    return _measure(
-        *("partition_isotropy:log_partition_isotropy", "isotropy", label, "ln I"),
-        fixed={"center": False, "signs": "one", **variant},
-        description=f"{label[0].lower()}{label[1:]} {description}",
-        # A few long vectors decide, and other windows have others.
-        interval=False,
-        left_out=False,
-    )
+def _partition_isotropy(label: str, **variant: bool | str) -> Measure:
+    fixed = {"center": False, "signs": "one", **variant}
+    # A few long vectors decide, and other windows have others.
+    kept = {"interval": False, "left_out": False}
+    where = "partition_isotropy:log_partition_isotropy"
+    return _own(where, "isotropy", label, "ln I", fixed=fixed, **kept)
 
 
 def _window_cosine(pairs: str, label: str) -> Measure:
-    name, axis = f"{pairs}_window_cosine", "Average cosine"
-    return _measure(f"cosine:{name}", "windows", label, axis, leaving_out=f"{name}_without")
+    name = f"{pairs}_window_cosine"
+    others = {"axis": "Average cosine", "leaving_out": f"{name}_without"}
+    return _own(f"cosine:{name}", "windows", label, **others)
+
+
+def _spread(family: str, function: str, label: str, **others: Any) -> Measure:
+    return _own(f"spread:{function}", family, label, **{"axis": "Directions", **others})
+
+
+def _spread_with_n(family: str, function: str, label: str, **others: Any) -> Measure:
+    return _spread(family, function, label, depends_on_n=True, **others)
 
 
 def _final_norm(function: str, label: str, axis: str) -> Measure:
-    return _measure(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
+    return _own(f"weights:{function}", WEIGHTS, label, axis, matrix="final_norm")
 
 
 MEASURES: dict[str, Measure] = {
-    "anisotropy": _isotropy(
-        *("anisotropy:anisotropy", "Anisotropy", "Anisotropy"),
-        "anisotropy is the largest squared singular value of the centred vectors over the sum of all",
-        center=True,
-    ),
+    "anisotropy": _isotropy("anisotropy:anisotropy", "Anisotropy", "Anisotropy", center=True),
     "anisotropy_uncentered": _isotropy(
         "anisotropy:anisotropy", "Anisotropy, not centred", "Anisotropy"
     ),
@@ -120,105 +122,75 @@ MEASURES: dict[str, Measure] = {
         allowed={"kept": Interval(above=0, most=1)},
         neighbours=2,
         suspect_above=0.1,
-        description="TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
     ),
     "two_nn_authors": _dimension(
-        *("two_nn_authors", "TwoNN (authors' code)"),
-        neighbours=2,
-        collapse=False,
-        suspect_above=0.1,
-        description="TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
+        "two_nn_authors", "TwoNN (authors' code)", neighbours=2, collapse=False, suspect_above=0.1
     ),
     # A few rare windows can change a layer's mean by more than the windows at hand tell.
     "mada": _local("mada", 20, "mean", interval=False),
     "mom": _local("mom", 100, "mean", interval=False),
     "mle": _local("mle", 20, "harmonic"),
     **{f"gride_{n1}": _gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
-    "linearity": _linearity(
-        *("linearity", "Linearity"),
-        "linearity is the share of the variance of a block's output that an affine map of its input explains",
-    ),
-    "linearity_increment": _linearity(
-        *("linearity_increment", "Linearity of the increment"),
-        "linearity of the increment is that of what a block adds to its input",
-    ),
-    "linearity_adjusted": _linearity(
-        *("linearity_adjusted", "Linearity, adjusted"),
-        "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the input's rank r",
-    ),
-    "linearity_increment_adjusted": _linearity(
-        "linearity_increment_adjusted", "Linearity of the increment, adjusted"
-    ),
-    "linearity_held_out": _linearity(
-        *("linearity_held_out", "Linearity, held out"),
-        "held-out linearity is that on each half of the windows by the map of the other half",
-    ),
-    "linearity_increment_held_out": _linearity(
-        "linearity_increment_held_out", "Linearity of the increment, held out"
-    ),
+    **{
+        name: _linearity(name, label)
+        for name, label in {
+            "linearity": "Linearity",
+            "linearity_increment": "Linearity of the increment",
+            "linearity_adjusted": "Linearity, adjusted",
+            "linearity_increment_adjusted": "Linearity of the increment, adjusted",
+            "linearity_held_out": "Linearity, held out",
+            "linearity_increment_held_out": "Linearity of the increment, held out",
+        }.items()
+    },
     "block_norm_ratio": _block(
         *("block_norm_ratio", "Norm ratio of a block"),
-        "Norm of the increment / norm of the output",
-        "the norm ratio is the median over tokens",
+        axis="Norm of the increment / norm of the output",
     ),
-    "block_cosine": _block("block_cosine", "Cosine of a block's input and output", "Cosine"),
-    "log_partition_isotropy": _partition_isotropy(
-        "Partition isotropy",
-        "is the logarithm of the smallest over the largest value of the partition function over the "
-        "eigenvectors of X'X, each turned to the mean",
-    ),
+    "block_cosine": _block("block_cosine", "Cosine of a block's input and output", axis="Cosine"),
+    "log_partition_isotropy": _partition_isotropy("Partition isotropy"),
     "log_partition_isotropy_centered": _partition_isotropy(
-        "Partition isotropy, centred", "is that of the vectors less their mean", center=True
+        "Partition isotropy, centred", center=True
     ),
     "log_partition_isotropy_both_signs": _partition_isotropy(
-        "Partition isotropy, both signs",
-        "counts each eigenvector in both directions, which makes the value about twice that of one",
-        signs="both",
+        "Partition isotropy, both signs", signs="both"
     ),
     "intra_window_cosine": _window_cosine("intra", "Cosine within windows"),
     "inter_window_cosine": _window_cosine("inter", "Cosine between windows"),
-    "participation_ratio": _spread(
-        *("participation_ratio", "isotropy", "Participation ratio"),
-        depends_on_n=True,  # of n vectors from a Gaussian, its inverse is 1/n too large
-    ),
+    # Of n vectors from a Gaussian, the inverse of the first is 1/n too large.
+    "participation_ratio": _spread_with_n("isotropy", "participation_ratio", "Participation ratio"),
     "participation_ratio_corrected": _spread(
-        *("participation_ratio_corrected", "isotropy", "Participation ratio, corrected"),
-        description="the corrected participation ratio is one of unbiased estimators for few vectors",
+        "isotropy", "participation_ratio_corrected", "Participation ratio, corrected"
     ),
-    "isoscore": _spread("isoscore", "isotropy", "IsoScore", "IsoScore", depends_on_n=True),
+    "isoscore": _spread_with_n("isotropy", "isoscore", "IsoScore", axis="IsoScore"),
     "top_10_share": _spread(
-        *("top_share", "spectrum", "Variance share of the top 10", "Share of variance"),
+        *("spectrum", "top_share", "Variance share of the top 10"),
+        axis="Share of variance",
         fixed={"directions": 10},
     ),
-    "effective_rank": _spread(
-        *("effective_rank_of_spectrum", "spectrum", "Effective rank (exponent 2)"),
-        depends_on_n=True,
+    "effective_rank": _spread_with_n(
+        *("spectrum", "effective_rank_of_spectrum", "Effective rank (exponent 2)"),
         fixed={"exponent": 2},
-        description="effective rank is the exponential of the entropy of the shares of variance",
     ),
-    "rankme": _spread(
-        *("effective_rank_of_spectrum", "spectrum", "RankMe (exponent 1)"),
-        depends_on_n=True,
-        fixed={"exponent": 1},
-        description="RankMe is the exponential of the entropy of the shares of singular values",
+    "rankme": _spread_with_n(
+        *("spectrum", "effective_rank_of_spectrum", "RankMe (exponent 1)"), fixed={"exponent": 1}
     ),
-    "alpha_req": _spread(
-        *("alpha_req", "spectrum", "Alpha-ReQ", "Decay of eigenvalues"),
-        depends_on_n=True,
+    "alpha_req": _spread_with_n(
+        *("spectrum", "alpha_req", "Alpha-ReQ"),
+        axis="Decay of eigenvalues",
         parameters={"first": 11, "last": 40},
         allowed={"first": Interval(least=1), "last": Interval(least=2)},
-        description="alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
     ),
-    "directions_for_90": _spread(
-        *("directions_for", "spectrum", "Directions for 90 %"),
-        depends_on_n=True,
+    # A whole number, which most groups do not change.
+    "directions_for_90": _spread_with_n(
+        *("spectrum", "directions_for", "Directions for 90 %"),
         fixed={"share": 0.9},
-        interval=False,  # a whole number, which most groups do not change
+        interval=False,
     ),
     "gain_length": _final_norm("gain_length", "Length of the gain", "|g|"),
     "bias_length": _final_norm("bias_length", "Length of the bias", "|b|"),
     "bias_to_gain": _final_norm("bias_gain_ratio", "Bias to gain", "|b| / |g|"),
 }
+MEASURES |= {name: replace(MEASURES[name], description=said) for name, said in CLAUSES.items()}
 
 
 def _variant(name: str, what: str, **rows: str) -> Measure:

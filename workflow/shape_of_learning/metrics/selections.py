@@ -1,12 +1,15 @@
-"""Which tokens are measured, hidden states being of all of them, and in which batches."""
+"""Which tokens are measured, hidden states being of all of them, in which batches and groups of windows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 
@@ -91,6 +94,86 @@ class Selection:
             _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
             chosen = np.sort(order[first])
         return chosen
+
+
+@dataclass(frozen=True)
+class MeasuringProtocol:
+    """How vectors are chosen, divided into batches and grouped.
+
+    Attributes
+    ----------
+    model : str
+        Its name decides the shuffle before the batches of the neighbour search.
+    windows, seed : int
+        How many windows were drawn, and the seed of the run: they decide the groups of windows.
+    batch_vectors, neighbours : int
+        ``measurement.batch_vectors`` and ``measurement.neighbours`` of the configuration.
+    selection : Selection
+        Which tokens, unless a measure chooses for itself.
+    """
+
+    model: str
+    windows: int
+    seed: int
+    batch_vectors: int
+    neighbours: int
+    selection: Selection = Selection()
+
+    @classmethod
+    def of(cls, model: str, fields: Mapping[str, Any]) -> "MeasuringProtocol":
+        """Take what jobs are told, plain values."""
+        return cls(model, **{**fields, "selection": Selection(**fields["selection"])})
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """The group of each window."""
+        return window_groups(self.windows, self.seed)
+
+    def chosen(self, rows: Mapping[str, np.ndarray], selection: Selection) -> np.ndarray:
+        """Numbers of the rows of a sample that are measured."""
+        return selection.of(rows, self.groups, self.seed)
+
+    def require_batches(self, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]) -> None:
+        """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""
+        of_batches = [m for m in measures if m.family in ("isotropy", "spectrum", "dimension")]
+        for selection, _ in by_selection(of_batches, self.selection):
+            require_one_batch(len(self.chosen(rows, selection)), self.batch_vectors)
+
+
+def by_selection(
+    measures: Iterable[Measure], selection: Selection
+) -> list[tuple[Selection, list[Measure]]]:
+    """Put measures together that are of the same rows."""
+    together: dict[Selection, list[Measure]] = {}
+    for measure in measures:
+        together.setdefault(selection.with_rows(measure.rows), []).append(measure)
+    return list(together.items())
+
+
+def window_groups(windows: int, seed: int) -> np.ndarray:
+    """Divide windows into groups at random, the same for every layer, revision and model.
+
+    Parameters
+    ----------
+    windows : int
+        How many were drawn, ``sampling.windows`` of the configuration.
+    seed : int
+        ``seed`` of the configuration.
+
+    Returns
+    -------
+    ndarray of int64, shape (windows,)
+        From 0 to 15. Groups differ by one window at most; of fewer than 16 windows some groups have none.
+
+    Examples
+    --------
+    >>> np.bincount(window_groups(35, 0))
+    array([3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
+    """
+    groups = np.empty(windows, np.int64)
+    order = random_stream(seed, "groups of windows").permutation(windows)
+    groups[order] = np.arange(windows) % GROUPS
+    return groups
 
 
 def share_of_windows(groups: np.ndarray, share: float) -> np.ndarray:

@@ -18,14 +18,18 @@ import numpy as np
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.intervals import interval, standard_error
-from shape_of_learning.metrics.table_columns import (
+from shape_of_learning.metrics.tidy import (
     AVERAGED_LAYERS,
     CHANGE_COLUMNS,
     ESTIMATE_COLUMNS,
     LEFT_OUT_COLUMNS,
     MEASUREMENT_COLUMNS,
+    UNDEFINED,
+    TidyRow,
+    layer_table,
+    read_tidy,
+    whole,
 )
-from shape_of_learning.metrics.tidy import UNDEFINED, TidyRow, layer_table, read_tidy, whole
 
 Checkpoint = tuple[str, int | None, int | None]  # revision, step and tokens
 

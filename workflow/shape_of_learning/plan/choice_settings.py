@@ -5,10 +5,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from shape_of_learning.claims.choices import AFTER, ROW_CHOICES, WHOLE, ClaimChoices, Rows
-from shape_of_learning.claims.claim import Claim, EvidenceModel
+from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.errors import InputError
-from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
+from shape_of_learning.metrics.measure_entry import (
+    AFTER,
+    ROW_CHOICES,
+    WEIGHTS,
+    WHOLE,
+    Measure,
+    Rows,
+)
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.refusals import unknown_name

@@ -17,7 +17,7 @@ from shape_of_learning.tasks.adjustments import (
     frequency_bands,
     share_between,
 )
-from shape_of_learning.tasks.examples import METRICS
+from shape_of_learning.tasks.examples import METRICS, Task
 from shape_of_learning.tasks.probes import SCORES, features, fit_probe, mean_pooled
 
 LARGEST = 64  # eigenvalues of each layer that are kept
@@ -30,19 +30,55 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class SplitVectors:
-    """Tokens of one split of a task at one layer.
+    """Tokens of the texts of one split of a task, in their order.
 
     Attributes
     ----------
-    X : ndarray of float32, shape (tokens, width)
-    texts : ndarray of int, shape (tokens,)
-        Number of the text of each, ascending.
+    layers : dict of int to ndarray of float32, shape (tokens, width)
+        Hidden states by layer.
+    token_ids : ndarray of int64, shape (tokens,)
+    texts : ndarray of int64, shape (tokens,)
+        Number of the text that each is of, ascending; of the pair i the texts are 2 i and 2 i + 1.
     labels : ndarray, shape (examples,)
     """
 
-    X: np.ndarray
+    layers: dict[int, np.ndarray]
+    token_ids: np.ndarray
     texts: np.ndarray
     labels: np.ndarray
+
+    @property
+    def last(self) -> np.ndarray:
+        """The vectors of the last layer."""
+        return self.layers[max(self.layers)]
+
+
+def task_rows(
+    train: SplitVectors, held_out: SplitVectors, task: Task, seed: int
+) -> dict[str, list[Row]]:
+    """Measure a checkpoint on the texts of a task.
+
+    Parameters
+    ----------
+    train, held_out : SplitVectors
+        Of the former the last layer, of the latter all.
+    task : Task
+    seed : int
+        Of the run.
+
+    Returns
+    -------
+    dict of str to list of tuple
+        Rows of the tables of :data:`.TASK_COLUMNS`, without what says which checkpoint and sample it is.
+    """
+    spectra = spectra_of(held_out.layers)
+    probes = probe_rows(train, held_out, metric=task.metric, has_pairs=task.has_pairs, seed=seed)
+    return {
+        "finetuning_layers": list(layer_rows(held_out.layers, spectra)),
+        "finetuning_spectra": list(spectrum_rows(held_out.layers, spectra)),
+        "finetuning_structure": list(structure_rows(held_out.layers, held_out.token_ids, seed)),
+        "finetuning_probes": list(probes),
+    }
 
 
 def spectra_of(layers: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
@@ -119,7 +155,6 @@ def probe_rows(
     train: SplitVectors,
     held_out: SplitVectors,
     *,
-    layer: int,
     metric: str,
     has_pairs: bool,
     seed: int,
@@ -133,8 +168,6 @@ def probe_rows(
     Parameters
     ----------
     train, held_out : SplitVectors
-    layer : int
-        For the rows.
     metric : str
         One of :data:`.METRICS`.
     has_pairs : bool
@@ -142,8 +175,9 @@ def probe_rows(
     seed : int
         Of the run.
     """
-    splits = (train, held_out)
-    finite = all(is_finite(split.X) for split in splits)
+    layer, splits = max(held_out.layers), (train, held_out)
+    vectors = [split.last for split in splits]
+    finite = all(map(is_finite, vectors))
 
     def row(name: Sequence[object], fitted_on: str, adjusted: Sequence[np.ndarray]) -> Row:
         kept = adjusted[1]
@@ -163,10 +197,9 @@ def probe_rows(
         zeros = int((~kept.any(axis=1)).sum()) if finite else None  # these have no cosine
         return (layer, *name, fitted_on, len(kept), zeros, isotropy, cosine, metric, score)
 
-    yield row(("none", None, None), "nothing", [split.X for split in splits])
+    yield row(("none", None, None), "nothing", vectors)
     if finite:
-        vectors = [split.X for split in splits]
-        for fitted_on, fitting in (("training", [train.X]), ("each split", vectors)):
+        for fitted_on, fitting in (("training", vectors[:1]), ("each split", vectors)):
             for name, adjusted in _adjusted(vectors, fitting, seed):
                 yield row(name, fitted_on, adjusted)
 

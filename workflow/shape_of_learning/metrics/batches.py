@@ -1,15 +1,127 @@
-"""Nearest neighbours of a batch: of all its vectors, and of those that are left without a group of windows."""
+"""Batches of vectors, and the expensive step that measures of a family share: spectra, neighbours, fits."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from shape_of_learning.metrics.measure_entry import searched_neighbours
+from shape_of_learning.estimators.arrays import distinct_rows, is_finite
+from shape_of_learning.estimators.dimension import mean_distance_to_mean
+from shape_of_learning.estimators.neighbours import nearest_neighbours
+from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.estimators.spread import spectrum
+from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
+from shape_of_learning.metrics.selections import (
+    MeasuringProtocol,
+    contiguous_batches,
+    shuffled_batches,
+)
+from shape_of_learning.metrics.tidy import GROUPS
+from shape_of_learning.random_streams import random_stream
 
 # Beyond, the two nearest neighbours of a vector are so unlike that one of them is nearly the vector itself.
 NEAR_DUPLICATE = 10
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of vectors, and what measures are taken of.
+
+    Attributes
+    ----------
+    windows : ndarray of int64, shape (n,)
+        The window of text of each vector.
+    group_of : ndarray of int64, shape (n,)
+        The group of each one's window, from 0 to 15; -1 where nothing is left out.
+    n_unique : int
+        Distinct ones among its vectors; of a block, among those before it.
+    content : tuple, Pair, list of ndarray, NeighbourLists or None
+        The arguments of measures of vectors, with or without their windows; a block; spectra, of all vectors
+        and without each group; or neighbours. None of a broken checkpoint, whose hidden states are NaN or
+        infinite: as if all vectors were one.
+    """
+
+    windows: np.ndarray
+    group_of: np.ndarray
+    n_unique: int = 1
+    content: Any = None
+
+    @property
+    def n(self) -> int:
+        """Number of vectors."""
+        return len(self.windows)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Vectors of each group, (16,); zero where nothing is left out."""
+        return np.bincount(self.group_of + 1, minlength=GROUPS + 1)[1:]
+
+    @property
+    def groups(self) -> list[int]:
+        """Those that it has vectors of."""
+        return np.flatnonzero(self.counts).tolist()
+
+    def parts(self) -> list[np.ndarray]:
+        """Numbers of the vectors of each of these."""
+        return [np.flatnonzero(self.group_of == group) for group in self.groups]
+
+    def left(self) -> list[np.ndarray]:
+        """Numbers of the vectors that are left without each of these."""
+        return [np.flatnonzero(self.group_of != group) for group in self.groups]
+
+
+def batches_of(
+    taken: Sequence[Any],
+    windows: np.ndarray,
+    measures: Sequence[Measure],
+    protocol: MeasuringProtocol,
+) -> list[Batch]:
+    """Divide a layer, or what is before and after a block, into batches for measures of one family."""
+    family, size = measures[0].family, protocol.batch_vectors
+    divided: Sequence[Any] = [slice(None)]  # batches would be too few for blocks of wide models
+    if family == "dimension":
+        # One shuffle for all layers and revisions: differences between them are of the same tokens.
+        stream = random_stream(protocol.seed, "batches", model=protocol.model)
+        divided = shuffled_batches(len(windows), size, stream)
+    elif family in ("isotropy", "spectrum"):
+        divided = contiguous_batches(len(windows), size)
+    groups = protocol.groups
+    measured_groups = np.unique(np.concatenate([groups[windows[rows]] for rows in divided]))
+    if len(measured_groups) < GROUPS:
+        groups = np.full(len(groups), -1)
+    batches = []
+    for rows in divided:
+        batch, arrays = Batch(windows[rows], groups[windows[rows]]), [each[rows] for each in taken]
+        if all(map(is_finite, arrays)):
+            n_unique, content = _content(batch, arrays, measures, protocol.neighbours)
+            batch = replace(batch, n_unique=n_unique, content=content)
+        batches.append(batch)
+    return batches
+
+
+def _content(
+    batch: Batch, arrays: Sequence[Any], measures: Sequence[Measure], neighbours: int
+) -> tuple[int, Any]:
+    """Distinct vectors of a batch, and what its measures are taken of."""
+    family, vectors = measures[0].family, arrays[0]
+    if family == "dimension":
+        searched = min(searched_neighbours(neighbours), len(vectors) - 1)
+        # The unit of distances with copies.
+        needs_unit = any(not measure.collapse for measure in measures)
+        unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
+        lists = NeighbourLists(*nearest_neighbours(vectors, searched), unit or 1.0)
+        return len(lists.distances), lists
+    n_unique = len(distinct_rows(vectors))
+    if family == "linearity":
+        before, after = arrays
+        return n_unique, Pair(before, after, batch.windows, batch.parts())
+    if family == "spectrum":
+        without = (vectors[left] for left in batch.left())
+        none = np.empty(0)  # as of one vector
+        return n_unique, [spectrum(X) if len(X) > 1 else none for X in (vectors, *without)]
+    return n_unique, (vectors, batch.windows) if family == "windows" else (vectors,)
 
 
 class NeighbourLists(NamedTuple):

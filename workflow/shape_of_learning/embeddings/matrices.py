@@ -1,0 +1,201 @@
+"""The matrices of a model itself: which there are, and what is measured of them."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shape_of_learning.checkpoints.losses import CrossEntropy, write_loss
+from shape_of_learning.checkpoints.tensor_table import TensorDigests, write_tensor_digests
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.estimators.arrays import NotFiniteError
+from shape_of_learning.estimators.weights import principal_coordinates
+from shape_of_learning.files import write_table
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.tidy import FINAL_NORM, MATRIX_COLUMNS, POINT_COLUMNS
+from shape_of_learning.random_streams import random_stream
+
+if TYPE_CHECKING:
+    import torch
+
+MOST_POINTS = 20_000
+DIGITS = 6  # of a point: more than a page shows
+
+
+def write_checkpoint_tables(
+    forward: ForwardPass,
+    digests: TensorDigests,
+    cross_entropy: CrossEntropy,
+    output: Mapping[str, str],
+    measures: Sequence[Mapping[str, Any]],
+    seed: int,
+    *,
+    points: bool,
+) -> None:
+    """Write what is known of a checkpoint besides its hidden states.
+
+    Parameters
+    ----------
+    forward : ForwardPass
+        The loaded checkpoint.
+    digests, cross_entropy
+        Of its tensors, and of it on all windows.
+    output : mapping of str to str
+        Paths: ``tensors``, a table with a row for each tensor; ``loss``, one of one row; ``weights`` and
+        ``weight_points``, if anything reads them.
+    measures : sequence of mapping
+        Fields of :class:`.Measure`, of weights. Of what is not asked for, a table has no rows.
+    seed : int
+        Of the run.
+    points : bool
+        Whether a figure draws the points of this checkpoint.
+    """
+    if "weights" in output:
+        chosen = [Measure(**each) for each in measures]
+        matrices = model_matrices(forward).items()
+        write_table(Path(output["weights"]), MATRIX_COLUMNS, weight_values(matrices, chosen))
+        drawn = weight_points(matrices, seed) if points else ()
+        write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
+    write_tensor_digests(Path(output["tensors"]), digests)
+    write_loss(Path(output["loss"]), cross_entropy)
+
+
+def weight_values(
+    matrices: Iterable[tuple[str, Any]], measures: Sequence[Measure]
+) -> Iterator[tuple[str, str, int, int, float]]:
+    """Measure the matrices of one checkpoint.
+
+    Parameters
+    ----------
+    matrices : iterable of (str, array)
+        ``input``, ``output`` or ``tied``, embeddings of shape (V, d), read by rows; and ``final_norm``, gain
+        and, if there is one, bias, (1, d) or (2, d).
+    measures : sequence of Measure
+        Of weights.
+
+    Yields
+    ------
+    tuple
+        Columns ``MATRIX_COLUMNS``. `n` is the number of vectors: 1 for the final norm. The value is NaN
+        where it is undefined, or the matrix holds NaN or infinity.
+    """
+    for name, matrix in matrices:
+        n, d = matrix.shape
+        taken = (matrix,)
+        if name == FINAL_NORM:
+            n, taken = 1, (matrix[0], matrix[1] if len(matrix) == 2 else None)
+        for measure in measures:
+            if (measure.matrix == FINAL_NORM) != (name == FINAL_NORM):
+                continue
+            try:
+                value = measure.load()(*taken)
+            except NotFiniteError:
+                value = math.nan
+            yield name, measure.name, n, d, value
+
+
+def weight_points(
+    matrices: Iterable[tuple[str, Any]], seed: int
+) -> Iterator[tuple[str, str, int, float, float]]:
+    """Find where entries of the vocabulary lie in the plane in which their embeddings are widest.
+
+    Parameters
+    ----------
+    matrices : iterable of (str, array)
+        As in :func:`weight_values`; the final norm has no points.
+    seed : int
+        Of the run. It chooses which entries are kept, the same ones at each checkpoint and in each matrix of
+        a vocabulary, where there are more than :data:`MOST_POINTS`.
+
+    Yields
+    ------
+    tuple
+        Columns ``POINT_COLUMNS``, ``centered`` being ``yes`` or ``no``. None of a matrix that holds NaN
+        or infinity.
+    """
+    for name, matrix in matrices:
+        if name == FINAL_NORM:
+            continue
+        for center in (False, True):
+            try:
+                points = principal_coordinates(matrix, center)
+            except NotFiniteError:
+                continue
+            kept = np.arange(len(points))
+            if len(points) > MOST_POINTS:
+                stream = random_stream(seed, "points of the plane")
+                kept = np.sort(stream.choice(len(points), MOST_POINTS, replace=False))
+            for entry, (x, y) in zip(kept.tolist(), points[kept].tolist(), strict=True):
+                rounded = (float(f"{each:.{DIGITS}g}") for each in (x, y))
+                yield name, "yes" if center else "no", entry, *rounded
+
+
+def model_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
+    """Find what is measured of a model itself.
+
+    Returns
+    -------
+    dict of str to ndarray of float32
+        ``input`` and ``output``, the embeddings of all entries of the vocabulary, (V, d), as the library
+        finds them for any architecture; or ``tied``, where both are one. Then ``final_norm``: in its rows the
+        gain of the normalisation after the last block and, if it has one, its bias, (1, d) or (2, d). What a
+        model does not have is absent: an encoder whose blocks end with a normalisation has no final one. They
+        may be the model's own memory, so never write into them.
+    """
+    ends: dict[str, Any] = {"input": forward.model.get_input_embeddings()}
+    if forward.head is not None:
+        ends["output"] = forward.head.model.get_output_embeddings()
+    weights = {name: getattr(module, "weight", None) for name, module in ends.items()}
+    ends = {name: ends[name] for name in ends if getattr(weights[name], "ndim", 0) == 2}
+    if len(ends) == 2 and _share_weights(*ends.values()):
+        ends = {"tied": ends["input"]}
+    found = {}
+    for name, module in ends.items():
+        with _at_hand(module):
+            found[name] = _numbers(module.weight)
+    norm: Any = forward.final_norm
+    if getattr(norm, "weight", None) is not None:
+        with _at_hand(norm):
+            found[FINAL_NORM] = np.stack([_numbers(vector) for vector in _gain_and_bias(norm)])
+    return found
+
+
+def _share_weights(first: Any, second: Any) -> bool:
+    """Whether two modules share their weight, or have equal ones, as where a tie was saved twice."""
+    if first.weight is second.weight:
+        return True
+    if first.weight.shape != second.weight.shape:
+        return False
+    with _at_hand(first), _at_hand(second):
+        return bool((first.weight == second.weight.to(first.weight.device)).all())
+
+
+def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
+    """What a normalisation multiplies by, in Gemma its weight plus 1, and what it adds, if it does."""
+    import torch
+
+    weight, bias = norm.weight, getattr(norm, "bias", None)
+    shift = torch.zeros_like(weight) if bias is None else bias
+    # Of mean 0 and, times 16, so large that no root has anything added to speak of.
+    probe = torch.ones_like(weight)
+    probe[1::2] = -1
+    with torch.inference_mode():
+        answer = (norm(16 * probe) - shift) * probe
+        gain = min((weight, 1 + weight), key=lambda gain: float((answer - gain).abs().mean()))
+    return [gain] if bias is None else [gain, bias]
+
+
+def _numbers(weight: "torch.Tensor") -> np.ndarray:
+    return weight.detach().float().cpu().numpy()
+
+
+def _at_hand(module: Any) -> AbstractContextManager[None]:
+    """Fetch the weights of one module of a model that is spread over devices, and only of such a one."""
+    if not hasattr(module, "_hf_hook"):
+        return nullcontext()
+    from accelerate.utils import align_module_device
+
+    return align_module_device(module)
