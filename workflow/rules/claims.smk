@@ -5,7 +5,7 @@ OUTPUTS: <results>/claims/{paper}.csv and .md
 STEPS: judge_claims, one job per paper. Claims are in workflow/papers/*/claims.yaml.
 """
 
-CLAIMS = RUN.configuration.claims
+CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
 all_claims = expand("<results>/claims/{paper}.{suffix}", paper=CLAIMS, suffix=("csv", "md"))
 

@@ -13,12 +13,12 @@ import shape_of_learning
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.curve import is_closed
 from shape_of_learning.plan.identity import code
 from shape_of_learning.plan.measures import code_of_measures
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.run import WEIGHT_TABLES, Run, suspect_above
+from shape_of_learning.plan.run import WEIGHT_TABLES, suspect_above
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
@@ -39,23 +39,20 @@ def at_the_door(function, *arguments, **options):
         raise SystemExit(f"ERROR: {error}") from None
 
 
-def read_run(given):
+def planned(given):
     """Read configuration, model list and papers; entries of the working directory go first."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
         read_yaml(file)  # of keys that are there twice Snakemake has kept the last
-    papers = read_papers(WORKFLOW / "papers")
-    configuration = read_configuration(
+    return read_run(
         with_defaults(given, WORKFLOW.parent / "config/config.yaml"),
         *(WORKFLOW.parent / "config/models", Path("config/models")),
-        papers=papers,
+        papers=read_papers(WORKFLOW / "papers"),
+        say=say,
         is_closed=is_closed,
     )
-    for notice in configuration.notices:
-        say(f"NOTE: {notice}")
-    return Run(configuration, papers, Path("config/locks"), say)
 
 
-RUN = at_the_door(read_run, config)
+RUN = at_the_door(planned, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
 SEED = SETTINGS["seed"]
@@ -199,7 +196,7 @@ MEASURING = {
     },
 }
 # Measures of weights decide what a checkpoint's own matrices are measured by.
-WEIGHT_MEASURES = [RUN.configuration.measures[name] for name in RUN.weight_measures]
+WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
 WEIGHT_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
     for folder in dict.fromkeys(WEIGHT_TABLES.values())

@@ -70,7 +70,7 @@ def curves_in_table(table):
         return None
     if table == "estimates":
         return list(RUN.curves)
-    asked = RUN.configuration.estimators
+    asked = RUN.estimators
     return [each for each in RUN.curves if each[1] in asked]
 
 

@@ -201,7 +201,7 @@ class RunChoices:
         models = {each["name"]: each for each in run.evidence_models()}
         papers = [paper.name for paper in run.papers]
         self.claims, self._variants = claims_with_choices(
-            run.configuration.claims, run.settings, self.settings, models, papers
+            run.claims, run.settings, self.settings, models, papers
         )
         # All that is measured for any of them, by the names of tables.
         self.measures = {n: measure for of in self._variants.values() for n, measure in of.items()}
