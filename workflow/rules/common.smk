@@ -154,23 +154,21 @@ def forward_threads(wildcards):
 
 
 @cache
-def work_of(model, job=needs.measuring):
-    """What a job has to do of a model."""
-    return job(MODELS[model], SETTINGS)
+def needed(job, model, threads):
+    """What a job takes, by a formula of plan/resources.py."""
+    return job(MODELS[model], SETTINGS, threads)
 
 
-def memory(formula, job=needs.measuring):
-    """Ask for memory by a formula of plan/resources.py, more at each attempt."""
-    return lambda wildcards, threads, attempt: needs.asked_mb(
-        formula(work_of(wildcards.model, job), threads), attempt
-    )
-
-
-def minutes(formula, job=needs.measuring):
-    """Ask for time likewise."""
-    return lambda wildcards, threads, attempt: needs.asked_minutes(
-        formula(work_of(wildcards.model, job), threads), attempt
-    )
+def asked(job):
+    """What is asked for it, more at each attempt."""
+    return {
+        "mem_mb": lambda wildcards, threads, attempt: (
+            needed(job, wildcards.model, threads).mem_mb(attempt)
+        ),
+        "runtime": lambda wildcards, threads, attempt: (
+            needed(job, wildcards.model, threads).runtime(attempt)
+        ),
+    }
 
 
 # What no number depends on, so that to change it makes nothing anew.
@@ -180,7 +178,7 @@ RUNNING = {
     ),
     # Windows that go through the model together; 0 to choose by free memory.
     "windows_at_once": 0 if (at_once := SETTINGS["forward"]["batch_size"]) == "auto" else at_once,
-    "gpu": lambda wildcards: needs.gpus(work_of(wildcards.model)),
+    "gpu": lambda wildcards: needs.gpus(MODELS[wildcards.model], SETTINGS),
     "nodes": 1,  # all of its GPUs on one
 }
 
