@@ -66,11 +66,11 @@ rule resolve:
 rule check_checkpoints:
     """Say of each revision of a model what its lock lists, and the verdict on it."""
     output:
-        report(
+        listed(
             "<results>/checkpoints/{model}.csv",
-            caption="../report/checkpoints.rst",
-            category="Checkpoints",
-            labels={"model": "{model}", "as": "listed by the Hub"},
+            "Checkpoints",
+            "checkpoints",
+            {"model": "{model}", "as": "listed by the Hub"},
         ),
     log:
         "<logs>/checkpoints/{model}.log",
@@ -210,11 +210,11 @@ rule judge_checkpoints:
         losses=files_of_checkpoints("<results>/losses/{model}/{revision}.csv"),
         tensors=files_of_checkpoints("<results>/checkpoints/{model}/{revision}.tensors.csv"),
     output:
-        report(
+        listed(
             "<results>/tables/verdicts/{model}.csv",
-            caption="../report/verdicts.rst",
-            category="Checkpoints",
-            labels={"model": "{model}", "as": "measured"},
+            "Checkpoints",
+            "verdicts",
+            {"model": "{model}", "as": "measured"},
         ),
     log:
         "<logs>/tables/verdicts/{model}.log",

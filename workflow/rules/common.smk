@@ -200,6 +200,16 @@ WEIGHT_FILES = {
     for folder in dict.fromkeys(WEIGHT_TABLES.values())
     if any(map(RUN.weight_models, WEIGHT_TABLES))
 }
+
+
+def listed(path, category, caption, labels=None):
+    """A result that the report lists, with these labels or its name in NAMES_OF_RESULTS."""
+    name = path.removeprefix("<results>/").rsplit(".", 1)[0]
+    named = lambda found: {"result": NAMES_OF_RESULTS[name.format(**found)]}
+    caption = f"../report/{caption}.rst"
+    return report(path, category=category, caption=caption, labels=labels or named)
+
+
 # Per batch; per value, with its interval; per pair of checkpoints.
 GATHERED = ("measurements", "estimates", "changes")
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
@@ -209,6 +219,8 @@ NAMES_OF_RESULTS = {
     "tables/changes": "Changes from step to step, with their intervals",
     "tables/weights": "What is measured of the models' own matrices",
     "tables/protocol": "Protocol: the configuration of the run",
+    "provenance/jobs": "Time and memory of each job",
+    "ro-crate-metadata": "Description of the run, an RO-Crate",
     "claims/choices": "Which choices flip a verdict",
     "explorer": "All estimates and verdicts in one page",
     **{f"claims/{paper.name}": f"Verdicts on {paper.title}" for paper in RUN.papers},
