@@ -12,12 +12,12 @@ import transformers as hf
 
 from checkouts import Checkout
 from hub_server import HubRepository, served
-from shape_of_learning.plan.steps import StepRule
+from shape_of_learning.plan.steps import choose
 from tiny_models import save_tokenizer
 
 PYTHIA_OFFERS = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
 STEPS = 3  # of its eight
-REVISIONS = StepRule("log", STEPS).choose(PYTHIA_OFFERS)
+REVISIONS = choose({"log": STEPS}, PYTHIA_OFFERS)
 BIN = "pytorch_model.bin"
 # Of the tokenizers; with about as many characters to a token as the real ones.
 VOCABULARY = 12_000

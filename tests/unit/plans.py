@@ -9,13 +9,9 @@ import yaml
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.choice_settings import ChoiceSettings
-from shape_of_learning.plan.configuration import (
-    Configuration,
-    merged,
-    read_configuration,
-    with_defaults,
-)
+from shape_of_learning.plan.configuration import merged, read_run, with_defaults
 from shape_of_learning.plan.papers import read_papers
+from shape_of_learning.plan.run import Run
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"
@@ -42,9 +38,7 @@ def tuned(of: str, **changes: object) -> dict:
     return {"finetuning": {"of": of, **TUNING, **changes}}
 
 
-def configured(
-    given: Any, folder: Path | None = None, entries: Any = None, **options: Any
-) -> Configuration:
+def run_of(given: Any, folder: Path | None = None, entries: Any = None, **options: Any) -> Run:
     """Read a configuration that is laid over the demo, with entries of one's own in a folder."""
     folders = [MODELS]
     if folder is not None and entries is not None:
@@ -53,15 +47,15 @@ def configured(
         folders.append(folder)
     demo = with_defaults(read_yaml(CONFIG / "demo.yaml"), CONFIG / "config.yaml")
     options = {"papers": PAPERS, "is_closed": lambda model: True, **options}
-    configuration = read_configuration(merged(demo, given), *folders, **options)
-    ChoiceSettings(configuration.settings)
-    return configuration
+    run = read_run(merged(demo, given), *folders, **options)
+    ChoiceSettings(run.settings)
+    return run
 
 
 def refusal(*arguments: Any, **options: Any) -> str:
     """What a refused configuration is told, in one line."""
     with pytest.raises(InputError) as caught:
-        configured(*arguments, **options)
+        run_of(*arguments, **options)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
     return str(caught.value)

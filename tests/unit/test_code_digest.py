@@ -44,7 +44,7 @@ def digest(tmp_path, monkeypatch):
             assert before in text
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text.replace(before, after) if before else text)
-        for cached in (code, identity._tree, identity._syntax):
+        for cached in (code, identity._tree, identity._syntax, identity._imported):
             cached.cache_clear()
         return code("do", *modules)
 

@@ -7,21 +7,19 @@ import re
 import sys
 import tomllib
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
-from imports import PACKAGE, all_imported_files, imported_names
 from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.plan.identity import WORKFLOW, _imported, files_of
 
-REPOSITORY = PACKAGE.parents[1]
+REPOSITORY = WORKFLOW.parent
 FILES = sorted((REPOSITORY / "envs").glob("*.yaml"))
-WORKFLOW = REPOSITORY / "workflow"
 
 
-def scripts_by_environment() -> dict[str, set[Path]]:
-    """Files of environments -> the scripts of their rules."""
+def scripts_by_environment() -> dict[str, set[str]]:
+    """Files of environments -> names of the scripts of their rules."""
     found = defaultdict(set)
     for file in WORKFLOW.rglob("*.smk"):
         for rule in re.split(r"^ *rule ", file.read_text(), flags=re.MULTILINE)[1:]:
@@ -29,29 +27,28 @@ def scripts_by_environment() -> dict[str, set[Path]]:
             script = re.search(r'script:\s+"[./]+scripts/(\S+)"', rule)
             assert bool(environment) == bool(script), rule
             if environment and script:
-                found[environment[1]].add(WORKFLOW / "scripts" / script[1])
+                found[environment[1]].add(script[1].removesuffix(".py"))
     return found
 
 
 SCRIPTS = scripts_by_environment()
 
 
-def imported(script: Path) -> set[str]:
-    """Top-level modules from outside Python and this project."""
-    names = {name for file in computed_with(script) for name in imported_names(file)}
-    tops = {name.split(".")[0] for name in names}
-    return tops - sys.stdlib_module_names - {PACKAGE.name}
+def imported(script: str) -> set[str]:
+    """Top-level modules from outside Python and this project, of a script and of all that it imports.
 
-
-def computed_with(script: Path) -> set[Path]:
-    """A script and all that it imports, measures and papers that it finds by name included."""
-    files = all_imported_files([script])
-    if "shape_of_learning.metrics.measure_entry.Measure" in imported_names(script):
-        modules = {measure.function.partition(":")[0] for measure in MEASURES.values()}
-        files |= all_imported_files(WORKFLOW / f"{name.replace('.', '/')}.py" for name in modules)
-    if PACKAGE / "figures" / "output.py" in files:
-        files |= all_imported_files((WORKFLOW / "papers").rglob("*.py"))
-    return files
+    Measures and papers, which it finds by name, are included.
+    """
+    files, chosen = files_of(f"scripts.{script}"), set()
+    if "shape_of_learning.metrics.measure_entry.Measure" in _imported(
+        WORKFLOW / f"scripts/{script}.py"
+    ):
+        chosen = {measure.function.partition(":")[0] for measure in MEASURES.values()}
+    if WORKFLOW / "shape_of_learning/figures/output.py" in files:
+        papers = WORKFLOW.glob("papers/*/*.py")
+        chosen = {f"papers.{file.parent.name}.{file.stem}" for file in papers}
+    names = {name for file in files_of(f"scripts.{script}", *chosen) for name in _imported(file)}
+    return {n.split(".")[0] for n in names} - sys.stdlib_module_names - {"shape_of_learning"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

@@ -14,7 +14,7 @@ from figure_tables import rows_of_model, write_rows
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, options_of
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 PAPERS = read_papers(ROOT / "workflow/papers")
 DEMO = with_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
-RUN = read_configuration(DEMO, ROOT / "config/models", papers=PAPERS)
+RUN = read_run(DEMO, ROOT / "config/models", papers=PAPERS)
 FIGURES = with_chosen_measures(figures_of(PAPERS), DEMO)
 # By function, the columns of its CSV along both axes; none where an axis has places of its own.
 BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
@@ -59,9 +59,9 @@ def in_figure(table, function):
 
 def given(target):
     """What the function of a figure is told, and the tables that it reads."""
-    figure, names = FIGURES[target], RUN.figures[target]
-    models = [{**RUN.origins, **RUN.models}[name] for name in names]
-    measures = [RUN.measures[name] for name in figure.estimators]
+    figure, names = FIGURES[target], RUN.shown[target]
+    models = [RUN.models[name] for name in names]
+    measures = [RUN.every_measure[name] for name in figure.estimators]
     last = not figure.needs_training_steps
     revisions = {m.name: f"step{synthetic_tables.steps_of(m)[-1][0]}" for m in models if last}
     tables = {kind: synthetic_tables.further(kind, models, measures) for kind in figure.reads}
@@ -94,7 +94,7 @@ def numbers(table, columns):
     return set(values[np.isfinite(values)])
 
 
-@pytest.mark.parametrize("target", sorted(set(RUN.figures) - {"linear_figure_4"}))
+@pytest.mark.parametrize("target", sorted({*RUN.shown} & {*FIGURES} - {"linear_figure_4"}))
 def test_artists_hold_the_numbers_of_the_csv(target):
     function, inputs, options = given(target)
     module, _, name = function.partition(":")

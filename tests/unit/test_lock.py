@@ -18,9 +18,9 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.curve import combined_hash, curve_of
 from shape_of_learning.plan.models import read_entries, read_models
-from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate, StepRule
+from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
-OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), StepRule("log"), 100)
+OFFERED = OfferedSteps("org/model", "", RevisionTemplate("step{step}"), "log", 100)
 ENTRY = """
 tiny:
   repository: org/model
@@ -228,7 +228,7 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
 def test_offered_steps_that_are_listed_are_found_by_their_pattern():
     branches = ["step-5k-token-10B", "step-10k-token-21B", "main", "step-15k-token-32B"]
     pattern = RevisionTemplate("step-{kilosteps}k-token-{gigatokens}B")
-    offered = OfferedSteps("org/model", "", pattern, (5000, 15000, 99000), None)
+    offered = OfferedSteps("org/model", "", pattern, [5000, 15000, 99000], None)
     assert offered.choose(branches) == ["step-5k-token-10B", "step-15k-token-32B"]
     described = offered.checkpoint("step-15k-token-32B")
     assert (described.step, described.tokens) == (15000, 32 * 10**9)

@@ -8,16 +8,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans import CONFIG, MODELS, PAPERS, PLAIN, REPOSITORY, configured, tuned
+from plans import CONFIG, MODELS, PAPERS, PLAIN, REPOSITORY, run_of, tuned
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.models import Model, origins_of, read_entries, read_models
 from shape_of_learning.plan.paper_models import by_family_and_size, with_chosen_measures
 from shape_of_learning.plan.papers import figures_of
 from shape_of_learning.plan.settings import FOLDERS, Settings
-from shape_of_learning.plan.steps import RevisionTemplate, StepRule
+from shape_of_learning.plan.steps import RevisionTemplate, choose
 
 PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
 # Of models whose values are published; runs without these do not miss them.
@@ -29,14 +29,7 @@ def paper(**changes: object) -> dict:
 
 
 def planned(settings: dict, *folders: Path, token: bool = True):
-    return read_configuration(
-        settings, MODELS, *folders, papers=PAPERS, is_closed=lambda model: not token
-    )
-
-
-def targets(given: dict) -> set[str]:
-    configuration = configured(given)
-    return {*configuration.figures, *configuration.tables}
+    return read_run(settings, MODELS, *folders, papers=PAPERS, is_closed=lambda model: not token)
 
 
 # --- settings ---------------------------------------------------------------------------------------
@@ -215,21 +208,21 @@ def test_a_tokenizer_that_adds_no_token_separates_no_texts(run, adds, separates)
 
 
 def test_log_takes_one_step_per_doubling_of_what_pythia_offers():
-    chosen = StepRule("log").choose(PYTHIA)
+    chosen = choose("log", PYTHIA)
     assert chosen == [0, *(2**i for i in range(10)), 1000, 2000, 4000, 8000, 16000, 33000, 66000,
                       131000, 143000]  # fmt: skip
 
 
 @given(
     st.lists(st.integers(0, 10**6), min_size=1, unique=True),
-    st.sampled_from([StepRule("log"), StepRule("log", 5), StepRule("linear", 7)]),
+    st.sampled_from(["log", {"log": 5}, {"linear": 7}]),
 )
 def test_a_rule_chooses_what_is_offered_with_both_ends_and_not_twice(offered, rule):
-    chosen = rule.choose(offered)
+    chosen = choose(rule, offered)
     assert set(chosen) <= set(offered)
     assert chosen == sorted(set(chosen))
     assert {min(offered), max(offered)} <= set(chosen)
-    assert rule.points is None or len(chosen) <= max(2, rule.points)
+    assert rule == "log" or len(chosen) <= max(2, *rule.values())
 
 
 @pytest.mark.parametrize(
@@ -249,53 +242,53 @@ def test_a_name_says_its_step_and_tokens(pattern, name, said):
 # --- figures and claims -----------------------------------------------------------------------------
 
 
+def figures_in(run) -> set[str]:
+    return {*run.shown} & {*run.figures}
+
+
 def test_the_paper_draws_every_figure_when_there_is_a_token():
-    configuration = planned(paper())
+    run = planned(paper())
     (first,) = (paper for paper in PAPERS if paper.name == "shape_of_learning")
-    assert set(configuration.figures) == set(first.figures)
-    assert configuration.notices == ()
-    assert configuration.figures["figure_2"] == ("bloom-3b",)
-    assert len(configuration.tables["table_1"]) == 6
+    assert figures_in(run) == set(first.figures)
+    assert run.notices == []
+    assert run.shown["figure_2"] == ("bloom-3b",)
+    assert len(run.shown["table_1"]) == 6
 
 
 def test_the_demo_draws_every_figure():
-    configuration = configured({})
-    assert set(configuration.figures) == set(figures_of(PAPERS)) - PUBLISHED
-    assert configuration.tables == {
-        "table_1": ("demo-decoder", "demo-encoder"),
-        "finetuning_table_1": ("demo-encoder-topic",),
-    }
+    run = run_of({})
+    assert figures_in(run) == set(figures_of(PAPERS)) - PUBLISHED
+    assert run.shown["table_1"] == ("demo-decoder", "demo-encoder")
+    assert run.shown["finetuning_table_1"] == ("demo-encoder-topic",)
 
 
 def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
-    first, linear = (
-        next(p for p in PAPERS if p.name == n) for n in ("shape_of_learning", "linear")
-    )
-    assert targets({"papers": ["linear"]}) == {*linear.figures} - PUBLISHED
-    assert targets({"papers": ["shape_of_learning"]}) == {*first.figures, *first.tables} - PUBLISHED
-    assert targets({"papers": []}) == set()
+    for name in ("shape_of_learning", "linear"):
+        (paper,) = (each for each in PAPERS if each.name == name)
+        targets = {*paper.figures, *paper.tables} - PUBLISHED
+        assert {*run_of({"papers": [name]}).shown} == targets
+    assert run_of({"papers": []}).shown == {}
 
 
 def test_without_a_token_gated_models_are_left_out_and_named():
-    configuration = planned(paper(), token=False)
-    assert not any(name.startswith("llama-2") for name in configuration.models)
-    assert not any(name.startswith("llama-2") for name in configuration.figures["figure_1"])
-    assert sum("is gated" in notice for notice in configuration.notices) == 3
+    run = planned(paper(), token=False)
+    assert not any(name.startswith("llama-2") for name in run.models)
+    assert not any(name.startswith("llama-2") for name in run.shown["figure_1"])
+    assert sum("is gated" in notice for notice in run.notices) == 3
 
 
 def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
     entries = {"mine": tuned("code"), "code": {"repository": "a/b", "needs_code": True}}
-    configuration = configured({"models": ["demo-encoder", "mine"]}, tmp_path, entries)
-    assert set(configuration.models) == {"demo-encoder"}
-    assert any(
-        "rests on `code`, which is left out: its architecture" in n for n in configuration.notices
-    )
+    run = run_of({"models": ["demo-encoder", "mine"]}, tmp_path, entries)
+    assert set(run.models) == {"demo-encoder"}
+    sentence = "rests on `code`, which is left out: its architecture"
+    assert any(sentence in notice for notice in run.notices)
 
 
 def test_a_figure_without_its_models_is_left_out_and_named():
-    configuration = planned(paper(models=["gpt2"]))
-    assert set(configuration.figures) == {"figure_1", "anisotropy_measures", "dimension_by_scale"}
-    assert [notice.split()[0] for notice in configuration.notices] == [
+    run = planned(paper(models=["gpt2"]))
+    assert set(run.shown) == {"figure_1", "anisotropy_measures", "dimension_by_scale"}
+    assert [notice.split()[0] for notice in run.notices] == [
         *("figure_2", "figure_3", "figure_4", "figure_5"),
         *("dimension_by_layer_and_step", "heat_map", "overview", "loss_by_step", "table_1"),
     ]
@@ -304,13 +297,12 @@ def test_a_figure_without_its_models_is_left_out_and_named():
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     every = dict.fromkeys(("linear_figure_4", "finetuning_figure_1"), "all")
     every["linear_figure_9"] = ["demo-encoder", "demo-decoder"]
-    configuration = configured({"figures": every})
-    drawn = configuration.figures
-    assert drawn["linear_figure_9"] == ("demo-decoder",)
+    run = run_of({"figures": every})
+    assert run.shown["linear_figure_9"] == ("demo-decoder",)
     without = "linear_figure_9 is drawn without `demo-encoder`: it shows models that are decoders"
-    assert without in configuration.notices
-    assert drawn["linear_figure_4"] == ("demo-decoder", "demo-twin")
-    assert drawn["finetuning_figure_1"] == ("demo-encoder-topic", "demo-decoder-topic")
+    assert without in run.notices
+    assert run.shown["linear_figure_4"] == ("demo-decoder", "demo-twin")
+    assert run.shown["finetuning_figure_1"] == ("demo-encoder-topic", "demo-decoder-topic")
 
 
 def test_figures_name_families_together_and_smaller_models_first():
@@ -328,21 +320,17 @@ def test_the_configuration_chooses_the_measures_of_figures_that_take_any():
     assert drawn["heat_map"].estimators == ("rankme",)
     assert drawn["overview"].estimators == ("mle",)
     assert drawn["figure_1"].estimators == ("anisotropy",)
-    assert "rankme" in planned(settings).measures
+    assert "rankme" in planned(settings).every_measure
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
 def test_the_configuration_of_a_paper_measures_what_its_claims_need(paper):
     file = CONFIG / f"{paper.name}.yaml"
     own = read_yaml(file if file.exists() else CONFIG / "config.yaml")
-    run, drawn = planned(with_defaults(own, CONFIG / "config.yaml")), figures_of(PAPERS)
-    measured = {(m, e) for m in run.models for e in run.estimators}
-    measured |= {
-        (m, e) for f, models in run.figures.items() for m in models for e in drawn[f].estimators
-    }
+    run = planned(with_defaults(own, CONFIG / "config.yaml"))
     for claim in paper.claims.values():
-        assert set(claim.estimators) <= set(run.measures)
-        of_states = [e for e in claim.estimators if run.measures[e].family != "weights"]
+        assert set(claim.estimators) <= set(run.every_measure)
         named = [] if isinstance(claim.models, str) else claim.models
-        whole = [m for m in named if all((m, e) in measured for e in of_states)]
+        of_states = [e for e in claim.estimators if e in run.measures]
+        whole = [m for m in named if all((m, e) in run.curves for e in of_states)]
         assert len(whole) >= (claim.needs or len(named)), claim.name

@@ -11,7 +11,7 @@ import yaml
 
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, WeightFile, write_lock
 from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
-from shape_of_learning.plan.configuration import read_configuration
+from shape_of_learning.plan.configuration import read_run
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.models import Model, read_entries, read_models
 from shape_of_learning.plan.papers import read_papers
@@ -82,8 +82,8 @@ def planned(tmp_path: Path, name: str, steps, of_step, main: Listing) -> dict[in
 def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     written = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     papers = read_papers(ROOT / "workflow/papers")
-    paper = read_configuration(written, ROOT / "config/models", papers=papers)
-    assert paper.figures["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
+    paper = read_run(written, ROOT / "config/models", papers=papers)
+    assert paper.shown["figure_3"] == ("pythia-2.8b", "pythia-1.4b")
     steps = [each.step for each in paper.models["pythia-2.8b"].checkpoints]
     verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
     assert set(verdicts.values()) == {"ok"}

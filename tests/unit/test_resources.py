@@ -9,55 +9,58 @@ import yaml
 
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.models import read_entries, read_models
+from shape_of_learning.plan.models import Model, read_entries, read_models
 
 REPOSITORY = Path(__file__).parents[2]
 SETTINGS = read_yaml(REPOSITORY / "config/config.yaml")
 ENTRIES = read_entries(REPOSITORY / "config/models")
-LLAMA_2_7B = replace(
-    needs.measuring(read_models(ENTRIES, ["llama-2-7b"])["llama-2-7b"], SETTINGS),
-    step_tokens=4096,
-    training_tokens=10**6,
-)
-FORMULAS = [
-    *(needs.forward_memory, needs.layer_memory, needs.checkpoint_memory, needs.training_memory),
-    *(needs.editing_memory, needs.forward_minutes, needs.layer_minutes, needs.checkpoint_minutes),
-    needs.training_minutes,
-]
+MODEL = read_models(ENTRIES, ["llama-2-7b"])["llama-2-7b"]
+TUNED = replace(MODEL, kind="finetuning", recipe={"epochs": 3, "batch_size": 16, "task": "sst2"})
+JOBS = [needs.forward, needs.layer, needs.checkpoint, needs.on_task, needs.training, needs.editing]
 
 
-def wide(work):
-    return replace(work, hidden_size=2 * work.hidden_size, weights=4 * work.weights)
+def of_shape(model: Model, **shape: int) -> Model:
+    return replace(model, shape=replace(model.shape, **shape))
 
 
 def test_a_known_model_has_about_its_number_of_weights():
     # Llama-2-7B has 6.74e9, of which the output's 131 million are not shared with the input.
     # The bound on its vocabulary is BLOOM's.
-    assert 6.74e9 < LLAMA_2_7B.weights < 1.15 * 6.74e9
+    assert 6.74e9 < needs.Work.of(MODEL, SETTINGS).weights < 1.15 * 6.74e9
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-def test_needs_grow_with_the_width(formula):
-    assert formula(wide(LLAMA_2_7B), 8) > 1.2 * formula(LLAMA_2_7B, 8) > 0
+@pytest.mark.parametrize("job", JOBS)
+def test_needs_grow_with_the_width(job):
+    tuned = replace(TUNED, checkpoints=MODEL.checkpoints)
+    one = job(tuned, SETTINGS, 8)
+    wide = job(of_shape(tuned, hidden_size=2 * MODEL.shape.hidden_size), SETTINGS, 8)
+    assert wide.memory > 1.2 * one.memory > 0
+    assert wide.minutes > 1.2 * one.minutes > 0
 
 
 def test_states_grow_with_the_sample_and_are_beside_the_weights_without_a_dump():
-    assert replace(LLAMA_2_7B, tokens=512 * 171).states_mb == pytest.approx(
-        4 * LLAMA_2_7B.states_mb
-    )
-    kept = needs.checkpoint_memory(LLAMA_2_7B, 2) - LLAMA_2_7B.states_mb
-    assert kept == needs.forward_memory(LLAMA_2_7B, 2)
+    work = needs.Work.of(MODEL, SETTINGS)
+    assert replace(work, tokens=4 * work.tokens).states_mb == 4 * work.states_mb
+    kept = needs.checkpoint(MODEL, SETTINGS, 2).memory - work.states_mb
+    assert kept == pytest.approx(needs.forward(MODEL, SETTINGS, 2).memory)
     # Many threads measure more at a time than the weights of a small model take.
-    small = replace(LLAMA_2_7B, layers=2, hidden_size=512, weights=10**6)
-    assert needs.checkpoint_memory(small, 32) > 32 * needs.layer_memory(small)
+    small = of_shape(MODEL, layers=2, hidden_size=512)
+    one = needs.layer(small, SETTINGS).memory
+    assert needs.checkpoint(small, SETTINGS, 32).memory > 32 * one
+
+
+def test_each_attempt_asks_for_more():
+    asked = needs.forward(MODEL, SETTINGS, 8)
+    assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory
+    assert asked.runtime(2) == 2 * asked.runtime(1) > 2 * asked.minutes
 
 
 def test_a_model_that_no_card_holds_asks_for_several():
-    assert needs.gpus(LLAMA_2_7B) == 1
-    large = wide(LLAMA_2_7B)
-    large = replace(large, layers=80, weights=large.weights * 80 // 32)
-    assert needs.gpus(large) > 3
-    assert 1 < needs.gpus(replace(large, value_bytes=2)) < needs.gpus(large)
+    assert needs.gpus(MODEL, SETTINGS) == 1
+    large = of_shape(MODEL, layers=80, hidden_size=2 * MODEL.shape.hidden_size)
+    assert needs.gpus(large, SETTINGS) > 3
+    half = replace(large, precision="bfloat16")
+    assert 1 < needs.gpus(half, SETTINGS) < needs.gpus(large, SETTINGS)
 
 
 def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plans import CONFIG, PAPERS, PLAIN, configured, tuned
+from plans import CONFIG, PLAIN, run_of, tuned
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
@@ -16,13 +16,6 @@ DEMO = {
     "demo-decoder": ["step0", "step4", "step16", "step64", "step128"],
     "demo-encoder": ["step0", "step16", "step128"],
 }
-
-
-def run_of(given: dict, folder: Path = Path("nowhere"), entries: dict | None = None) -> Run:
-    said: list[str] = []
-    found = Run(configured(given, folder, entries), PAPERS, folder / "locks", said.append)
-    found.said = said
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +96,12 @@ def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkey
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     place = {"role": "decoder", "layers": 2, "hidden_size": 16}
     entries = {name: {"repository": f"a/{name}", **place} for name in ("one", "two")}
-    run = run_of({"models": ["one", "two"], "papers": []}, tmp_path, entries)
+    said: list[str] = []
+    options = {"locks": tmp_path / "locks", "say": said.append}
+    run = run_of({"models": ["one", "two"], "papers": []}, tmp_path, entries, **options)
     assert [each.name for each in run.checkpoints("one")] == ["main"]
     assert run.last_checkpoint("two").name == "main"
-    assert sum("unchecked" in line for line in run.said) == 1
+    assert sum("unchecked" in line for line in said) == 1
     with pytest.raises(InputError):
         run.resolve()
     run.write_locks()

@@ -66,11 +66,11 @@ rule resolve:
 rule check_checkpoints:
     """Say of each revision of a model what its lock lists, and the verdict on it."""
     output:
-        report(
+        listed(
             "<results>/checkpoints/{model}.csv",
-            caption="../report/checkpoints.rst",
-            category="Checkpoints",
-            labels={"model": "{model}", "as": "listed by the Hub"},
+            "Checkpoints",
+            "checkpoints",
+            {"model": "{model}", "as": "listed by the Hub"},
         ),
     log:
         "<logs>/checkpoints/{model}.log",
@@ -114,7 +114,6 @@ rule fetch_checkpoint:
     threads: forward_threads
     resources:
         downloads=1,
-        runtime=minutes(needs.forward_minutes),
     params:
         revision=told(pinned, "model", "revision"),
         shape=told(shape_of, "model"),
@@ -144,8 +143,7 @@ rule pretrain_model:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
-        mem_mb=memory(needs.training_memory),
-        runtime=minutes(needs.training_minutes),
+        **asked(needs.training),
     params:
         code=code("pretrain_model"),
         recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
@@ -158,8 +156,7 @@ use rule pretrain_model as pretrain_model_on_gpu with:
     wildcard_constraints:
         model=any_of(pretrained_on("cuda")),
     resources:
-        mem_mb=memory(needs.training_memory),
-        runtime=minutes(needs.training_minutes),
+        **asked(needs.training),
         gpu=1,
 
 
@@ -186,8 +183,7 @@ rule finetune_model:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
     resources:
-        mem_mb=memory(needs.training_memory),
-        runtime=minutes(needs.training_minutes),
+        **asked(needs.training),
         checkpoint=lambda wildcards, input: weights_folder(
             *RUN.origin(wildcards.model).values(), input.get("checkpoint", [])
         ),
@@ -214,11 +210,11 @@ rule judge_checkpoints:
         losses=files_of_checkpoints("<results>/losses/{model}/{revision}.csv"),
         tensors=files_of_checkpoints("<results>/checkpoints/{model}/{revision}.tensors.csv"),
     output:
-        report(
+        listed(
             "<results>/tables/verdicts/{model}.csv",
-            caption="../report/verdicts.rst",
-            category="Checkpoints",
-            labels={"model": "{model}", "as": "measured"},
+            "Checkpoints",
+            "verdicts",
+            {"model": "{model}", "as": "measured"},
         ),
     log:
         "<logs>/tables/verdicts/{model}.log",

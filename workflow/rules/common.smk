@@ -13,12 +13,12 @@ import shape_of_learning
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import resources as needs
-from shape_of_learning.plan.configuration import read_configuration, with_defaults
+from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.curve import is_closed
 from shape_of_learning.plan.identity import code
 from shape_of_learning.plan.measures import code_of_measures
 from shape_of_learning.plan.papers import read_papers
-from shape_of_learning.plan.run import WEIGHT_TABLES, Run, suspect_above
+from shape_of_learning.plan.run import WEIGHT_TABLES, suspect_above
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
 
@@ -39,23 +39,20 @@ def at_the_door(function, *arguments, **options):
         raise SystemExit(f"ERROR: {error}") from None
 
 
-def read_run(given):
+def planned(given):
     """Read configuration, model list and papers; entries of the working directory go first."""
     for file in filter(Path.is_file, map(Path, workflow.configfiles)):
         read_yaml(file)  # of keys that are there twice Snakemake has kept the last
-    papers = read_papers(WORKFLOW / "papers")
-    configuration = read_configuration(
+    return read_run(
         with_defaults(given, WORKFLOW.parent / "config/config.yaml"),
         *(WORKFLOW.parent / "config/models", Path("config/models")),
-        papers=papers,
+        papers=read_papers(WORKFLOW / "papers"),
+        say=say,
         is_closed=is_closed,
     )
-    for notice in configuration.notices:
-        say(f"NOTE: {notice}")
-    return Run(configuration, papers, Path("config/locks"), say)
 
 
-RUN = at_the_door(read_run, config)
+RUN = at_the_door(planned, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models
 SEED = SETTINGS["seed"]
@@ -157,23 +154,21 @@ def forward_threads(wildcards):
 
 
 @cache
-def work_of(model, job=needs.measuring):
-    """What a job has to do of a model."""
-    return job(MODELS[model], SETTINGS)
+def needed(job, model, threads):
+    """What a job takes, by a formula of plan/resources.py."""
+    return job(MODELS[model], SETTINGS, threads)
 
 
-def memory(formula, job=needs.measuring):
-    """Ask for memory by a formula of plan/resources.py, more at each attempt."""
-    return lambda wildcards, threads, attempt: needs.asked_mb(
-        formula(work_of(wildcards.model, job), threads), attempt
-    )
-
-
-def minutes(formula, job=needs.measuring):
-    """Ask for time likewise."""
-    return lambda wildcards, threads, attempt: needs.asked_minutes(
-        formula(work_of(wildcards.model, job), threads), attempt
-    )
+def asked(job):
+    """What is asked for it, more at each attempt."""
+    return {
+        "mem_mb": lambda wildcards, threads, attempt: (
+            needed(job, wildcards.model, threads).mem_mb(attempt)
+        ),
+        "runtime": lambda wildcards, threads, attempt: (
+            needed(job, wildcards.model, threads).runtime(attempt)
+        ),
+    }
 
 
 # What no number depends on, so that to change it makes nothing anew.
@@ -183,7 +178,7 @@ RUNNING = {
     ),
     # Windows that go through the model together; 0 to choose by free memory.
     "windows_at_once": 0 if (at_once := SETTINGS["forward"]["batch_size"]) == "auto" else at_once,
-    "gpu": lambda wildcards: needs.gpus(work_of(wildcards.model)),
+    "gpu": lambda wildcards: needs.gpus(MODELS[wildcards.model], SETTINGS),
     "nodes": 1,  # all of its GPUs on one
 }
 
@@ -199,12 +194,22 @@ MEASURING = {
     },
 }
 # Measures of weights decide what a checkpoint's own matrices are measured by.
-WEIGHT_MEASURES = [RUN.configuration.measures[name] for name in RUN.weight_measures]
+WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
 WEIGHT_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
     for folder in dict.fromkeys(WEIGHT_TABLES.values())
     if any(map(RUN.weight_models, WEIGHT_TABLES))
 }
+
+
+def listed(path, category, caption, labels=None):
+    """A result that the report lists, with these labels or its name in NAMES_OF_RESULTS."""
+    name = path.removeprefix("<results>/").rsplit(".", 1)[0]
+    named = lambda found: {"result": NAMES_OF_RESULTS[name.format(**found)]}
+    caption = f"../report/{caption}.rst"
+    return report(path, category=category, caption=caption, labels=labels or named)
+
+
 # Per batch; per value, with its interval; per pair of checkpoints.
 GATHERED = ("measurements", "estimates", "changes")
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
@@ -214,6 +219,8 @@ NAMES_OF_RESULTS = {
     "tables/changes": "Changes from step to step, with their intervals",
     "tables/weights": "What is measured of the models' own matrices",
     "tables/protocol": "Protocol: the configuration of the run",
+    "provenance/jobs": "Time and memory of each job",
+    "ro-crate-metadata": "Description of the run, an RO-Crate",
     "claims/choices": "Which choices flip a verdict",
     "explorer": "All estimates and verdicts in one page",
     **{f"claims/{paper.name}": f"Verdicts on {paper.title}" for paper in RUN.papers},

@@ -86,10 +86,8 @@ rule clean_corpus:
         "../../envs/corpus.yaml"
     threads: 8
     resources:
-        mem_mb=lambda wildcards, threads, attempt: needs.asked_mb(
-            needs.NUMPY_MB * (1 + threads), attempt
-        ),
-        runtime=lambda wildcards, attempt: needs.asked_minutes(needs.CLEANING_MINUTES, attempt),
+        mem_mb=lambda wildcards, threads, attempt: needs.cleaning(threads).mem_mb(attempt),
+        runtime=lambda wildcards, threads, attempt: needs.cleaning(threads).runtime(attempt),
     params:
         code=code("clean_corpus"),
         format=lambda wildcards: SOURCES[wildcards.source]["format"],

@@ -10,7 +10,8 @@ are targets: `snakemake --cores 1 figure_3` makes one figure.
 
 from shape_of_learning.plan import figures as shown
 
-DRAWN, WRITTEN = RUN.configuration.figures, RUN.configuration.tables  # target -> models
+DRAWN = [target for target in RUN.shown if target in RUN.figures]
+WRITTEN = [target for target in RUN.shown if target in RUN.tables]
 
 
 def paper_title(wildcards):

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from shape_of_learning.plan.choice_settings import RunChoices
 
-CLAIMS = RUN.configuration.claims
+CLAIMS = RUN.claims
 TITLES = {paper.name: paper.title for paper in RUN.papers}
 CHOICES = at_the_door(RunChoices, RUN)
 # The folder of each text.
@@ -79,10 +79,10 @@ def step_of(model, revision):
     return next(each.step for each in RUN.checkpoints(model) if each.name == revision)
 
 
-def minutes_of_choices(work, threads):
+def needs_of_choices(*job):
     """One checkpoint, as often as there are sets of rows; of one vector per token type it is much less."""
-    sets = len(CHOICES.settings.sets_of_rows())
-    return needs.checkpoint_minutes(work, threads) * max(1, sets / 2)
+    one, sets = needs.checkpoint(*job), len(CHOICES.settings.sets_of_rows())
+    return one._replace(minutes=one.minutes * max(1, sets / 2))
 
 
 rule measure_choices:
@@ -101,8 +101,7 @@ rule measure_choices:
     threads: forward_threads
     resources:
         **RUNNING,
-        mem_mb=memory(needs.checkpoint_memory),
-        runtime=minutes(minutes_of_choices),
+        **asked(needs_of_choices),
     params:
         code=lambda wildcards: code_of_measures("measure_checkpoint", CHOICES.measures_at(*wildcards)),
         step=told(step_of, "model", "revision"),

@@ -62,8 +62,7 @@ if SETTINGS["embeddings"]["dump"]:
         threads: forward_threads
         resources:
             **RUNNING,
-            mem_mb=memory(needs.forward_memory),
-            runtime=minutes(needs.forward_minutes),
+            **asked(needs.forward),
         params:
             code=code_of_measures("dump_embeddings", WEIGHT_MEASURES),
             weights=told(RUN.weights, "model", "revision"),
@@ -89,8 +88,7 @@ if SETTINGS["embeddings"]["dump"]:
         conda:
             "../../envs/metrics.yaml"
         resources:
-            mem_mb=memory(needs.layer_memory),
-            runtime=minutes(needs.layer_minutes),
+            **asked(needs.layer),
         params:
             code=told(code_of_family, "model", "revision", "family"),
             layers=lambda wildcards: MODELS[wildcards.model].shape.layers,
@@ -120,8 +118,7 @@ else:
         threads: forward_threads
         resources:
             **RUNNING,
-            mem_mb=memory(needs.checkpoint_memory),
-            runtime=minutes(needs.checkpoint_minutes),
+            **asked(needs.checkpoint),
         params:
             code=told(code_of_checkpoint, "model", "revision"),
             weights=told(RUN.weights, "model", "revision"),

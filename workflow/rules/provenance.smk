@@ -58,19 +58,9 @@ rule provenance:
     input:
         results=results_of_the_run,
     output:
-        crate=report(
-            "<results>/ro-crate-metadata.json",
-            caption="../report/crate.rst",
-            category="Provenance",
-            labels={"result": "Description of the run, an RO-Crate"},
-        ),
+        crate=listed("<results>/ro-crate-metadata.json", "Provenance", "crate"),
         digests="<results>/provenance/outputs.sha256",
-        jobs=report(
-            "<results>/provenance/jobs.csv",
-            caption="../report/jobs.rst",
-            category="Provenance",
-            labels={"result": "Time and memory of each job"},
-        ),
+        jobs=listed("<results>/provenance/jobs.csv", "Provenance", "jobs"),
     log:
         "<logs>/provenance.log",
     benchmark:

@@ -70,7 +70,7 @@ def curves_in_table(table):
         return None
     if table == "estimates":
         return list(RUN.curves)
-    asked = RUN.configuration.estimators
+    asked = RUN.estimators
     return [each for each in RUN.curves if each[1] in asked]
 
 
@@ -133,12 +133,7 @@ rule gather_tables:
     input:
         told(tables_of_all, "table"),
     output:
-        report(
-            "<results>/tables/{table}.csv",
-            caption="../report/all_values.rst",
-            category="All values",
-            labels=lambda wildcards: {"result": NAMES_OF_RESULTS[f"tables/{wildcards.table}"]},
-        ),
+        listed("<results>/tables/{table}.csv", "All values", "all_values"),
     log:
         "<logs>/tables/{table}.log",
     benchmark:
@@ -161,12 +156,7 @@ rule gather_tables:
 rule write_protocol:
     """Keep the configuration beside the numbers that it led to."""
     output:
-        report(
-            "<results>/tables/protocol.yaml",
-            caption="../report/protocol.rst",
-            category="Provenance",
-            labels={"result": "Protocol: the configuration of the run"},
-        ),
+        listed("<results>/tables/protocol.yaml", "Provenance", "protocol"),
     log:
         "<logs>/tables/protocol.log",
     benchmark:

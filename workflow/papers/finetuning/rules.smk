@@ -46,8 +46,7 @@ rule measure_on_task:
     threads: forward_threads
     resources:
         **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
-        mem_mb=memory(needs.checkpoint_memory, needs.measuring_on_task),
-        runtime=minutes(needs.checkpoint_minutes, needs.measuring_on_task),
+        **asked(needs.on_task),
     params:
         code=code("measure_on_task"),
         checkpoints=lambda wildcards: [

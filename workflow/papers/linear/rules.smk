@@ -38,13 +38,12 @@ rule edit_blocks:
     threads: forward_threads
     resources:
         **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
+        **asked(needs.editing),
         checkpoint=lambda wildcards, input: weights_folder(
             wildcards.model,
             RUN.last_checkpoint(wildcards.model).name,
             input.get("checkpoint", []),
         ),
-        mem_mb=memory(needs.editing_memory, needs.editing),
-        runtime=minutes(needs.training_minutes, needs.editing),
     params:
         code=code("edit_blocks"),
         revision=edited(lambda model, revision: revision),

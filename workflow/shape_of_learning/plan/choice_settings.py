@@ -224,7 +224,7 @@ class RunChoices:
             if paper not in papers:
                 raise unknown_name(paper, papers, "paper", "configuration key `choices.papers`")
         models = {each["name"]: EvidenceModel(**each) for each in run.evidence_models()}
-        claims = run.configuration.claims
+        claims = run.claims
         papers = [paper for paper in claims if wanted is None or paper in wanted]
         planned = [self.settings.planned(c, models) for p in papers for c in claims[p].values()]
         self.claims = {each.choices.claim.name: each for each in planned if each}

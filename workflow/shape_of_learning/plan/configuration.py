@@ -1,14 +1,11 @@
-"""The configuration, parsed once at the door into what the rules ask for."""
+"""The configuration, parsed once at the door into a :class:`.Run`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
-from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import measure_names
 from shape_of_learning.plan.measures import chosen_measures
 from shape_of_learning.plan.models import Entries, Model, origins_of, read_entries, read_models
@@ -18,54 +15,11 @@ from shape_of_learning.plan.paper_models import (
     models_of_targets,
     with_chosen_measures,
 )
-from shape_of_learning.plan.papers import (
-    FigureSpecification,
-    Paper,
-    check_names,
-    figures_of,
-    tables_of,
-)
+from shape_of_learning.plan.papers import Paper, check_names, figures_of, tables_of
 from shape_of_learning.plan.refusals import unknown_name, validated
+from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import Settings
 from shape_of_learning.plan.texts import Task
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """A validated configuration.
-
-    Attributes
-    ----------
-    models : dict of str to Model
-        The models of this run, without those that were left out.
-    origins : dict of str to Model
-        Models from which these are trained further, measured themselves or not.
-    estimators : tuple of str
-        Those of ``measurements.csv``.
-    measures : dict of str to Measure
-        These, and what figures draw besides, with their settings.
-    drawn : dict of str to FigureSpecification
-        The figures of all papers, with the measures that they draw.
-    figures, tables : dict of str to tuple of str
-        The models that each figure or table of a paper shows; one without any is absent.
-    claims : dict of str to Mapping of str to Claim
-        Those of each paper of the run that has any.
-    notices : tuple of str
-        What is left out and why, one sentence each.
-    settings : mapping
-        The sections, as plain values.
-    """
-
-    models: dict[str, Model]
-    origins: dict[str, Model]
-    estimators: tuple[str, ...]
-    measures: dict[str, Measure]
-    drawn: dict[str, FigureSpecification]
-    figures: dict[str, tuple[str, ...]]
-    tables: dict[str, tuple[str, ...]]
-    claims: dict[str, Mapping[str, Claim]]
-    notices: tuple[str, ...]
-    settings: Mapping[str, Any]
 
 
 def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:
@@ -83,12 +37,14 @@ def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {**defaults, **given, **both}
 
 
-def read_configuration(
+def read_run(
     settings: Mapping[str, Any],
     *model_folders: Path,
     papers: Sequence[Paper],
+    locks: Path = Path("config/locks"),
+    say: Callable[[str], None] = print,
     is_closed: Callable[[Model], bool] = lambda model: False,
-) -> Configuration:
+) -> Run:
     """Validate the settings and the model entries that they name.
 
     Parameters
@@ -99,6 +55,10 @@ def read_configuration(
         Folders of the model list. Of two entries of one name that of the later folder is taken.
     papers : sequence of Paper
         All that there are: their figures and tables are keys of ``figures``.
+    locks : Path
+        Folder of the files that pin the revisions of models.
+    say : callable
+        Shows a line on the terminal: what is left out and why, and how planning goes on.
     is_closed : callable
         Whether the Hub does not show a gated model to us. By default it is not asked.
 
@@ -117,8 +77,9 @@ def read_configuration(
         entries |= read_entries(folder)
     for paper in papers:
         check_names(paper, measure_names(), entries)
-    drawn, written = with_chosen_measures(figures_of(papers), settings), tables_of(papers)
-    check_targets(typed.figures.targets, (*drawn, *written), entries)
+    figures, tables = with_chosen_measures(figures_of(papers), settings), tables_of(papers)
+    targets = {**figures, **tables}
+    check_targets(typed.figures.targets, targets, entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
     entries = _with_steps(
         _with_recipe(entries, settings["pretraining"]), settings["training_steps"]
@@ -136,23 +97,27 @@ def read_configuration(
         raise InputError(
             f"configuration key `models` names only models that are left out: {'; '.join(notices)}"
         )
-    of_run = {name: drawn[name] for name in figures_of(chosen)}
-    figures = models_of_targets(settings["figures"], of_run, models, notices)
-    tables = models_of_targets(settings["figures"], tables_of(chosen), models, notices)
+    of_run = {name: targets[name] for name in (*figures_of(chosen), *tables_of(chosen))}
+    shown = models_of_targets(settings["figures"], of_run, models, notices)
+    for notice in notices:
+        say(f"NOTE: {notice}")
     measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
-    estimators = measurement["estimators"]
-    of_figures = [name for figure in figures for name in drawn[figure].estimators]
-    return Configuration(
-        models=models,
-        origins=origins_of(models.values()),
-        estimators=tuple(estimators),
-        measures=chosen_measures(measurement, [*estimators, *of_figures], last_layer),
-        drawn=drawn,
+    drawn = [name for target in shown if target in figures for name in figures[target].estimators]
+    return Run(
+        settings=settings,
+        papers=papers,
+        models={**origins_of(models.values()), **models},
+        measured=list(models),
         figures=figures,
         tables=tables,
+        shown=shown,
+        every_measure=chosen_measures(
+            measurement, [*measurement["estimators"], *drawn], last_layer
+        ),
         claims={paper.name: paper.claims for paper in chosen if paper.claims},
-        notices=tuple(notices),
-        settings=settings,
+        notices=notices,
+        locks=locks,
+        say=say,
     )
 
 

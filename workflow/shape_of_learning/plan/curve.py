@@ -11,7 +11,7 @@ from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightF
 from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.steps import Checkpoint, StepRule
+from shape_of_learning.plan.steps import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def curve_of(
     if model.kind != "repository":
         return _judged(model, EMPTY)
     lock = old = read_lock(lock_file) or EMPTY
-    unasked = ""
-    if not is_pinned(model, old) or _mains_to_ask(model, old):
+    is_pinned, unasked = _is_pinned(model, old), ""
+    if not is_pinned or _mains_to_ask(planned_checkpoints(model, old) or [], old):
         try:
             if unreachable:
                 raise UnreachableError(unreachable)
@@ -128,13 +128,12 @@ def curve_of(
             lock = pinned(model, old)
         except UnreachableError as error:
             unasked = re.sub(r"^model `[^`]*`: ", "", str(error))
-            if not is_pinned(model, old):
-                lock = EMPTY
-                if model.offered is not None or not model.shape.is_whole():
-                    raise InputError(
-                        f"model `{model.name}`: its steps or its shape are what the Hub says, but {unasked}; "
-                        f"restore {lock_file}, or state all of them in the entry"
-                    ) from error
+            lock = old if is_pinned else EMPTY
+            if not is_pinned and (model.offered is not None or not model.shape.is_whole()):
+                raise InputError(
+                    f"model `{model.name}`: its steps or its shape are what the Hub says, but {unasked}; "
+                    f"restore {lock_file}, or state all of them in the entry"
+                ) from error
     curve = _judged(model, lock)
     return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
 
@@ -159,7 +158,7 @@ def planned_checkpoints(model: Model, lock: Lock) -> list[Checkpoint] | None:
     return sorted(checkpoints, key=lambda each: each.step or 0)
 
 
-def is_pinned(model: Model, lock: Lock) -> bool:
+def _is_pinned(model: Model, lock: Lock) -> bool:
     """Whether a lock answers all that a plan must know of a model."""
     checkpoints = planned_checkpoints(model, lock)
     return (
@@ -181,20 +180,30 @@ def pinned(model: Model, old: Lock) -> Lock:
         If it cannot be asked.
     """
     # Imported here, since where locks answer nobody needs the Hub's client.
-    from shape_of_learning.checkpoints.hub import listed_shape, resolve
+    from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
-    checkpoints, chosen = _with_steps(model, old, where)
+    checkpoints, chosen, offered = planned_checkpoints(model, old), old.chosen, model.offered
+    if checkpoints is None:
+        assert offered is not None
+        branches = offered.choose(hub.commits_of(offered.repository, where=where))
+        new = [offered.checkpoint(branch) for branch in branches]
+        if not new:
+            raise InputError(
+                f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
+                "`repository` or `training.revision`"
+            )
+        checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
+        chosen = {**chosen, str(offered): [each.name for each in new]}
+    asked, repositories = _places_to_ask(checkpoints, old), _mains_to_ask(checkpoints, old)
     revisions, mains = dict(old.revisions), dict(old.mains)
-    asked = _places_to_ask(checkpoints, old)
-    repositories = {each.repository for each in checkpoints if each.revision != MAIN} - set(mains)
     if asked or repositories:
-        found, of_mains = resolve(asked, repositories, where=where)
+        found, of_mains = hub.resolve(asked, repositories, where=where)
         revisions |= found
         mains |= of_mains
     tokenizer = old.tokenizer if model.tokenizer else None
     if model.tokenizer and (tokenizer is None or tokenizer.repository != model.tokenizer):
-        found, _ = resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
+        found, _ = hub.resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
         if not found[""].commit:
             raise InputError(
                 f"{where}: `{model.tokenizer}` has no main branch; correct `tokenizer`"
@@ -204,28 +213,8 @@ def pinned(model: Model, old: Lock) -> Lock:
     usable = [revisions[each.name] for each in checkpoints if not revisions[each.name].problem]
     shape = old.shape
     if usable and (asked or not shape.layers):
-        shape = listed_shape(usable[-1], where=where)
+        shape = hub.listed_shape(usable[-1], where=where)
     return Lock(shape=shape, chosen=chosen, revisions=revisions, mains=mains, tokenizer=tokenizer)
-
-
-def _with_steps(
-    model: Model, old: Lock, where: str
-) -> tuple[list[Checkpoint], Mapping[str, list[str]]]:
-    """Checkpoints by step, and what was chosen among those that the Hub offers."""
-    from shape_of_learning.checkpoints.hub import commits_of
-
-    known, offered = planned_checkpoints(model, old), model.offered
-    if known is not None or offered is None:
-        return known or [], old.chosen
-    branches = commits_of(offered.repository, where=where)
-    new = [offered.checkpoint(branch) for branch in offered.choose(branches)]
-    if not new:
-        raise InputError(
-            f"{where}: `{offered.repository}` has no branch like `{offered.template.pattern}`; correct "
-            "`repository` or `training.revision`"
-        )
-    checkpoints = sorted([*model.checkpoints, *new], key=lambda each: each.step or 0)
-    return checkpoints, {**old.chosen, str(offered): [each.name for each in new]}
 
 
 def _places_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, Place]:
@@ -235,37 +224,23 @@ def _places_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> dict[str, P
     return {name: place for name, place in places.items() if known.get(name) != place}
 
 
-def _mains_to_ask(model: Model, lock: Lock) -> set[str]:
+def _mains_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
     """Repositories whose main branch should be compared, and was not asked for when the lock was written."""
-    checkpoints = planned_checkpoints(model, lock) or []
     return {each.repository for each in checkpoints if each.revision != MAIN} - set(lock.mains)
 
 
 def _judged(model: Model, lock: Lock) -> Curve:
     """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
-    checkpoints = planned_checkpoints(model, lock) or []
+    checkpoints, locked = planned_checkpoints(model, lock) or [], lock.revisions.get
     points = [
-        CurvePoint(
-            each.name,
-            each.step,
-            each.repository,
-            lock.revisions.get(each.name),
-            each.revision == MAIN,
-            each.tokens,
-        )
-        for each in checkpoints
+        CurvePoint(c.name, c.step, c.repository, locked(c.name), c.revision == MAIN, c.tokens)
+        for c in checkpoints
     ]
-    judged = judged_curve(points, lock.mains, model.known_bad, _last_step(model, checkpoints))
+    last = model.last_step
+    if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
+        # A rule takes the last that there is.
+        last = max((each.step for each in checkpoints if each.step is not None), default=None)
+    judged = judged_curve(points, lock.mains, model.known_bad, last)
     if lock.shape.layers:
         model = model.with_shape(lock.shape)
     return Curve(model, tuple(checkpoints), {each.name: each for each in judged})
-
-
-def _last_step(model: Model, checkpoints: Sequence[Checkpoint]) -> int | None:
-    """The last step of training, where it is known: the model's own, or the last that there is."""
-    if model.last_step is not None:
-        return model.last_step
-    takes_the_last = model.offered is not None and isinstance(model.offered.wanted, StepRule)
-    if not takes_the_last:
-        return None
-    return max((each.step for each in checkpoints if each.step is not None), default=None)

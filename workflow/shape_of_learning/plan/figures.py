@@ -120,19 +120,20 @@ def _protocol(
 def tables_of(run: Run, target: str) -> dict[str, list[str]]:
     """Kinds of tables that a figure or a table of the run reads -> of which models."""
     if target in run.tables:
-        return {kind: list(run.configuration.tables[target]) for kind in run.tables[target].reads}
-    figure = run.figures[target]
-    kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
-    if figure.needs_training_steps:
-        kinds += ["verdicts", "changes"] if run.estimated(figure) else ["verdicts"]
-    return {kind: list(run.configuration.figures[target]) for kind in kinds}
+        kinds = run.tables[target].reads
+    else:
+        figure = run.figures[target]
+        kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
+        if figure.needs_training_steps:
+            kinds += ["verdicts", "changes"] if run.estimated(figure) else ["verdicts"]
+    return {kind: list(run.shown[target]) for kind in kinds}
 
 
 def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
     """What draw_figure.py is told of a figure."""
-    figure, names = run.figures[target], run.configuration.figures[target]
+    figure, names = run.figures[target], run.shown[target]
     models = [run.models[name] for name in names]
-    measures = [run.configuration.measures[name] for name in figure.estimators]
+    measures = [run.every_measure[name] for name in figure.estimators]
     last = {} if figure.needs_training_steps else {n: run.last_checkpoint(n).name for n in names}
     words = (figure, models, measures, run.settings, _on_last_checkpoints(run, last))
     return {
@@ -164,7 +165,7 @@ def _on_last_checkpoints(run: Run, drawn: Mapping[str, str]) -> str:
 def table_as_written(run: Run, target: str) -> dict[str, Any]:
     """What write_table.py is told of a table and of its models."""
     table, entries = run.tables[target], []
-    for model in (run.models[name] for name in run.configuration.tables[target]):
+    for model in (run.models[name] for name in run.shown[target]):
         shape = {"layers": model.shape.layers, "hidden_size": model.shape.hidden_size}
         named = {"name": model.name, "family": model.family} if table.reads else {}
         entries.append({"model": model.label, **shape, **named, **(model.table_1 or {})})
@@ -173,10 +174,9 @@ def table_as_written(run: Run, target: str) -> dict[str, Any]:
 
 def require_shown(run: Run, target: str) -> None:
     """Refuse a target that the configuration leaves out, with the reason."""
-    configuration = run.configuration
-    if target in configuration.figures or target in configuration.tables:
+    if target in run.shown:
         return
-    for notice in configuration.notices:
+    for notice in run.notices:
         if notice.startswith(f"{target} "):
             raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
     figure = run.figures.get(target)
@@ -191,21 +191,20 @@ def require_shown(run: Run, target: str) -> None:
 def explored(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
     keys = ("name", "label", "axis", "description", "suspect_above")
-    sampling, measures = run.settings["sampling"], run.configuration.measures.values()
+    sampling, measures = run.settings["sampling"], run.every_measure.values()
     windows, characters = sampling["windows"], sampling["window_characters"]
     sample = f"{windows} windows of {characters} characters of {run.settings['corpus']['source']}"
-    claims = run.configuration.claims
     return {
         "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
         "papers": [
             _explored_paper(run, paper)
             for paper in run.papers
-            if paper.name in claims or {*paper.figures} & {*run.configuration.figures}
+            if paper.name in run.claims or {*paper.figures} & {*run.shown}
         ],
         "claimed": {
             paper: {name: _explored_claim(run, claim) for name, claim in of_paper.items()}
-            for paper, of_paper in claims.items()
+            for paper, of_paper in run.claims.items()
         },
         "notes": [f"{sample}. n is the mean number of vectors of a batch."],
     }
@@ -213,8 +212,8 @@ def explored(run: Run) -> dict[str, Any]:
 
 def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
     """The models, measures and further tables that the figures of a paper show."""
-    drawn = [name for name in paper.figures if name in run.configuration.figures]
-    models = {model for name in drawn for model in run.configuration.figures[name]}
+    drawn = [name for name in paper.figures if name in run.shown]
+    models = {model for name in drawn for model in run.shown[name]}
     figures = [run.figures[name] for name in drawn]
     measures = {name for figure in figures for name in figure.estimators}
     tables = {kind for figure in figures for kind in figure.reads if not figure.estimators}
@@ -223,14 +222,14 @@ def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
     return {
         **{"name": paper.name, "title": paper.title, "tables": sorted(tables)},
         "models": [name for name in run.measured if name in models],
-        "measures": [name for name in run.configuration.measures if name in measures],
+        "measures": [name for name in run.every_measure if name in measures],
     }
 
 
 def _explored_claim(run: Run, claim: Claim) -> dict[str, Any]:
     """Which measures a claim is of, or of all of which tables, and what shows them."""
     read = set(claim.reads)
-    figures = [name for name in run.configuration.figures if read & set(run.figures[name].reads)]
+    figures = [n for n in run.shown if n in run.figures and read & {*run.figures[n].reads}]
     return {
         "measures": list(claim.estimators),
         "tables": [] if claim.estimators else list(claim.reads),

@@ -6,7 +6,6 @@ the code are no part of its syntax. Snakemake's own trigger `code` would compare
 
 import ast
 import hashlib
-from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,9 +88,12 @@ def _syntax(file: Path) -> str:
     return ast.dump(tree)
 
 
-def _imported(file: Path) -> Iterator[str]:
+@cache
+def _imported(file: Path) -> list[str]:
+    found: list[str] = []
     for node in ast.walk(_tree(file)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
+    return found

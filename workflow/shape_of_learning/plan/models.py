@@ -16,7 +16,6 @@ from shape_of_learning.plan.refusals import unknown_name, validated
 from shape_of_learning.plan.steps import (
     Checkpoint,
     OfferedSteps,
-    StepRule,
     chosen_steps,
     hub_checkpoints,
 )
@@ -238,7 +237,7 @@ def _check_steps(model: Model, where: str) -> None:
                 f"{where}: two checkpoints have the {key} `{twice[0]}`; give one another, or remove it"
             )
     steps = {each.step or 0 for each in model.checkpoints}
-    if model.offered is not None and not isinstance(model.offered.wanted, StepRule):
+    if model.offered is not None and isinstance(model.offered.wanted, list):
         steps.update(model.offered.wanted)
     if model.last_step is not None and max(steps, default=0) > model.last_step:
         raise InputError(

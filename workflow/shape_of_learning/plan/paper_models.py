@@ -1,6 +1,6 @@
 """Which models each figure and table of the papers shows, and what of them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from shape_of_learning.errors import InputError
@@ -129,7 +129,8 @@ def models_of_targets(
     for target, shown in targets.items():
         listed = wanted.get(target, ALL)
         of_run = [name for name in (models if listed == ALL else listed) if name in models]
-        names = [name for name in of_run if _can_be_drawn(models[name], shown)]
+        kind, can_be_drawn = _demand(shown)
+        names = [name for name in of_run if can_be_drawn(models[name])]
         if shown.draws == "twins":
             names = _twins(names, models)
         if names:
@@ -138,41 +139,43 @@ def models_of_targets(
         asked = "any model" if listed == ALL else " or ".join(f"`{name}`" for name in listed)
         others = ", ".join(f"`{name}`" for name in of_run if name not in names)
         if names and others and listed != ALL:
-            notices.append(f"{target} is drawn without {others}: it shows models{_kind(shown)}")
+            notices.append(f"{target} is drawn without {others}: it shows models{kind}")
         elif listed == []:
             notices.append(f"{target} is left out: key `figures.{target}` is an empty list")
         elif not names and not (shown.published and listed == ALL):  # as in nearly every run
             notices.append(
-                f"{target} is left out: key `models` names none of what it draws ({asked}{_kind(shown)})"
+                f"{target} is left out: key `models` names none of what it draws ({asked}{kind})"
             )
     return found
 
 
-def _can_be_drawn(model: Model, shown: Specification) -> bool:
-    """Whether a model is such as is drawn there, and has what is."""
-    if shown.role and model.shape.role not in ("", shown.role):
-        return False
-    if shown.published:
-        return model.name in {row["model"] for row in shown.published_rows}
-    if shown.is_of_entries:
-        return model.table_1 is not None
-    if shown.draws == "fine_tunings":
+def _demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
+    """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
+    needs_steps, role = shown.needs_training_steps, shown.role
+    published = {row["model"] for row in shown.published_rows}
+
+    def has_its_ends(model: Model) -> bool:
         ends = {0, model.last_step}
         return model.kind == "finetuning" and ends <= {each.step for each in model.checkpoints}
-    return model.has_training_steps or not shown.needs_training_steps
 
+    def has_steps(model: Model) -> bool:
+        return model.has_training_steps or not needs_steps
 
-def _kind(shown: Specification) -> str:
-    """What models must be or have to be drawn there, in the words of a notice."""
-    if shown.is_of_entries:
-        return " whose entry has `table_1`"
+    has: tuple[str, Callable[[Model], bool]]
     if shown.draws == "twins":
-        return " together with a twin, both at the last step"
-    if shown.draws == "fine_tunings":
-        return " with `finetuning`, measured at the first and the last step"
-    if shown.role:
-        return f" that are {shown.role}s"
-    return " with training steps" if shown.needs_training_steps else ""
+        has = " together with a twin, both at the last step", has_steps
+    elif shown.draws == "fine_tunings":
+        has = " with `finetuning`, measured at the first and the last step", has_its_ends
+    elif shown.published:
+        has = " with published values", lambda model: model.name in published
+    elif shown.is_of_entries:
+        has = " whose entry has `table_1`", lambda model: model.table_1 is not None
+    else:
+        has = " with training steps" if needs_steps else "", has_steps
+    are = f" that are {role}s" if role else ""
+    return are + has[
+        0
+    ], lambda model: (not role or model.shape.role in ("", role)) and has[1](model)
 
 
 def _twins(names: list[str], models: Mapping[str, Model]) -> list[str]:

@@ -6,8 +6,8 @@ here limits a run on one machine. Memory is in megabytes of 10^6 bytes, as Snake
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from shape_of_learning.metrics.measure_entry import searched_neighbours
 from shape_of_learning.plan.models import Model
@@ -31,103 +31,131 @@ EXAMPLE_TOKENS = 128
 EXAMPLES = {"train": 10_000, "held_out": 2_000}
 
 
+class Needs(NamedTuple):
+    """Memory in megabytes, and minutes, before margins."""
+
+    memory: float
+    minutes: float
+
+    def mem_mb(self, attempt: int = 1) -> int:
+        """Memory to ask for: what is needed, a margin and Snakemake itself, and as much again per attempt."""
+        return attempt * max(LEAST_MB, math.ceil(MARGIN * self.memory + SNAKEMAKE_MB))
+
+    def runtime(self, attempt: int = 1) -> int:
+        """Time to ask for: twice what is needed and the start, and as much again per attempt."""
+        return attempt * math.ceil(2 * self.minutes + START_MINUTES)
+
+
 @dataclass(frozen=True)
 class Work:
     """One checkpoint and the sample that is run through it.
 
     Attributes
     ----------
-    layers, hidden_size, weights, value_bytes : int
+    layers, width, weights, value_bytes : int
         Transformer blocks, width, number of weights, and bytes of each of them.
     tokens, tokens_at_once : int
         Bounds on the tokens of the sample, and of the windows that go through the model together.
     batch_vectors, neighbours : int
         Vectors per measured batch, and nearest others that are searched of each.
-    passes : int
-        How often the sample is run and measured.
-    step_tokens, training_tokens : int
-        Of a training: of a step, and of all of them.
     """
 
     layers: int
-    hidden_size: int
+    width: int
     weights: int
+    value_bytes: int
     tokens: int
     tokens_at_once: int
-    batch_vectors: int = 4096
-    neighbours: int = 128
-    value_bytes: int = 4
-    passes: int = 1
-    step_tokens: int = 0
-    training_tokens: int = 0
+    batch_vectors: int
+    neighbours: int
 
-    @property
-    def layer_mb(self) -> float:
-        """Size of the hidden states of one layer, which are stored as float32."""
-        return self.tokens * self.hidden_size * 4 / MB
+    @classmethod
+    def of(cls, model: Model, settings: Mapping[str, Any], tokens: int | None = None) -> "Work":
+        """The windows of the run, or a sample of so many tokens."""
+        layers, width = model.shape.layers, model.shape.hidden_size
+        at_once, window = settings["forward"]["batch_size"], _window_tokens(settings)
+        windows, measured = settings["sampling"]["windows"], settings["measurement"]
+        return cls(
+            layers,
+            width,
+            # For ALBERT, which repeats one block, far too many.
+            (12 * layers * width + (model.vocabulary or LARGEST_VOCABULARY)) * width,
+            VALUE_BYTES[model.precision or settings["forward"]["precision"]],
+            windows * window if tokens is None else tokens,
+            min(WINDOWS_AT_ONCE if at_once == "auto" else at_once, windows) * window,
+            measured["batch_vectors"],
+            measured["neighbours"],
+        )
 
     @property
     def values_at_once(self) -> int:
         """Values of the hidden states of one window batch, all layers."""
-        return (self.layers + 2) * self.tokens_at_once * self.hidden_size
+        return (self.layers + 2) * self.tokens_at_once * self.width
 
     @property
     def states_mb(self) -> float:
-        """The same of all layers, and of the state before the final norm."""
-        return (self.layers + 2) * self.layer_mb
+        """Size of the hidden states of all layers and of the state before the final norm, stored as float32."""
+        return (self.layers + 2) * self.tokens * self.width * 4 / MB
 
 
-def measuring(model: Model, settings: Mapping[str, Any]) -> Work:
-    """A checkpoint and the windows of the run; of a training of this run, that as well."""
-    forward, measurement = settings["forward"], settings["measurement"]
-    at_once = WINDOWS_AT_ONCE if forward["batch_size"] == "auto" else forward["batch_size"]
-    windows = settings["sampling"]["windows"]
-    step_tokens = training_tokens = 0
-    if model.kind == "pretraining":
-        step_tokens = model.recipe["batch_size"] * model.recipe["context"]
-        training_tokens = model.recipe["last_step"] * step_tokens
-    elif model.kind == "finetuning":
-        examples = _examples(model, settings)
-        step_tokens = model.recipe["batch_size"] * EXAMPLE_TOKENS
-        shown = model.recipe["epochs"] * examples["train"]
-        shown += len(model.saved_steps) * examples["held_out"]
-        training_tokens = shown * EXAMPLE_TOKENS
-    layers, width = model.shape.layers, model.shape.hidden_size
-    return Work(
-        layers,
-        width,
-        # For ALBERT, which repeats one block, far too many.
-        weights=(12 * layers * width + (model.vocabulary or LARGEST_VOCABULARY)) * width,
-        tokens=windows * _window_tokens(settings),
-        tokens_at_once=min(at_once, windows) * _window_tokens(settings),
-        batch_vectors=measurement["batch_vectors"],
-        neighbours=measurement["neighbours"],
-        value_bytes=VALUE_BYTES[model.precision or forward["precision"]],
-        step_tokens=step_tokens,
-        training_tokens=training_tokens,
-    )
+def gpus(model: Model, settings: Mapping[str, Any]) -> int:
+    """GPUs of 80 GB over which a model is spread; one as a rule."""
+    work = Work.of(model, settings)
+    needed = work.weights * work.value_bytes / MB + 8 * work.values_at_once / MB + 1000
+    return math.ceil(needed * MARGIN / GPU_MB)
 
 
-def measuring_on_task(model: Model, settings: Mapping[str, Any]) -> Work:
-    """All checkpoints of a fine-tuning on the texts of its task."""
+def cleaning(threads: int) -> Needs:
+    """A corpus that is cleaned."""
+    return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
+
+
+def forward(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """A forward pass, whose states are written."""
+    return _forward(Work.of(model, settings), threads)
+
+
+def layer(model: Model, settings: Mapping[str, Any], threads: int = 1) -> Needs:
+    """All measures of a layer or block."""
+    return _layer(Work.of(model, settings))
+
+
+def checkpoint(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """A forward pass whose states are kept in memory, and all measures of them."""
+    return _checkpoint(Work.of(model, settings), threads)
+
+
+def on_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """Likewise all checkpoints of a fine-tuning, one after the other, on the texts of its task."""
     tokens = sum(_examples(model, settings).values()) * EXAMPLE_TOKENS
-    return replace(measuring(model, settings), tokens=tokens, passes=len(model.checkpoints))
+    memory, minutes = _checkpoint(Work.of(model, settings, tokens), threads)
+    return Needs(memory, minutes * len(model.checkpoints))
 
 
-def editing(model: Model, settings: Mapping[str, Any]) -> Work:
-    """A checkpoint whose blocks are changed, by as many orders, kinds and numbers of blocks as are asked for."""
-    given, window_tokens = settings["block_editing"], _window_tokens(settings)
+def training(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """A pretraining or a fine-tuning, which is evaluated at each step that it saves."""
+    recipe = model.recipe
+    if model.kind == "pretraining":
+        of_step = recipe["batch_size"] * recipe["context"]
+        return _training(Work.of(model, settings), of_step, recipe["last_step"] * of_step, threads)
+    examples = _examples(model, settings)
+    shown = recipe["epochs"] * examples["train"] + len(model.saved_steps) * examples["held_out"]
+    of_step = recipe["batch_size"] * EXAMPLE_TOKENS
+    return _training(Work.of(model, settings), of_step, shown * EXAMPLE_TOKENS, threads)
+
+
+def editing(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """Blocks that are changed, by as many orders, kinds and numbers of blocks as are asked for."""
+    given, window = settings["block_editing"], _window_tokens(settings)
     sets = len(given["orders"]) * given["most_blocks"] + model.shape.layers
     distilled = sum(kind.endswith("distilled") for kind in given["kinds"])
     shown = distilled * given["distillation_steps"] * given["distillation_windows"]
     # To evaluate takes a third of what an update does.
     windows = sets * (len(given["kinds"]) * given["evaluation_windows"] // 3 + shown)
-    return replace(
-        measuring(model, settings),
-        tokens=given["fitting_windows"] * window_tokens,
-        step_tokens=given["distillation_windows"] * window_tokens,
-        training_tokens=(windows + given["fitting_windows"]) * window_tokens,
-    )
+    work = Work.of(model, settings, given["fitting_windows"] * window)
+    tokens = (windows + given["fitting_windows"]) * window
+    memory, minutes = _training(work, given["distillation_windows"] * window, tokens, threads)
+    return Needs(work.states_mb + _forward(work, 1).memory + memory, minutes)
 
 
 def _window_tokens(settings: Mapping[str, Any]) -> int:
@@ -138,89 +166,51 @@ def _examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
     return {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
 
 
-def gpus(work: Work) -> int:
-    """GPUs of 80 GB over which a model is spread; one as a rule."""
-    needed = work.weights * work.value_bytes / MB + 8 * work.values_at_once / MB + 1000
-    return math.ceil(needed * MARGIN / GPU_MB)
+def _forward(work: Work, threads: int) -> Needs:
+    """The weights, twice as they are read, and of each window batch its states; two operations per weight and token.
 
-
-def forward_memory(work: Work, threads: int) -> float:
-    """Host memory of a forward pass: the weights, twice as they are read, and of each window batch its states.
-
-    Of these, within a block about twice as much again; one batch waits to be written. With a GPU the libraries
-    of CUDA are loaded.
+    Within a block about twice as much again; one batch waits to be written. With a GPU the libraries of CUDA are
+    loaded, in host memory. Masked text is run twice.
     """
     values = 2 * work.weights + 3 * (threads + 1) * work.values_at_once
-    return TORCH_MB + CUDA_MB + 4 * values / MB
+    moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
+    seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved
+    return Needs(TORCH_MB + CUDA_MB + 4 * values / MB, seconds / 60)
 
 
-def layer_memory(work: Work, threads: int = 1) -> float:
-    """Memory of all measures of a layer or block.
+def _layer(work: Work) -> Needs:
+    """Neighbours, spectra and fits, the latter two without each group of windows.
 
-    The layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists of
-    neighbours, of a batch some times.
+    In memory: the layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists
+    of neighbours, of a batch some times.
     """
-    d, vectors = work.hidden_size, min(work.tokens, 2 * work.batch_vectors)
+    d, vectors = work.width, min(work.tokens, 2 * work.batch_vectors)
     products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
     lists = (36 * work.tokens + 96 * vectors) * searched_neighbours(work.neighbours)
-    return NUMPY_MB + 4 * work.layer_mb + (products + lists) / MB
+    searches = 2 * work.tokens * work.batch_vectors * d
+    side, batches = min(d, work.batch_vectors), max(1, work.tokens // work.batch_vectors)
+    spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
+    fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
+    memory = NUMPY_MB + (16 * work.tokens * d + products + lists) / MB
+    return Needs(memory, (searches + spectra + fits) / CORE_FLOPS / 60)
 
 
-def checkpoint_memory(work: Work, threads: int) -> float:
-    """Memory of a checkpoint whose states are kept beside the weights, and of which `threads` layers are measured."""
-    measured = TORCH_MB + threads * layer_memory(work)
-    return work.states_mb + max(forward_memory(work, threads), measured)
+def _checkpoint(work: Work, threads: int) -> Needs:
+    """`threads` layers are measured at a time, when the weights are gone."""
+    run, one = _forward(work, threads), _layer(work)
+    rounds = math.ceil((work.layers + 1) / threads)
+    memory = work.states_mb + max(run.memory, TORCH_MB + threads * one.memory)
+    return Needs(memory, run.minutes + rounds * one.minutes)
 
 
-def training_memory(work: Work, threads: int = 1) -> float:
-    """Memory of a training: weights, gradients, two moments and the saved copy; activations.
+def _training(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
+    """Weights, gradients, two moments and the saved copy; activations; six operations per weight and token.
 
     A block keeps about 34 bytes per token and coordinate where values have two (Korthikanti et al. 2022, Reducing
     Activation Recomputation in Large Transformer Models, equation 1; twice that, for the scores of attention),
-    the output three times its logits.
+    the output three times its logits. The time is doubled, since small matrices keep no core busy.
     """
-    vocabulary = work.weights // work.hidden_size - 12 * work.layers * work.hidden_size
-    values = 34 * work.layers * work.hidden_size + 3 * vocabulary
-    return TORCH_MB + 4 * (5 * work.weights + work.step_tokens * values) / MB
-
-
-def editing_memory(work: Work, threads: int) -> float:
-    """Memory of changing blocks: states of the windows that maps are fitted on, and a training of all weights."""
-    return work.states_mb + forward_memory(work, 1) + training_memory(work)
-
-
-def forward_minutes(work: Work, threads: int) -> float:
-    """Time to fetch a checkpoint and run it: two operations per weight and token, twice for masked text."""
-    moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
-    return (4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved) / 60
-
-
-def layer_minutes(work: Work, threads: int = 1) -> float:
-    """Time of all measures of a layer or block: neighbours, spectra and fits, the latter without each group."""
-    d, side = work.hidden_size, min(work.hidden_size, work.batch_vectors)
-    batches = max(1, work.tokens // work.batch_vectors)
-    searches = 2 * work.tokens * work.batch_vectors * d
-    spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
-    fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
-    return (searches + spectra + fits) / CORE_FLOPS / 60
-
-
-def checkpoint_minutes(work: Work, threads: int) -> float:
-    """Time of a forward pass and of all measures, `threads` layers at a time."""
-    rounds = math.ceil((work.layers + 1) / threads)
-    return work.passes * (forward_minutes(work, threads) + rounds * layer_minutes(work))
-
-
-def training_minutes(work: Work, threads: int) -> float:
-    """Time of a training: six operations per weight and token; twice, since small matrices keep no core busy."""
-    return 2 * 6 * work.weights * work.training_tokens / (threads * CORE_FLOPS) / 60
-
-
-def asked_mb(needed: float, attempt: int = 1) -> int:
-    """Memory to ask for: what is needed, a margin and Snakemake itself, and as much again per attempt."""
-    return attempt * max(LEAST_MB, math.ceil(MARGIN * needed + SNAKEMAKE_MB))
-
-
-def asked_minutes(needed: float, attempt: int = 1) -> int:
-    """Time to ask for: twice what is needed and the start, and as much again per attempt."""
-    return attempt * math.ceil(2 * needed + START_MINUTES)
+    vocabulary = work.weights // work.width - 12 * work.layers * work.width
+    values = 34 * work.layers * work.width + 3 * vocabulary
+    memory = TORCH_MB + 4 * (5 * work.weights + step_tokens * values) / MB
+    return Needs(memory, 2 * 6 * work.weights * tokens / (threads * CORE_FLOPS) / 60)

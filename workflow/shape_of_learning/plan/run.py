@@ -1,6 +1,6 @@
 """A run: which checkpoints its models have, and what of them tables, figures and claims ask for."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -9,13 +9,13 @@ from typing import Any
 
 from shape_of_learning.checkpoints.lock import write_lock
 from shape_of_learning.checkpoints.shapes import checkpoint_files
+from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import fingerprint
 from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
-from shape_of_learning.plan.configuration import Configuration
 from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.papers import FigureSpecification, Paper, tables_of
+from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 from shape_of_learning.plan.steps import Checkpoint
 
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
@@ -28,27 +28,46 @@ class Run:
 
     Attributes
     ----------
-    configuration : Configuration
-    papers : list of Paper
+    settings : mapping
+        The sections of the configuration, as plain values.
+    papers : sequence of Paper
+        All that there are.
+    models : dict of str to Model
+        The models of this run, and before them those from which they are trained further.
+    measured : list of str
+        The former.
+    figures, tables : mapping of str to FigureSpecification or TableSpecification
+        Of all papers, the figures with the measures that they draw.
+    shown : mapping of str to tuple of str
+        Figures and tables of this run -> the models that they show.
+    every_measure : mapping of str to Measure
+        Those of ``measurements.csv``, and what figures draw besides, with their settings.
+    claims : mapping of str to mapping of str to Claim
+        Those of each paper of the run that has any.
+    notices : list of str
+        What is left out and why, one sentence each.
     locks : Path
         Folder of the files that pin the revisions of models.
     say : callable
         Shows a line on the terminal.
     """
 
-    configuration: Configuration
-    papers: list[Paper]
+    settings: Mapping[str, Any]
+    papers: Sequence[Paper]
+    models: dict[str, Model]
+    measured: list[str]
+    figures: Mapping[str, FigureSpecification]
+    tables: Mapping[str, TableSpecification]
+    shown: Mapping[str, tuple[str, ...]]
+    every_measure: Mapping[str, Measure]
+    claims: Mapping[str, Mapping[str, Claim]]
+    notices: list[str]
     locks: Path
     say: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self.settings: Mapping[str, Any] = self.configuration.settings
-        # Those that are measured, and before them those from which they are trained further.
-        self.models: dict[str, Model] = {**self.configuration.origins, **self.configuration.models}
-        self.measured = list(self.configuration.models)
-        self.figures = self.configuration.drawn
-        self.tables = tables_of(self.papers)
-        measures = self.configuration.measures
+        self.estimators: list[str] = self.settings["measurement"]["estimators"]
+        measures = self.every_measure
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
         self.weight_measures = sorted(n for n, m in measures.items() if m.family == WEIGHTS)
         self._curves: dict[str, Curve] = {}
@@ -165,7 +184,7 @@ class Run:
     @cached_property
     def curves(self) -> dict[tuple[str, str], bool]:
         """Model and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
-        asked = [name for name in self.configuration.estimators if name in self.measures]
+        asked = [name for name in self.estimators if name in self.measures]
         wanted = dict.fromkeys(product(self.measured, asked), True)
         for figure, models in self.drawn():
             for each in product(models, self.estimated(figure)):
@@ -174,7 +193,7 @@ class Run:
 
     def drawn(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
         """The figures of the run, each with its models."""
-        return [(self.figures[name], m) for name, m in self.configuration.figures.items()]
+        return [(self.figures[n], models) for n, models in self.shown.items() if n in self.figures]
 
     def estimated(self, figure: FigureSpecification) -> list[str]:
         """The estimators of a figure that tables of estimates hold."""
@@ -214,11 +233,15 @@ class Run:
 
     def weight_models(self, kind: str) -> list[str]:
         """The models that a table of weights is made of: those of figures that read it, or all if a key asks."""
-        asked = any(name in self.weight_measures for name in self.configuration.estimators)
+        asked = any(name in self.weight_measures for name in self.estimators)
         if kind == "weights" and asked:
             return list(self.models)
-        read = {name for figure, models in self.drawn() if kind in figure.reads for name in models}
-        return [name for name in self.models if name in read]
+        return [name for name in self.models if name in self._readers(kind)]
+
+    def _readers(self, kind: str) -> set[str]:
+        """The models of the figures and tables that read tables of a kind."""
+        targets = {**self.figures, **self.tables}
+        return {n for target, of in self.shown.items() if kind in targets[target].reads for n in of}
 
     def weight_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
         """The checkpoints of a model that are in a table of weights."""
@@ -242,7 +265,7 @@ class Run:
 
         names = self.weight_measures if is_in("weights", "last_weights") else []
         return {
-            "measures": [self.configuration.measures[name].for_jobs() for name in names],
+            "measures": [self.every_measure[name].for_jobs() for name in names],
             "points": is_in("weight_points"),
             "seed": self.settings["seed"],
         }
@@ -263,26 +286,21 @@ class Run:
             if kind == "weights":
                 found += self.weight_tables()
                 continue
-            read = [models for figure, models in self.drawn() if kind in figure.reads]
-            written = self.configuration.tables.items()
-            read += [models for name, models in written if kind in self.tables[name].reads]
-            found += [
-                (kind, name) for name in self.models if any(name in models for models in read)
-            ]
+            found += [(kind, name) for name in self.models if name in self._readers(kind)]
         return found
 
     # --- claims
 
     def claimed_models(self, paper: str) -> list[str]:
         """Models of which the run measures any estimator of a paper's claims."""
-        claims = self.configuration.claims[paper].values()
+        claims = self.claims[paper].values()
         estimators = {name for claim in claims for name in claim.estimators}
         measured = {model for model, estimator in self.curves if estimator in estimators}
         return [name for name in self.measured if name in measured]
 
     def claimed_tables(self, paper: str) -> list[tuple[str, str]]:
         """Kind and model of further tables that the run makes and claims read."""
-        kinds = {kind for c in self.configuration.claims[paper].values() for kind in c.reads}
+        kinds = {kind for c in self.claims[paper].values() for kind in c.reads}
         models = set(self.claimed_models(paper))
         models.update(self.weight_models("weights") if "weights" in kinds else ())
         judged = [("verdicts", name) for name in self.measured if name in models]

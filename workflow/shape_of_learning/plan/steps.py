@@ -17,63 +17,43 @@ PLACEHOLDERS = {"step", "kilosteps", "gigatokens"}
 SHOWN_STEPS = 20
 
 
-@dataclass(frozen=True)
-class StepRule:
-    """A way to choose among the steps that there are.
+def choose(wanted: Any, offered: Iterable[int]) -> list[int]:
+    """Choose among the training steps that there are.
 
-    Attributes
+    Parameters
     ----------
-    spacing : {"log", "linear", "all"}
-        Whether the ratio or the difference of neighbouring steps is to be even, or none is left out.
-    points : int or None
-        How many steps; None, for ``"log"`` only, takes one per doubling.
+    wanted : str, dict or list
+        ``training.steps`` as written: ``"all"``; ``"log"``, one step per doubling; ``{"log": 12}`` or
+        ``{"linear": 20}``, so many with an even ratio or difference of neighbours; or a list.
+    offered : iterable of int
+        The steps that there are.
+
+    Returns
+    -------
+    list of int
+        Ascending: of a list those that are offered, with ``"all"`` each of them; else the first and the last that
+        are offered, and between them those nearest to even spacing, no two of them the same. Step 0 has no
+        logarithm: with ``"log"`` it comes besides the even spacing, but counts among the points.
+
+    Examples
+    --------
+    >>> choose("log", range(101))
+    [0, 1, 2, 4, 8, 16, 32, 64, 100]
+    >>> choose({"linear": 3}, range(0, 101, 10))
+    [0, 50, 100]
     """
-
-    spacing: str
-    points: int | None = None
-
-    @classmethod
-    def parse(cls, written: Any) -> "StepRule | None":
-        """Read ``all``, ``log``, ``{log: 12}`` or ``{linear: 20}``; None for a list, which needs no rule."""
-        if isinstance(written, dict):
-            ((spacing, points),) = written.items()
-            return cls(spacing, points)
-        return None if isinstance(written, list) else cls(written)
-
-    def __str__(self) -> str:
-        return self.spacing if self.points is None else f"{self.spacing}: {self.points}"
-
-    def choose(self, offered: Iterable[int]) -> list[int]:
-        """Choose steps.
-
-        Parameters
-        ----------
-        offered : iterable of int
-            The steps that there are.
-
-        Returns
-        -------
-        list of int
-            Ascending: with ``"all"`` each of them; else the first and the last that are offered, and between
-            them those nearest to even spacing, no two of them the same. Step 0 has no logarithm: with
-            ``"log"`` it comes besides the even spacing, but counts among the points.
-
-        Examples
-        --------
-        >>> StepRule("log").choose(range(101))
-        [0, 1, 2, 4, 8, 16, 32, 64, 100]
-        >>> StepRule("linear", 3).choose(range(0, 101, 10))
-        [0, 50, 100]
-        """
-        steps = sorted(set(offered))
-        if self.spacing == "all":
-            return steps
-        if self.spacing == "linear":
-            return _nearest(steps, _even(steps, self.points, float, float))
-        positive = [step for step in steps if step > 0]
-        zero = [step for step in steps if step == 0]
-        points = None if self.points is None else max(1, self.points - len(zero))
-        return zero + _nearest(positive, _even(positive, points, math.log, math.exp), math.log)
+    steps = sorted(set(offered))
+    if isinstance(wanted, list):
+        return [step for step in steps if step in wanted]
+    spacing, points = next(iter(wanted.items())) if isinstance(wanted, dict) else (wanted, None)
+    if spacing == "all":
+        return steps
+    if spacing == "linear":
+        return _nearest(steps, _even(steps, points, float, float))
+    zero = [step for step in steps if step == 0]
+    points = None if points is None else max(1, points - len(zero))
+    positive = steps[len(zero) :]
+    return zero + _nearest(positive, _even(positive, points, math.log, math.exp), math.log)
 
 
 def _even(steps: list[int], points: int | None, scale: Any, back: Any) -> list[float]:
@@ -99,22 +79,21 @@ def _nearest(steps: list[int], targets: list[float], scale: Any = float) -> list
 
 
 def chosen_steps(wanted: Any, there: Iterable[int], where: str, place: str) -> list[int]:
-    """Choose among the steps that there are, by a list or as :class:`StepRule` reads it.
+    """Choose likewise, and refuse a list with a step that is not there.
 
     Raises
     ------
     InputError
-        If a step of a list is not there; `where` names the entry, and `place` says who has these steps.
+        `where` names the entry, and `place` says who has these steps.
     """
-    found, rule = sorted(there), StepRule.parse(wanted)
-    steps = sorted(wanted) if rule is None else rule.choose(found)
-    if missing := [step for step in steps if step not in set(found)]:
+    found = sorted(there)
+    if isinstance(wanted, list) and (missing := sorted({*wanted} - {*found})):
         some = ", ".join(map(str, found[:SHOWN_STEPS])) + (", ..." if found[SHOWN_STEPS:] else "")
         raise InputError(
             f"{where}: `training.steps` asks for {missing[0]}, but {place} only the steps {some}; correct the "
             "list, or write `all`"
         )
-    return steps
+    return choose(wanted, found)
 
 
 @dataclass(frozen=True)
@@ -210,8 +189,8 @@ class OfferedSteps:
         As in `Checkpoint`.
     template : RevisionTemplate
         Which branches are steps.
-    wanted : StepRule or tuple of int
-        The choice.
+    wanted : str, dict or list
+        The choice, as :func:`choose` reads it.
     tokens_per_step : int or None
         Decides the tokens, before what a name says.
     """
@@ -219,11 +198,13 @@ class OfferedSteps:
     repository: str
     subfolder: str
     template: RevisionTemplate
-    wanted: StepRule | tuple[int, ...]
+    wanted: Any
     tokens_per_step: int | None
 
     def __str__(self) -> str:
-        steps = self.wanted if isinstance(self.wanted, StepRule) else list(self.wanted)
+        steps = self.wanted
+        if isinstance(steps, dict):
+            steps = ": ".join(str(part) for part in next(iter(steps.items())))
         return f"{self.repository} {self.template.pattern} {steps}"
 
     def choose(self, branches: Iterable[str]) -> list[str]:
@@ -232,9 +213,7 @@ class OfferedSteps:
         for name in sorted(branches):
             if (read := self.template.read(name)) is not None:
                 offered.setdefault(read[0], name)
-        wanted = self.wanted
-        steps = wanted.choose(offered) if isinstance(wanted, StepRule) else wanted
-        return [offered[step] for step in steps if step in offered]
+        return [offered[step] for step in choose(self.wanted, offered)]
 
     def checkpoint(self, revision: str) -> Checkpoint:
         """Describe a branch."""
@@ -290,8 +269,8 @@ def hub_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], Offered
     )
     _check_templates(revisions, repositories, steps, where)
     if not isinstance(steps, list) or not revisions.says_all:
-        wanted = StepRule.parse(steps) or tuple(sorted(steps))
-        return checkpoints, OfferedSteps(repository, subfolder, revisions, wanted, per_step)
+        steps = sorted(steps) if isinstance(steps, list) else steps
+        return checkpoints, OfferedSteps(repository, subfolder, revisions, steps, per_step)
     for step in steps:
         revision = revisions.name(step)
         name = folder_name(revision) if revisions.has_step else revision_of_step(step)
