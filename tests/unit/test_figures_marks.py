@@ -27,7 +27,7 @@ from shape_of_learning.figures.marks import UPPER_EDGE
 from shape_of_learning.figures.tables import by_layer, over_layers
 
 PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
-MEANS, LOSS = "by_step:means_by_step", "papers.shape_of_learning.loss:loss_by_step"
+MEANS, LOSS = "by_step:means_by_step", "papers.shape_of_learning.figures:loss_by_step"
 STEPS = [0, 1, 8, 64, 512]
 TRAINED = rows_of_model("a", steps=STEPS) + rows_of_model("b", steps=[2, 100], layers=5)
 DRAWN = {PROFILES: (["a"], "anisotropy"), MEANS: (["a", "b"], "two_nn")}

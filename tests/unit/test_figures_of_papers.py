@@ -72,7 +72,7 @@ def test_measured_values_are_drawn_beside_published_ones():
     known, unknown = (rows_of_model("opt-125m", layers=12, estimators=[name]) for name in names)
     known = [row | {"value": 0.9} if row["layer"] == 3 else row for row in known]
     given = inputs_of(["opt-125m"], *names, rows=[*known, *map(undefined, unknown)])
-    drawing = draw("profiles:published_values", given, published=published)
+    drawing = draw("by_layer:published_values", given, published=published)
     assert len(drawing.table) == len(published)
     third = drawing.table.query("estimator == 'anisotropy' and layer == 3")
     assert third["difference"].tolist() == [0.9 - third["published"].item()]

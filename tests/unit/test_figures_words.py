@@ -184,7 +184,7 @@ def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence(words):
         ("by_layer:heat_maps", ["anisotropy", "two_nn"]),
         (PROFILES, ["two_nn"]),
         (MEANS, ["two_nn", "mada"]),
-        ("papers.shape_of_learning.loss:loss_by_step", []),
+        ("papers.shape_of_learning.figures:loss_by_step", []),
     ],
 )
 @pytest.mark.parametrize(

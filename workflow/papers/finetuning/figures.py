@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from shape_of_learning.figures import captions, marks, style
-from shape_of_learning.figures.by_layer import LAYER, draw_steps, name_steps
-from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.by_layer import draw_columns
+from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 
 ELONGATED = 10  # times the median eigenvalue
@@ -49,18 +49,11 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
     families = dict(list(table.groupby("family", sort=False)))
-    shared = {"sharex": "col", "sharey": "row"}
-    figure, grid = _panels(len(MEASURES), len(families), **shared)
-    named = {}
-    for column, (family, own) in zip(grid.T, families.items(), strict=True):
-        for axes, estimator in zip(column, MEASURES, strict=True):
-            named |= draw_steps(axes, own[own["estimator"] == estimator], "before fine-tuning")
-            axes.locator_params(axis="x", integer=True)
-        column[0].set_title(marks.panel_title(family, figure, len(families)))
-        column[-1].set_xlabel(LAYER if len(families) <= ACROSS else "Layer")
+    figure, grid = _panels(len(MEASURES), len(families), sharex="col", sharey="row")
+    measures = [DrawnMeasure(*named, axis="", from_zero=False) for named in MEASURES.items()]
+    draw_columns(grid, families, measures, "before fine-tuning")
     for axes, label in zip(grid[:, 0], MEASURES.values(), strict=True):
         axes.set_ylabel(label)
-    name_steps(grid, [*families.values()], named)
     return _drawing(inputs, figure, rows, table)
 
 
@@ -78,15 +71,12 @@ def spectra(inputs: FigureInputs) -> Drawing:
     shares = layers[layers["estimator"].isin(SHARES)]
     rows = pd.concat([eigenvalues, counted, shares], ignore_index=True)
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
-    families = dict(list(table.groupby("family", sort=False)))
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
-    figure, grid = _panels(len(families), 3, note)
-    for row, (family, own) in zip(grid, families.items(), strict=True):
-        of = dict(list(own.groupby("estimator")))
+    figure, rows_of_panels = _row_by_family(table, "estimator", 3, note)
+    for row, of in rows_of_panels:
         _lines(row[0], of["eigenvalue"], "place")
         _logarithmic(row[0], "Place of the direction", "Eigenvalue")
-        row[0].set_title(marks.panel_title(family, figure, len(row)))
         _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
         row[1].locator_params(axis="y", integer=True)
         lines = _lines_by_layer(row[2], of["top_1_share"], "Share of variance")
@@ -134,12 +124,9 @@ def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
     rows = _first_and_last(_with_family(inputs, "finetuning_structure"))
     table = _over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
-    families = dict(list(table.groupby("family", sort=False)))
-    figure, grid = _panels(len(families), 1 + len(STRUCTURE))
-    for row, (family, own) in zip(grid, families.items(), strict=True):
-        of = dict(list(own.groupby("quantity")))
+    figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE))
+    for row, of in rows_of_panels:
         _lines(row[0], of["log_partition_isotropy"], "clusters")
-        row[0].set_title(marks.panel_title(family, figure, len(row)))
         row[0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(row[1:], STRUCTURE.items(), strict=True):
             lines = _lines_by_layer(axes, of[quantity], label)
@@ -241,6 +228,18 @@ def _panels(
 ) -> tuple[Figure, np.ndarray]:
     width = style.COLUMN_WIDTH + 0.8 if columns == 1 else style.TEXT_WIDTH
     return marks.panels(rows, columns, rows * height + 0.4, *notes, width=width, **shared)
+
+
+def _row_by_family(
+    table: pd.DataFrame, key: str, columns: int, *notes: str
+) -> tuple[Figure, list[tuple[np.ndarray, dict[str, pd.DataFrame]]]]:
+    """A figure with a row of panels for each family, and each row with the rows of the table by a key."""
+    families = dict(list(table.groupby("family", sort=False)))
+    figure, grid = _panels(len(families), columns, *notes)
+    for axes, family in zip(grid[:, 0], families, strict=True):
+        axes.set_title(marks.panel_title(family, figure, columns))
+    by_key = [dict(list(own.groupby(key))) for own in families.values()]
+    return figure, [*zip(grid, by_key, strict=True)]
 
 
 def _lines(

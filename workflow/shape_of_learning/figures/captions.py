@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,17 @@ import pandas as pd
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.metrics.table_columns import GROUPS
 
-# How a figure shows that there is no value, and that one is beyond the conditions of its measure.
-GAP = "Gaps, with a cross at the lower edge"
-CELL = "Grey with a cross"
-POINT = "Hollow with a dot"
+
+class Signs(NamedTuple):
+    """How a figure shows values, that there is none, and that one is beyond the conditions of its measure."""
+
+    values: str
+    none: str
+    beyond: str
+
+
+LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
+CELLS = Signs("Colours", "Grey with a cross", "Dot")
 MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
@@ -28,20 +36,46 @@ def short_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def lines_and_bands(
-    inputs: FigureInputs, table: pd.DataFrame, *, lines: str = "Lines", bands: bool = True
-) -> str:
-    """Say what lines and bands show, on how many vectors, windows and groups of windows.
+def on_estimates(
+    inputs: FigureInputs,
+    table: pd.DataFrame,
+    signs: Signs = LINES,
+    bands: bool = True,
+    on_bands: str = "",
+) -> list[str]:
+    """All that a caption says of a table of estimates.
 
     Parameters
     ----------
+    inputs : FigureInputs
     table : pandas.DataFrame
         From :mod:`shape_of_learning.figures.tables`, of measures of `inputs`.
-    lines : str
+    signs : Signs
         What shows the values.
     bands : bool
         Whether there are bands.
+    on_bands : str
+        A sentence more on them.
     """
+    return [
+        lines_and_bands(inputs, table, signs, bands),
+        smallest_visible_changes(inputs, table),
+        on_bands,
+        *omissions(inputs),
+        *marked(inputs, table, signs),
+    ]
+
+
+def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
+    """What stands below the panels: what is left out, beyond its conditions, and undefined."""
+    left_out = omissions(inputs, sources=False)
+    return [*left_out, *marked(inputs, table, signs), undefined(table, signs)]
+
+
+def lines_and_bands(
+    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, bands: bool = True
+) -> str:
+    """Say what lines and bands show, on how many vectors, windows and groups of windows."""
     defined = table[table["value"].notna()]
     if defined.empty:
         return "No value is defined."
@@ -49,7 +83,11 @@ def lines_and_bands(
     vectors = f"{range_of(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
     over = "batches" if of_layers else "layers and batches"
-    said = f"{lines}: mean over {over} of {vectors}" if in_batches else f"All {vectors} together"
+    said = (
+        f"{signs.values}: mean over {over} of {vectors}"
+        if in_batches
+        else f"All {vectors} together"
+    )
     if defined["low"].notna().any():
         where = "bands:" if bands else "the numbers have"
         groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
@@ -70,43 +108,36 @@ def lines_and_bands(
     if bare:
         named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"
         sentences.append(f"{named}: intervals of single layers do not cover.")
-    return joined(*sentences, undefined(table, GAP if lines == "Lines" else CELL))
+    return joined(*sentences, undefined(table, signs))
 
 
-def footnote(inputs: FigureInputs, table: pd.DataFrame, mark: str = POINT) -> list[str]:
-    """What stands below the panels: what is left out, marked like `mark`, and undefined."""
-    gap = GAP if mark == POINT else CELL
-    left_out = omissions(inputs, sources=False)
-    return [*left_out, *marked(inputs, table, mark), undefined(table, gap)]
-
-
-def undefined(table: pd.DataFrame, mark: str = GAP) -> str:
+def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
     """One sentence on the values of a table that are undefined or infinite, if there are any."""
     values = table["value"].to_numpy("float64")
     count = int((~np.isfinite(values)).sum())
     kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
-    return f"{mark}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
+    return f"{signs.none}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
-def marked(inputs: FigureInputs, table: pd.DataFrame, mark: str = POINT) -> list[str]:
+def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
     """Say of each measure which averages lack layers and do not compare with those of all.
 
-    Then which points, that look like `mark`, near-duplicates put beyond its conditions.
+    Then which points near-duplicates put beyond its conditions.
     """
     uneven, beyond = [], []
     is_averaged = "layers" in table
     for measure in inputs.measures:
         rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
+        column, of_layers = "suspect", None
         if is_averaged:
-            of_layers = rows["layers"] + rows["layers_left_out"]
-            parts = _by_model(rows, "layers_left_out", of_layers)
+            column, of_layers = "suspect_layers", rows["layers"]
+            parts = _by_model(rows, "layers_left_out", of_layers + rows["layers_left_out"])
             left_out = "is undefined in some layers, which are left out of the average"
             uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
-        column, of_layers = ("suspect_layers", rows["layers"]) if is_averaged else ("suspect", None)
         parts = _by_model(rows, column, of_layers)
         if parts and measure.suspect_above is not None:
             beyond.append(
-                f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
+                f"{signs.beyond}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
                 f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: {parts}."
             )
     return [*uneven, *beyond]

@@ -1,8 +1,8 @@
-"""Marks of a figure: lines with bands, points, crosses, and words that cover nothing."""
+"""Panels of a figure and their marks: lines with bands, points, crosses, and words that cover nothing."""
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,17 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from shape_of_learning.figures import style
-from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
 from shape_of_learning.figures.style import LineStyle
 
+# What columns of tables are called along an x axis.
+ALONG = {
+    "depth": "Relative depth",
+    "step": "Training step",
+    "tokens": "Training tokens",
+    "loss": "Cross-entropy (nats per token)",
+}
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 BAND_OPACITY = 0.2
 HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
 DOT = 1.5  # points, in the middle of a hollow one
@@ -41,28 +49,100 @@ NARROWEST = 8  # characters; less than any figure's or panel's width holds
 NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
 
 
+def model_panels(
+    inputs: FigureInputs,
+    x: str,
+    panels_by_row: Sequence[Sequence[tuple[str, pd.DataFrame]]],
+    *notes: str,
+    frame: float = FRAME,
+    labels: int | None = None,
+    every: bool = False,
+    **shared: Any,
+) -> tuple[Figure, np.ndarray, dict[Axes, list[Line2D]]]:
+    """Make a figure of panels with a line for each model, as high as the labels of the lines need.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    x : str
+        The column along the x axis; the lowest panels say what it is.
+    panels_by_row : sequence of sequence of (str, pandas.DataFrame)
+        The title of each panel, and what :func:`draw_models` draws there.
+    notes : str
+        Sentences of the footnote.
+    frame : float
+        Inches above and below a single row.
+    labels : int, optional
+        How many lines are labelled beside one panel, if not all.
+    every : bool
+        Whether models that a panel has no rows of have a line there, too.
+    shared
+        Further arguments of :func:`panels`.
+
+    Returns
+    -------
+    Figure, numpy.ndarray of Axes, dict
+        The last has the lines of each panel, for :func:`label_line_ends`.
+    """
+    rows, columns = len(panels_by_row), len(panels_by_row[0])
+    least = style.PANEL_HEIGHT if rows == 1 else style.LOW_PANEL_HEIGHT
+    height = height_for_labels(labels or len(inputs.models), least)
+    height += frame if rows == 1 else 0.7 * frame
+    figure, grid = panels(rows, columns, rows * height, *notes, **shared)
+    lines = {}
+    for row, drawn in zip(grid, panels_by_row, strict=True):
+        for axes, (title, table) in zip(row, drawn, strict=True):
+            named = [model.name for model in inputs.models] if every else None
+            lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
+            axes.set_title(title)
+    for axes in grid[-1]:
+        axes.set_xlabel(ALONG.get(x, x))
+    return figure, grid, lines
+
+
 def draw_models(
-    axes: Axes, table: pd.DataFrame, x: str, models: Sequence[DrawnModel], *, markers: bool = False
+    axes: Axes,
+    table: pd.DataFrame,
+    x: str,
+    models: Sequence[DrawnModel],
+    *,
+    y: str = "value",
+    named: Iterable[str] | None = None,
 ) -> list[Line2D]:
-    """Draw the line and band of each model of a table, in the styles that they have among all `models`."""
-    styles = style.line_styles(models)
-    return [
-        draw_line(axes, rows, x, styles[name], label=label, markers=markers)
-        for (name, label), rows in table.groupby(["model", "label"], sort=False)
-    ]
+    """Draw the line and band of each model, in the styles that they have among all `models`.
+
+    Models are those of the table, or those that are `named`, whose lines may have no points. During a
+    training each checkpoint has a marker.
+    """
+    styles, names = style.line_styles(models), set(table["model"] if named is None else named)
+    lines = []
+    for model in models:
+        rows, of_line = table[table["model"] == model.name], {"label": model.label, "y": y}
+        if model.name in names:
+            look = styles[model.name]
+            lines.append(draw_line(axes, rows, x, look, **of_line, markers=x != "depth"))
+    return lines
 
 
 def draw_line(
-    axes: Axes, rows: pd.DataFrame, x: str, look: LineStyle, *, label: str, markers: bool = False
+    axes: Axes,
+    rows: pd.DataFrame,
+    x: str,
+    look: LineStyle,
+    *,
+    label: str,
+    y: str = "value",
+    markers: bool = False,
 ) -> Line2D:
-    """Draw the values and the band of their intervals.
+    """Draw values as :func:`draw_curve` does and, of a table that has them, the band of their intervals.
 
-    As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
-    A point between two gaps of the band has a bar instead. An undefined or infinite value has a cross at the
-    lower edge.
+    The band also has a gap where ``low`` and ``high`` are NaN. A point between two gaps of the band has a bar
+    instead. An undefined or infinite value of such a table has a cross at the lower edge.
     """
-    line = draw_curve(axes, rows, x, "value", look, label=label, markers=markers)
-    places, values, low, high = rows[[x, "value", "low", "high"]].to_numpy("float64").T
+    line = draw_curve(axes, rows, x, y, look, label=label, markers=markers)
+    if "low" not in rows:
+        return line
+    places, values, low, high = rows[[x, y, "low", "high"]].to_numpy("float64").T
     undefined = places[~np.isfinite(values)]
     if undefined.size:
         draw_crosses(axes, undefined, LOWER_EDGE, look.colour, label="_undefined")

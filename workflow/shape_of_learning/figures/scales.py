@@ -20,12 +20,11 @@ BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
 FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
 MOST_RANKS = 14  # labels of steps along a panel
-PROGRESS = {"step": "Training step", "tokens": "Training tokens"}
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
 
 def progress_column(table: pd.DataFrame, progress: str) -> str:
-    """Choose what the x axis counts, a key of :data:`PROGRESS`.
+    """Choose what the x axis counts, steps or tokens.
 
     Parameters
     ----------
