@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, expect
 
 from made_explorer import HOSTILE, LABELS, draw, made_rows
 from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
-from shape_of_learning.explorer.content import NUMBERS as NUMBERS_OF_PAGE
 from shape_of_learning.explorer.explorer_page import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
+from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
 
 NUMBERS = ("value", "low", "high")
 

@@ -153,12 +153,12 @@ def adjustments(
     table = means.join(seeds).reset_index()
     shown = table[table["fitted_on"] != "each split"]
     heading = ["Model", "Adjustment", "Score before", "after", "ln I before", "after"]
-    lines = [heading, [":--", ":--", "--:", "--:", "--:", "--:"]]
+    lines = []
     for row in shown.to_dict("records"):
         numbers = [row[f"{value}_{when}"] for value in values[:2] for when in STYLES]
         cells = ["" if np.isnan(number) else f"{number:.3f}" for number in numbers]
         lines.append([str(row["family"]), _named(row), *cells])
-    return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return table, captions.markdown_table(heading, lines, words=2)
 
 
 def _named(row: Mapping[str, Any]) -> str:

@@ -256,9 +256,6 @@ RECIPE: dict[str, tuple[str, Callable]] = {
 def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.DataFrame, str]:
     """Table 1: how each model was trained, numbers as they are, and as Markdown for people."""
     table = pd.DataFrame(entries, columns=list(RECIPE))
-    lines = [
-        [heading for heading, _ in RECIPE.values()],
-        [":--"] + ["--:"] * (len(RECIPE) - 1),
-        *([printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries),
-    ]
-    return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    heading = [heading for heading, _ in RECIPE.values()]
+    lines = [[printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries]
+    return table, captions.markdown_table(heading, lines, words=1)

@@ -194,8 +194,8 @@ def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame)
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
     numbers = f"Too many steps for bands: {many}; the numbers have the intervals." if many else ""
-    bands = {"bands": steps.min() <= MOST_BANDS, "on_bands": numbers}
-    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table, **bands))
+    said = captions.on_estimates(inputs, table, bands=steps.min() <= MOST_BANDS)
+    return drawing(inputs, figure, table, *said[:2], numbers, *said[2:])
 
 
 def _draw_measure(

@@ -37,11 +37,7 @@ def short_number(number: float) -> str:
 
 
 def on_estimates(
-    inputs: FigureInputs,
-    table: pd.DataFrame,
-    signs: Signs = LINES,
-    bands: bool = True,
-    on_bands: str = "",
+    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, bands: bool = True
 ) -> list[str]:
     """All that a caption says of a table of estimates.
 
@@ -54,16 +50,10 @@ def on_estimates(
         What shows the values.
     bands : bool
         Whether there are bands.
-    on_bands : str
-        A sentence more on them.
     """
-    return [
-        lines_and_bands(inputs, table, signs, bands),
-        smallest_visible_changes(inputs, table),
-        on_bands,
-        *omissions(inputs),
-        *marked(inputs, table, signs),
-    ]
+    values = lines_and_bands(inputs, table, signs, bands)
+    changes = smallest_visible_changes(inputs, table)
+    return [values, changes, *omissions(inputs), *marked(inputs, table, signs)]
 
 
 def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
@@ -92,11 +82,8 @@ def lines_and_bands(
         where = "bands:" if bands else "the numbers have"
         groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
         said += f"; {where} 95 % intervals from leaving out each of {groups}"
-        if in_batches:
-            said += (
-                "; the standard deviation over batches, which the paper draws, is the column batch_sd of the "
-                "numbers"
-            )
+        deviation = "the standard deviation over batches, which the paper draws"
+        said += f"; {deviation}, is the column batch_sd of the numbers" if in_batches else ""
     bare = {each.name: each.label for each in inputs.measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
@@ -136,10 +123,9 @@ def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> l
             uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
         parts = _by_model(rows, column, of_layers)
         if parts and measure.suspect_above is not None:
-            beyond.append(
-                f"{signs.beyond}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
-                f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: {parts}."
-            )
+            share = f"more than {100 * measure.suspect_above:.3g} % of the vectors"
+            where = f"(r2/r1 > 10), where {measure.label} is beyond its conditions"
+            beyond.append(f"{signs.beyond}: {share} have a near-duplicate {where}: {parts}.")
     return [*uneven, *beyond]
 
 
@@ -212,14 +198,11 @@ def smallest_visible_changes(inputs: FigureInputs, table: pd.DataFrame) -> str:
     is_by_layer, changes = "layer" in table, inputs.tables["changes"]
     changes = changes[changes["layer"].notna() == is_by_layer].merge(_consecutive_pairs(table))
     medians = changes.groupby(["estimator", "model"])["smallest_visible"].median().dropna()
+    labels = {each.name: f" ({each.label})" * (len(inputs.models) > 1) for each in inputs.models}
     parts = []
     for measure in inputs.measures:
-        own = [
-            f"{medians[measure.name, model.name]:.2g}"
-            + (f" ({model.label})" if len(inputs.models) > 1 else "")
-            for model in inputs.models
-            if (measure.name, model.name) in medians.index
-        ]
+        places = {(measure.name, model): label for model, label in labels.items()}
+        own = [f"{medians[at]:.2g}{label}" for at, label in places.items() if at in medians.index]
         if own:
             named = f"{measure.label}: " if len(inputs.measures) > 1 else ""
             parts.append(named + enumerated(own))
@@ -247,6 +230,12 @@ def as_markup(words: str) -> str:
     It becomes one line, for reStructuredText has directives, which lines begin with.
     """
     return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", " ".join(words.split()))
+
+
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
+    """Write a table whose first columns are `words` and the others numbers, which stand right."""
+    sides = [":--"] * words + ["--:"] * (len(heading) - words)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 
 
 def enumerated(items: Sequence[str]) -> str:

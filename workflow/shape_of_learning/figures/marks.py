@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -89,12 +90,10 @@ def model_panels(
     height = height_for_labels(labels or len(inputs.models), least)
     height += frame if rows == 1 else 0.7 * frame
     figure, grid = panels(rows, columns, rows * height, *notes, **shared)
-    lines = {}
-    for row, drawn in zip(grid, panels_by_row, strict=True):
-        for axes, (title, table) in zip(row, drawn, strict=True):
-            named = [model.name for model in inputs.models] if every else None
-            lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
-            axes.set_title(title)
+    lines, named = {}, [model.name for model in inputs.models] if every else None
+    for axes, (title, table) in zip(grid.flat, chain(*panels_by_row), strict=True):
+        lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
+        axes.set_title(title)
     for axes in grid[-1]:
         axes.set_xlabel(ALONG.get(x, x))
     return figure, grid, lines
@@ -134,43 +133,15 @@ def draw_line(
     y: str = "value",
     markers: bool = False,
 ) -> Line2D:
-    """Draw values as :func:`draw_curve` does and, of a table that has them, the band of their intervals.
-
-    The band also has a gap where ``low`` and ``high`` are NaN. A point between two gaps of the band has a bar
-    instead. An undefined or infinite value of such a table has a cross at the lower edge.
-    """
-    line = draw_curve(axes, rows, x, y, look, label=label, markers=markers)
-    if "low" not in rows:
-        return line
-    places, values, low, high = rows[[x, y, "low", "high"]].to_numpy("float64").T
-    undefined = places[~np.isfinite(values)]
-    if undefined.size:
-        draw_crosses(axes, undefined, LOWER_EDGE, look.colour, label="_undefined")
-    axes.fill_between(places, low, high, color=look.colour, alpha=BAND_OPACITY, linewidth=0)
-    alone = _between_gaps(np.isfinite(low))
-    if alone.any():
-        bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
-        axes.vlines(places[alone], low[alone], high[alone], look.colour, **bar)
-    return line
-
-
-def draw_curve(
-    axes: Axes,
-    rows: pd.DataFrame,
-    x: str,
-    y: str,
-    look: LineStyle,
-    *,
-    label: str,
-    markers: bool = False,
-) -> Line2D:
-    """Draw a line through points, hollow ones marked in white.
+    """Draw a line through points, hollow ones marked in white, and the band of their intervals.
 
     Parameters
     ----------
     rows : pandas.DataFrame
         Points in order, columns `x` and `y`, and ``hollow`` and ``suspect`` where some points are; suspect
-        ones are hollow with a dot. The line has a gap where `y` is NaN.
+        ones are hollow with a dot. The line has a gap where `y` is NaN. With the columns ``low`` and ``high``
+        there is a band, with a gap where they are NaN, a bar for a point between two gaps of it, and a cross
+        at the lower edge for an undefined or infinite value.
     label : str
         Kept on the line; :func:`label_line_ends` writes it.
     markers : bool
@@ -183,22 +154,16 @@ def draw_curve(
         Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_suspect``.
     """
     places, values = rows[[x, y]].to_numpy("float64").T
-    present = np.isfinite(values)
+    present, colour = np.isfinite(values), look.colour
     hollow, suspect = (
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
         for mark in ("hollow", "suspect")
     )
     markers = markers and len(rows) <= MOST_MARKERS
     filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
-    (line,) = axes.plot(
-        places,
-        values,
-        color=look.colour,
-        linestyle=look.dashes,
-        marker=look.marker if markers or filled.any() else "",
-        markevery=filled,
-        label=label,
-    )
+    of_line = {"color": colour, "linestyle": look.dashes, "markevery": filled, "label": label}
+    marker = look.marker if markers or filled.any() else ""
+    (line,) = axes.plot(places, values, marker=marker, **of_line)
     white = {"markersize": HOLLOW, "markerfacecolor": "white", "markeredgewidth": HOLLOW_EDGE}
     for marked, marker, size, kind in (
         (hollow & ~suspect, look.marker, white, "_hollow"),
@@ -207,9 +172,17 @@ def draw_curve(
     ):
         if marked.any():
             above = {"linestyle": "none", "zorder": ABOVE_LINES, "label": kind, **size}
-            axes.plot(places[marked], values[marked], marker=marker, color=look.colour, **above)
+            axes.plot(places[marked], values[marked], marker=marker, color=colour, **above)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
+    if "low" in rows:
+        low, high = rows[["low", "high"]].to_numpy("float64").T
+        if not present.all():
+            draw_crosses(axes, places[~present], LOWER_EDGE, colour, label="_undefined")
+        axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
+        if (alone := _between_gaps(np.isfinite(low))).any():
+            bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
+            axes.vlines(places[alone], low[alone], high[alone], colour, **bar)
     return line
 
 
@@ -278,12 +251,7 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     """
     ends = [_last_point(line) for line in lines]
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
-    words = [
-        str(line.get_label())
-        if np.isfinite(end[1])
-        else f"{line.get_label()}: {without_points or _why_empty(line)}"
-        for line, end in zip(lines, ends, strict=True)
-    ]
+    words = [_words_of(line, without_points) for line in lines]
     make_room_for(axes.figure, words)
     axes.figure.draw_without_rendering()  # fixes the panel's height
     pitch = LABEL_PITCH * axes.figure.dpi / axes.get_window_extent().height
@@ -297,10 +265,8 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     for line, end, place, said in zip(lines, ends, places, words, strict=True):
         if are_joined and np.isfinite(end[1]):
             rule = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
-            rule["color"] = line.get_color()
-            axes.annotate(
-                "", end, (0.13, place), textcoords=margin, arrowprops=rule, annotation_clip=False
-            )
+            joint = {"arrowprops": {**rule, "color": line.get_color()}, "annotation_clip": False}
+            axes.annotate("", end, (0.13, place), textcoords=margin, **joint)
         sample = Line2D([0.14, 0.39], [place] * 2)
         sample.update_from(line)
         sample.set(transform=margin, clip_on=False, label="_sample", marker="")
@@ -308,8 +274,12 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
         axes.text(0.43, place, said, transform=margin, va="center_baseline", color=style.INK)
 
 
-def _why_empty(line: Line2D) -> str:
-    return "undefined" if len(line.get_xdata()) else "all left out"
+def _words_of(line: Line2D, without_points: str) -> str:
+    """Its label, and why there is no point."""
+    if np.isfinite(_last_point(line)[1]):
+        return str(line.get_label())
+    reason = "undefined" if len(line.get_xdata()) else "all left out"
+    return f"{line.get_label()}: {without_points or reason}"
 
 
 def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
@@ -377,7 +347,5 @@ def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
 
 def width_of(line: str, size: float) -> float:
     """Inches that a line takes in the PDF."""
-    points, _, _ = text_to_path.get_text_width_height_descent(
-        line, FontProperties(size=size), ismath=False
-    )
-    return points / 72
+    font = FontProperties(size=size)
+    return text_to_path.get_text_width_height_descent(line, font, ismath=False)[0] / 72
