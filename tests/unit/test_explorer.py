@@ -13,8 +13,18 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, expect
 
-from made_explorer import HOSTILE, LABELS, draw, made_rows
-from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
+from explorer_pages import (
+    DESKTOP,
+    HOSTILE,
+    LABELS,
+    PHONE,
+    Opened,
+    draw,
+    launched,
+    made_rows,
+    needs_chromium,
+    silent_pages,
+)
 from shape_of_learning.explorer.explorer_page import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
 

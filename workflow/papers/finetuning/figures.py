@@ -208,12 +208,10 @@ def _elongated(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     """Count the elongated directions of each checkpoint and layer; whether some count is only a bound."""
     start = spectrum[(spectrum["when"] == "before") & (spectrum["place"] == 1)]
     reference = start.set_index(["model", "layer"])["median"].rename("reference")
-    spectrum = spectrum.join(reference, on=["model", "layer"])
-    median, values = spectrum["reference"], spectrum["eigenvalue"]
-    spectrum = spectrum.assign(
-        above=values > ELONGATED * median,
-        defined=np.isfinite(median) & np.isfinite(values) & (median > 0),
-    )
+    median = spectrum.join(reference, on=["model", "layer"])["reference"]
+    values, is_defined = spectrum["eigenvalue"], np.isfinite(median) & (median > 0)
+    is_defined &= np.isfinite(values)
+    spectrum = spectrum.assign(above=values > ELONGATED * median, defined=is_defined)
     keys = ["model", "family", "sample", "when", "step", "layer"]
     kinds = {"value": ("above", "sum"), "kept": ("above", "size"), "defined": ("defined", "all")}
     counted = spectrum.groupby(keys, sort=False).agg(**kinds).reset_index()
@@ -259,8 +257,7 @@ def _lines(
 
 def _lines_by_layer(axes: Axes, table: pd.DataFrame, quantity: str) -> list[Line2D]:
     lines = _lines(axes, table, "layer")
-    axes.set(xlabel="Layer", ylabel=quantity)
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="Layer", ylabel=quantity, ylim=(0, None))
     axes.locator_params(axis="x", integer=True)
     return lines
 
@@ -294,9 +291,7 @@ def _drawing(
     inputs: FigureInputs, figure: Figure, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
     """Put a drawing together, and say what its lines are means of."""
-    samples = captions.enumerated(
-        [each.replace("/held_out", "") for each in rows["sample"].unique()]
-    )
+    samples = captions.enumerated([*rows["sample"].str.replace("/held_out", "").unique()])
     of_seeds = f"Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
     sentences = [
         f"Texts of {samples}, {captions.range_of(rows['n'])} tokens.",

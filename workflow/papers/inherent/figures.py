@@ -70,7 +70,6 @@ def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(measure.axis)
     for axes in grid.flat:
-        scales.set_progress_axis(axes, table[counted])
         axes.set_ylim(top=max(0, axes.get_ylim()[1]))
     marks.label_line_ends(grid[0, -1], lines[grid[0, -1]], "not known")
     return _drawing(inputs, figure, table, scales.on_progress(table, counted))
@@ -84,9 +83,7 @@ def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     notes = _left_out(inputs)
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, every=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
-        scales.set_progress_axis(axes, table[counted])
-        axes.set_ylabel(measure.axis)
-        axes.set_ylim(bottom=0)
+        axes.set(ylabel=measure.axis, ylim=(0, None))
     marks.label_line_ends(panels[-1], lines[panels[-1]], "no bias")
     return _drawing(inputs, figure, table, scales.on_progress(table, counted))
 
@@ -99,10 +96,8 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     table = table.assign(loss=loss.where(np.isfinite(loss)), correlation=np.nan)
     for _, own in table.groupby(["model", "matrix", "estimator"]):
         table.loc[own.index, "correlation"] = _correlation(own)
-    shown, shared = _by_end(table), {"every": True, "sharey": True}
-    figure, (panels,), lines = marks.model_panels(
-        inputs, "loss", [shown], *_left_out(inputs), **shared
-    )
+    shown, notes, shared = _by_end(table), _left_out(inputs), {"every": True, "sharey": True}
+    figure, (panels,), lines = marks.model_panels(inputs, "loss", [shown], *notes, **shared)
     for axes, (_, own) in zip(panels, shown, strict=True):
         axes.invert_xaxis()
         known = own.groupby("label")["correlation"].first().dropna()
@@ -184,7 +179,7 @@ def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
     if inputs.verdicts is None:
         return tables.with_labels(rows.assign(verdict="", hollow=False), inputs)
     rows = rows.merge(tables.shown_checkpoints(inputs), on=tables.CHECKPOINT)
-    return tables.with_labels(tables.with_verdicts(rows, inputs), inputs)
+    return tables.with_labels_and_verdicts(rows, inputs)
 
 
 def _measured(inputs: FigureInputs, kind: str) -> pd.DataFrame:

@@ -53,9 +53,8 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     margin = MARGIN * (1 - lowest)
     panels[0].set_ylim(lowest - margin, 1 + margin)
     widths = {"adjusted": None, "held out": THIN}
-    handles = [
-        Line2D([], [], color=style.INK, linewidth=w, label=name) for name, w in widths.items()
-    ]
+    ink = {"color": style.INK}
+    handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     marks.label_line_ends(panels[-1], lines[panels[-1]])
     sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
@@ -169,9 +168,8 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         rows = table[table["estimator"] == measure.name]
         for place, group in enumerate(groups):
             changes = rows.loc[rows["setting"] == group, "change"]
-            axes.plot(
-                changes, [place] * len(changes), linestyle="", marker="o", color=style.COLOURS[0]
-            )
+            dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
+            axes.plot(changes, [place] * len(changes), **dots)
             said.append(f"{measure.label}, {group} {_mean_and_deviation(changes)}")
         axes.axvline(0, color=style.INK, linewidth=0.6)
         axes.set(title=measure.label, xlabel="Change")

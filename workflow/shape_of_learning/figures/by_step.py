@@ -34,7 +34,6 @@ def means_by_step(
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
     over = "blocks" if of_blocks else "layers"
     for axes in panels:
-        scales.set_progress_axis(axes, table[counted])
         axes.set_ylabel(f"{quantity or measures[0].axis},\nmean over {over}")
         scales.begin_at_zero(axes, measures)
     marks.label_line_ends(panels[-1], lines[panels[-1]])

@@ -17,6 +17,7 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from shape_of_learning.figures import style
 from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.scales import set_progress_axis
 from shape_of_learning.figures.style import LineStyle
 
 # What columns of tables are called along an x axis.
@@ -66,7 +67,8 @@ def model_panels(
     ----------
     inputs : FigureInputs
     x : str
-        The column along the x axis; the lowest panels say what it is.
+        The column along the x axis; the lowest panels say what it is. Steps and tokens are on the axis of
+        :func:`.set_progress_axis`.
     panels_by_row : sequence of sequence of (str, pandas.DataFrame)
         The title of each panel, and what :func:`draw_models` draws there.
     notes : str
@@ -91,9 +93,12 @@ def model_panels(
     height += frame if rows == 1 else 0.7 * frame
     figure, grid = panels(rows, columns, rows * height, *notes, **shared)
     lines, named = {}, [model.name for model in inputs.models] if every else None
+    shown = [table for row in panels_by_row for _, table in row]
     for axes, (title, table) in zip(grid.flat, chain(*panels_by_row), strict=True):
         lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
         axes.set_title(title)
+        if x in ("step", "tokens"):
+            set_progress_axis(axes, chain.from_iterable(rows[x] for rows in shown))
     for axes in grid[-1]:
         axes.set_xlabel(ALONG.get(x, x))
     return figure, grid, lines
