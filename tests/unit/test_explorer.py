@@ -78,8 +78,7 @@ def test_a_page_holds_what_the_tables_say(file):
 
 
 def test_other_tables_are_curves_of_the_same_checkpoints(file):
-    content = content_in(file)
-    found = {}
+    content, found = content_in(file), {}
     for row in rows_in(content):
         found.setdefault((row["estimator"], row["model"]), []).append(row)
     # Of the other one, the first step has no loss.

@@ -11,14 +11,7 @@ import pytest
 from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 
 import draw_figure
-from figure_tables import (
-    HEADER,
-    rows_of_model,
-    table_of,
-    undefined,
-    verdicts_on,
-    write_rows,
-)
+from figure_tables import HEADER, rows_of_model, table_of, undefined, verdicts_on, write_rows
 from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER

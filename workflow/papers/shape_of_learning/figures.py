@@ -134,9 +134,8 @@ def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
     """Keep the layers that are drawn; in a model of one block that is drawn in every panel."""
     last = table.groupby("model")["layer"].transform("max")
     own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
-    return pd.concat(
-        [table[rows].assign(block=block) for block, rows in own.items()], ignore_index=True
-    )
+    of_blocks = [table[rows].assign(block=block) for block, rows in own.items()]
+    return pd.concat(of_blocks, ignore_index=True)
 
 
 def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:

@@ -107,7 +107,8 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     figure, grid = marks.panels(rows, len(models), _height(rows), *notes)
     panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
-        norm = _colour_scale(_finite_values(table, measure))
+        values = _finite_values(table, measure)
+        norm = (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
         for axes, own in zip(row, models.values(), strict=True):
             cells = own[own["estimator"] == measure.name]
             _draw_cells(axes, cells, norm)
@@ -224,10 +225,6 @@ def _is_wide(values: pd.Series) -> bool:
     return 0 < WIDE * values.min() < values.max()
 
 
-def _colour_scale(values: pd.Series) -> Normalize:
-    return (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
-
-
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Draw the values of one measure and model; undefined and infinite ones are grey."""
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
@@ -301,19 +298,12 @@ def _name_steps(
     if named:
         place = {"loc": "outside upper right", "ncols": len(named)}
         panels[0, 0].figure.legend(named.values(), named.keys(), **place)
-    steps = [_trained_steps(table) for table in tables]
-    if all(each == steps[0] for each in steps):
-        _add_bar(panels, steps[0])
-        return
-    for column, own in enumerate(steps):
-        _add_bar(panels[:, column : column + 1], own)
-
-
-def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
-    if len(steps) < 2:
-        return
-    edges = np.arange(len(steps) + 1) - 0.5
-    colours = ListedColormap([*style.step_colours(steps).values()])
-    mapped = ScalarMappable(BoundaryNorm(edges, len(steps)), colours)
-    bar = scales.add_bar(mapped, panels, "Training step")
-    scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
+    of_columns = [_trained_steps(table) for table in tables]
+    are_alike = all(steps == of_columns[0] for steps in of_columns)
+    groups = [panels] if are_alike else np.hsplit(panels, panels.shape[1])
+    for group, steps in zip(groups, of_columns, strict=False):
+        if len(steps) > 1:
+            norm = BoundaryNorm(np.arange(len(steps) + 1) - 0.5, len(steps))
+            colours = ListedColormap([*style.step_colours(steps).values()])
+            bar = scales.add_bar(ScalarMappable(norm, colours), group, "Training step")
+            scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
