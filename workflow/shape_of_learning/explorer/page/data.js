@@ -1,4 +1,4 @@
-// All that the page knows, as content.py wrote it: models, measures, papers, claims, and series of rows.
+// All that the page knows, as explorer_page.py wrote it: models, measures, papers, claims, and series of rows.
 
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "near-duplicates";
