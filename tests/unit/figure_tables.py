@@ -1,12 +1,13 @@
 """Tidy tables for the tests of figures: seeded numbers of plausible size, not measurements."""
 
-import csv
 import random
 from importlib import import_module
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+
+import pandas as pd
 
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
@@ -27,13 +28,9 @@ def rows_of_model(model, *, role="decoder", layers=3, steps=(None,), estimators=
     numbers = random.Random(f"{model} {steps}")
     rows = []
     for step in steps:
-        checkpoint = {
-            "model": model,
-            "role": role,
-            "revision": "main" if step is None else f"step{step}",
-            "step": "" if step is None else step,
-            "tokens": "" if step is None else step * 2048,
-        }
+        checkpoint = {"model": model, "role": role, "revision": "main", "step": "", "tokens": ""}
+        if step is not None:
+            checkpoint |= {"revision": f"step{step}", "step": step, "tokens": step * 2048}
         for estimator in estimators:
             top = 40 if estimator in ALL[4:] else 1
             common = checkpoint | {
@@ -58,22 +55,14 @@ def with_interval(value, error):
 
 def changes_of(rows, visible=0.25):
     """Changes between consecutive steps of `rows`; those that can be seen are larger than `visible`."""
-    changes = []
-    kinds = {(row["model"], row["estimator"], row["layer"]): [] for row in rows}
+    changes, curves = [], {}
     for row in rows:
-        kinds[row["model"], row["estimator"], row["layer"]].append(row)
-    for (model, estimator, layer), curve in kinds.items():
-        for before, after in pairwise(curve):
-            difference = after["value"] - before["value"]
-            changes.append(
-                {
-                    **{"model": model, "estimator": estimator, "selection": "all", "layer": layer},
-                    **{"from_revision": before["revision"], "to_revision": after["revision"]},
-                    **{"difference": difference, "standard_error": visible / 2.131},
-                    **{"low": difference - visible, "high": difference + visible},
-                    "smallest_visible": visible,
-                }
-            )
+        curves.setdefault((row["model"], row["estimator"], row["layer"]), []).append(row)
+    for before, after in (pair for curve in curves.values() for pair in pairwise(curve)):
+        difference = after["value"] - before["value"]
+        revisions = {"from_revision": before["revision"], "to_revision": after["revision"]}
+        interval = {"low": difference - visible, "high": difference + visible}
+        changes.append(before | revisions | interval | {"smallest_visible": visible})
     return changes
 
 
@@ -87,31 +76,22 @@ def verdicts_on(model, steps, flagged=None, *, losses=None, vocabulary=100):
 
     `flagged` has a step's (verdict, shown), `losses` its loss where that is not 2.
     """
-    flagged, losses = flagged or {}, losses or {}
-    return [
-        {
+    rows, counts = [], {"predicted_tokens": 1000, "vocabulary": vocabulary}
+    for step in steps:
+        verdict, shown = (flagged or {}).get(step, ("ok", "yes"))
+        checkpoint = {
             "model": model,
             "revision": f"step{step}",
             "step": step,
             "tokens": step * 2048,
-            "loss": losses.get(step, 2.0),
-            "predicted_tokens": 1000,
-            "vocabulary": vocabulary,
         }
-        | dict(zip(("verdict", "shown"), flagged.get(step, ("ok", "yes")), strict=True))
-        for step in steps
-    ]
-
-
-def write_verdicts(path: Path, rows) -> Path:
-    return write_rows(path, rows, VERDICT_HEADER)
+        judged = {"loss": (losses or {}).get(step, 2.0), "verdict": verdict, "shown": shown}
+        rows.append(checkpoint | counts | judged)
+    return rows
 
 
 def write_rows(path: Path, rows, header=HEADER) -> Path:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, header, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows, columns=header).to_csv(path, index=False)
     return path
 
 
@@ -137,12 +117,7 @@ def measures_named(*names):
 
 def table_of(kind, rows, header):
     """Rows as a figure reads them from a file."""
-    file = StringIO()
-    writer = csv.DictWriter(file, header, extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    file.seek(0)
-    return read_tables({kind: [file]})
+    return read_tables({kind: [StringIO(pd.DataFrame(rows, columns=header).to_csv(index=False))]})
 
 
 def inputs_of(models, *measures, rows=(), verdicts=None, changes=None, **tables) -> FigureInputs:

@@ -13,10 +13,20 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, expect
 
-from made_explorer import HOSTILE, LABELS, draw, made_rows
-from opened_explorer import DESKTOP, PHONE, Opened, launched, needs_chromium, silent_pages
-from shape_of_learning.explorer.content import NUMBERS as NUMBERS_OF_PAGE
+from explorer_pages import (
+    DESKTOP,
+    HOSTILE,
+    LABELS,
+    PHONE,
+    Opened,
+    draw,
+    launched,
+    made_rows,
+    needs_chromium,
+    silent_pages,
+)
 from shape_of_learning.explorer.explorer_page import FOLDER, FRAME, LICENCES, PROGRAM, STYLE
+from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
 
 NUMBERS = ("value", "low", "high")
 
@@ -68,8 +78,7 @@ def test_a_page_holds_what_the_tables_say(file):
 
 
 def test_other_tables_are_curves_of_the_same_checkpoints(file):
-    content = content_in(file)
-    found = {}
+    content, found = content_in(file), {}
     for row in rows_in(content):
         found.setdefault((row["estimator"], row["model"]), []).append(row)
     # Of the other one, the first step has no loss.

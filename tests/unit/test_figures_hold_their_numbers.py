@@ -1,6 +1,8 @@
 """Every figure of every paper, on made-up numbers: its artists hold what its CSV says, and nothing else."""
 
+from functools import partial
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +11,19 @@ import pytest
 from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 
 import draw_figure
-import synthetic_tables
-from figure_tables import rows_of_model, write_rows
+from figure_tables import HEADER, rows_of_model, table_of, undefined, verdicts_on, write_rows
+from papers.linear.changed_blocks import KINDS, ORDERS
+from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
+from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS, WEIGHT_POINT_COLUMNS
 from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.figures import drawn_measures, drawn_models, options_of
 from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
+from shape_of_learning.training.train import TRAINING_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +48,133 @@ AXES = {
     "planes": (("x",), ("y",)),
     "isotropy_and_loss": (("loss",), ("value",)),
 }
+NUMBERS = np.random.default_rng(0)
 NO_CURVE = {"_hollow", "_suspect", "_dots", "_undefined", "_break", "_marks", "_middle"}
+TASK_LAYERS = 12
+EDITS = (
+    *("model", "revision", "order", "blocks", "kind", "k"),
+    *("predicted_tokens", "loss", "perplexity", "parameters"),
+)
+ADJUSTMENTS = [
+    ("none", np.nan, np.nan, "nothing"),
+    *(("without_directions", 1, k, "training") for k in (0, 1, 8, 32)),
+    *(("only_directions", 1, k, "training") for k in (1, 8, 32)),
+    *(("cluster_based", 27, k, "training") for k in (0, 12)),
+]
+
+
+def steps_of(model):
+    """Steps of a model; those that are trained here say them, others have one."""
+    return [each.step for each in model.checkpoints if each.step is not None] or [1000]
+
+
+def estimates(models, measures):
+    """Of every third model a step is undefined in a layer, of each one it is suspect."""
+    rows = []
+    for model in models:
+        layers, steps = model.shape.layers or 24, steps_of(model)
+        for first in (0, 1):
+            names = [m.name for m in measures if m.first_layer == first and m.family != "weights"]
+            own = rows_of_model(model.name, layers=layers, steps=steps, estimators=names)
+            rows += [row for row in own if row["layer"] != 0 or not first]
+    for row in rows:
+        row["role"] = next(model.shape.role for model in models if model.name == row["model"])
+        if row["step"] == 1 and row["layer"] == 2:
+            row |= undefined(row) if row["estimator"] == "mada" else {"near_duplicates": 0.3}
+    return table_of("estimates", rows, HEADER)
+
+
+def verdicts(models):
+    """Of every other model a step is left out as broken, of the others it is hollow."""
+    rows = []
+    for number, model in enumerate(models):
+        flagged = (
+            ("mixed shards", "hollow") if number % 2 else ("broken: perplexity of 320322", "no")
+        )
+        losses = {step: 2 + 9 / (1 + step) for step in steps_of(model)}
+        rows += verdicts_on(model.name, losses, {steps_of(model)[1]: flagged}, losses=losses)
+    return table_of("verdicts", rows, VERDICT_HEADER)
+
+
+def further(kind, models, measures):
+    """A table that a figure `reads` besides."""
+    columns, make = FURTHER.get(kind) or (TASK_COLUMNS[kind], partial(task_rows, kind))
+    rows = [row for model in models for row in make(model, measures)]
+    return pd.DataFrame(rows, columns=[*columns])
+
+
+def edits(model, _):
+    layers = model.shape.layers or 24
+    for order, kind in product(ORDERS, KINDS):
+        alone = order == "alone"
+        for k in range(alone, layers + 1 if alone else 13):
+            loss = 2.5 + NUMBERS.random()
+            count = (str(k), kind, 1) if alone else ("", kind, k)
+            yield model.name, "main", order, *count, 60_000, loss, np.exp(loss), 7e9
+
+
+def fit_errors(model, _):
+    layers = model.shape.layers or 24
+    for block in range(1, layers + 1):
+        worst, *quantiles = np.sort(NUMBERS.uniform(0.001, 0.1, 9))
+        yield model.name, "main", block, block / layers, 70_000, 0.98, worst, *quantiles
+
+
+def training(model, _):
+    facts = {"model": model.name, "step": 1000, "revision": "step1000", **model.recipe}
+    if model.kind == "pretraining":
+        facts["held_out_loss"] = 3 + NUMBERS.random()
+    if model.kind == "finetuning":
+        facts |= {"origin": model.origin.name, "score": 0.9}
+    yield tuple(facts.get(name) for name in TRAINING_COLUMNS)
+
+
+def weights(model, measures, first=0):
+    for step in steps_of(model)[first:]:
+        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step)
+        for matrix, measure in product(("input", "output"), measures):
+            if not measure.matrix or matrix != "output":
+                value = NUMBERS.uniform(0.1, 2) * (1 if measure.matrix else -1)
+                yield *at, measure.matrix or matrix, measure.name, 50_000, 2048, value
+
+
+def points(model, _):
+    steps = steps_of(model)
+    ends = (steps[0], steps[len(steps) // 2], steps[-1])
+    for step, matrix, centered in product(ends, ("input", "output"), ("no", "yes")):
+        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, matrix, centered)
+        yield from ((*at, entry, *NUMBERS.normal(size=2)) for entry in range(99))
+
+
+def task_rows(kind, model, _):
+    names = ("log_partition_isotropy", "average_cosine", "top_1_share", "top_10_share")
+    shares = ("share_between_token_types", "share_between_frequency_bands")
+    layers, random = range(TASK_LAYERS + 1), NUMBERS.random
+    for step in (0, 16, 656):
+        at = (model.name, f"step{step}", step, f"{model.name.rsplit('-', 2)[1]}/held_out")
+        if kind == "finetuning_layers":
+            rows = [(layer, name, 21_000, random()) for layer, name in product(layers, names)]
+        elif kind == "finetuning_spectra":
+            places = product(layers, range(1, 65))
+            rows = [(layer, 21_000, 0.02, 30.0, k, 9 / (k + random())) for layer, k in places]
+        elif kind == "finetuning_structure":
+            of_layers = product(layers, shares, [np.nan])
+            of_clusters = product([TASK_LAYERS], names[:1], (1, 3, 9, 27))
+            rows = [(*each, 21_000, random()) for each in (*of_layers, *of_clusters)]
+        else:
+            numbers = (21_000, 0, -3.0, 0.1, "accuracy")
+            rows = [(TASK_LAYERS, *each, *numbers, random()) for each in ADJUSTMENTS]
+        yield from ((*at, *row) for row in rows)
+
+
+FURTHER = {
+    "edits": (EDITS, edits),
+    "fit_errors": (FIT_ERROR_COLUMNS, fit_errors),
+    "training": (TRAINING_COLUMNS, training),
+    "weights": (WEIGHT_COLUMNS, weights),
+    "last_weights": (WEIGHT_COLUMNS, lambda model, measures: weights(model, measures, -1)),
+    "weight_points": (WEIGHT_POINT_COLUMNS, points),
+}
 
 
 def in_figure(table, function):
@@ -63,10 +195,10 @@ def given(target):
     models = [RUN.models[name] for name in names]
     measures = [RUN.every_measure[name] for name in figure.estimators]
     last = not figure.needs_training_steps
-    revisions = {m.name: f"step{synthetic_tables.steps_of(m)[-1][0]}" for m in models if last}
-    tables = {kind: synthetic_tables.further(kind, models, measures) for kind in figure.reads}
-    tables |= {"estimates": synthetic_tables.estimates(models, measures, False)} if measures else {}
-    tables |= {} if last else {"verdicts": synthetic_tables.verdicts(models)}
+    revisions = {m.name: f"step{steps_of(m)[-1]}" for m in models if last}
+    tables = {kind: further(kind, models, measures) for kind in figure.reads}
+    tables |= estimates(models, measures) if measures else {}
+    tables |= {} if last else verdicts(models)
     inputs = FigureInputs(
         [DrawnModel(**each) for each in drawn_models(models, revisions)],
         [DrawnMeasure(**each) for each in drawn_measures(measures)],

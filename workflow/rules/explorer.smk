@@ -6,8 +6,7 @@ OUTPUTS:
 STEPS: draw_explorer, and the target `explorer`.
 """
 
-from shape_of_learning.explorer.content import KINDS, VERDICTS
-from shape_of_learning.explorer.explorer_page import digest_of_page
+from shape_of_learning.explorer.explorer_page import KINDS, VERDICTS, digest_of_page
 
 EXPLORER = "<results>/explorer.html"
 

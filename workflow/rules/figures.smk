@@ -14,19 +14,18 @@ DRAWN = [target for target in RUN.shown if target in RUN.figures]
 WRITTEN = [target for target in RUN.shown if target in RUN.tables]
 
 
-def paper_title(wildcards):
-    """The title under which a report shows a figure or a table."""
-    return RUN.paper_of(wildcards.get("figure") or wildcards.get("table")).title
+def in_report(file, kind, page="figure"):
+    """A file that a report shows under the title of its paper, by what it is of a figure or a table."""
 
+    def target(wildcards):
+        return wildcards.get("figure") or wildcards.get("table")
 
-def shown_as(kind):
-    """How a report names a file of a figure or a table."""
-
-    def labels(wildcards):
-        target = wildcards.get("figure") or wildcards.get("table")
-        return {"result": RUN.name_in_paper(target), "as": kind}
-
-    return labels
+    return report(
+        file,
+        caption=f"../report/{page}.rst",
+        category=lambda wildcards: RUN.paper_of(target(wildcards)).title,
+        labels=lambda wildcards: {"result": RUN.name_in_paper(target(wildcards)), "as": kind},
+    )
 
 
 def read_by(target):
@@ -50,18 +49,8 @@ rule draw_figure:
         unpack(told(read_by, "figure")),
     output:
         pdf="<results>/figures/{figure}.pdf",
-        png=report(
-            "<results>/figures/{figure}.png",
-            caption="../report/figure.rst",
-            category=paper_title,
-            labels=shown_as("figure"),
-        ),
-        csv=report(
-            "<results>/figures/{figure}.csv",
-            caption="../report/figure.rst",
-            category=paper_title,
-            labels=shown_as("its numbers"),
-        ),
+        png=in_report("<results>/figures/{figure}.png", "figure"),
+        csv=in_report("<results>/figures/{figure}.csv", "its numbers"),
         markdown="<results>/figures/{figure}.md",
     log:
         "<logs>/figures/{figure}.log",
@@ -86,12 +75,7 @@ rule write_table:
     input:
         unpack(told(read_by, "table")),
     output:
-        csv=report(
-            "<results>/tables/{table}.csv",
-            caption="../report/page.rst",
-            category=paper_title,
-            labels=shown_as("table"),
-        ),
+        csv=in_report("<results>/tables/{table}.csv", "table", "page"),
         markdown="<results>/tables/{table}.md",
     log:
         "<logs>/tables/{table}.log",

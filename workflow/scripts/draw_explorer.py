@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.explorer.content import content_of
-from shape_of_learning.explorer.explorer_page import explorer_page
+from shape_of_learning.explorer.explorer_page import content_of, explorer_page
 from shape_of_learning.files import atomic_write
 from shape_of_learning.job import job
 

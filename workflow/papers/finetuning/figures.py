@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from shape_of_learning.figures import captions, marks, style
-from shape_of_learning.figures.by_layer import LAYER, draw_steps, name_steps
-from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.by_layer import draw_columns
+from shape_of_learning.figures.inputs import DrawnMeasure, FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 
 ELONGATED = 10  # times the median eigenvalue
@@ -49,18 +49,11 @@ def isotropy_by_layer(inputs: FigureInputs) -> Drawing:
     rows = rows[rows["estimator"].isin(MEASURES)]
     table = _over_seeds(rows, ["estimator", "step", "layer"]).assign(hollow=False)
     families = dict(list(table.groupby("family", sort=False)))
-    shared = {"sharex": "col", "sharey": "row"}
-    figure, grid = _panels(len(MEASURES), len(families), **shared)
-    named = {}
-    for column, (family, own) in zip(grid.T, families.items(), strict=True):
-        for axes, estimator in zip(column, MEASURES, strict=True):
-            named |= draw_steps(axes, own[own["estimator"] == estimator], "before fine-tuning")
-            axes.locator_params(axis="x", integer=True)
-        column[0].set_title(marks.panel_title(family, figure, len(families)))
-        column[-1].set_xlabel(LAYER if len(families) <= ACROSS else "Layer")
+    figure, grid = _panels(len(MEASURES), len(families), sharex="col", sharey="row")
+    measures = [DrawnMeasure(*named, axis="", from_zero=False) for named in MEASURES.items()]
+    draw_columns(grid, families, measures, "before fine-tuning")
     for axes, label in zip(grid[:, 0], MEASURES.values(), strict=True):
         axes.set_ylabel(label)
-    name_steps(grid, [*families.values()], named)
     return _drawing(inputs, figure, rows, table)
 
 
@@ -78,15 +71,12 @@ def spectra(inputs: FigureInputs) -> Drawing:
     shares = layers[layers["estimator"].isin(SHARES)]
     rows = pd.concat([eigenvalues, counted, shares], ignore_index=True)
     table = _over_seeds(rows, ["estimator", "when", "step", "layer", "place"])
-    families = dict(list(table.groupby("family", sort=False)))
     bound = "Where all eigenvalues that are kept are elongated, there may be more of them."
     note = bound if is_bound else ""
-    figure, grid = _panels(len(families), 3, note)
-    for row, (family, own) in zip(grid, families.items(), strict=True):
-        of = dict(list(own.groupby("estimator")))
+    figure, rows_of_panels = _row_by_family(table, "estimator", 3, note)
+    for row, of in rows_of_panels:
         _lines(row[0], of["eigenvalue"], "place")
         _logarithmic(row[0], "Place of the direction", "Eigenvalue")
-        row[0].set_title(marks.panel_title(family, figure, len(row)))
         _lines_by_layer(row[1], of["elongated_directions"], "Elongated directions")
         row[1].locator_params(axis="y", integer=True)
         lines = _lines_by_layer(row[2], of["top_1_share"], "Share of variance")
@@ -134,12 +124,9 @@ def local_structure(inputs: FigureInputs) -> Drawing:
     """Figure 4: ln I by the number of clusters, and shares of variance between tokens, a row per family."""
     rows = _first_and_last(_with_family(inputs, "finetuning_structure"))
     table = _over_seeds(rows, ["quantity", "when", "step", "layer", "clusters"])
-    families = dict(list(table.groupby("family", sort=False)))
-    figure, grid = _panels(len(families), 1 + len(STRUCTURE))
-    for row, (family, own) in zip(grid, families.items(), strict=True):
-        of = dict(list(own.groupby("quantity")))
+    figure, rows_of_panels = _row_by_family(table, "quantity", 1 + len(STRUCTURE))
+    for row, of in rows_of_panels:
         _lines(row[0], of["log_partition_isotropy"], "clusters")
-        row[0].set_title(marks.panel_title(family, figure, len(row)))
         row[0].set(xlabel="Clusters", ylabel=MEASURES["log_partition_isotropy"])
         for axes, (quantity, label) in zip(row[1:], STRUCTURE.items(), strict=True):
             lines = _lines_by_layer(axes, of[quantity], label)
@@ -166,12 +153,12 @@ def adjustments(
     table = means.join(seeds).reset_index()
     shown = table[table["fitted_on"] != "each split"]
     heading = ["Model", "Adjustment", "Score before", "after", "ln I before", "after"]
-    lines = [heading, [":--", ":--", "--:", "--:", "--:", "--:"]]
+    lines = []
     for row in shown.to_dict("records"):
         numbers = [row[f"{value}_{when}"] for value in values[:2] for when in STYLES]
         cells = ["" if np.isnan(number) else f"{number:.3f}" for number in numbers]
         lines.append([str(row["family"]), _named(row), *cells])
-    return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return table, captions.markdown_table(heading, lines, words=2)
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -221,12 +208,10 @@ def _elongated(spectrum: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     """Count the elongated directions of each checkpoint and layer; whether some count is only a bound."""
     start = spectrum[(spectrum["when"] == "before") & (spectrum["place"] == 1)]
     reference = start.set_index(["model", "layer"])["median"].rename("reference")
-    spectrum = spectrum.join(reference, on=["model", "layer"])
-    median, values = spectrum["reference"], spectrum["eigenvalue"]
-    spectrum = spectrum.assign(
-        above=values > ELONGATED * median,
-        defined=np.isfinite(median) & np.isfinite(values) & (median > 0),
-    )
+    median = spectrum.join(reference, on=["model", "layer"])["reference"]
+    values, is_defined = spectrum["eigenvalue"], np.isfinite(median) & (median > 0)
+    is_defined &= np.isfinite(values)
+    spectrum = spectrum.assign(above=values > ELONGATED * median, defined=is_defined)
     keys = ["model", "family", "sample", "when", "step", "layer"]
     kinds = {"value": ("above", "sum"), "kept": ("above", "size"), "defined": ("defined", "all")}
     counted = spectrum.groupby(keys, sort=False).agg(**kinds).reset_index()
@@ -241,6 +226,18 @@ def _panels(
 ) -> tuple[Figure, np.ndarray]:
     width = style.COLUMN_WIDTH + 0.8 if columns == 1 else style.TEXT_WIDTH
     return marks.panels(rows, columns, rows * height + 0.4, *notes, width=width, **shared)
+
+
+def _row_by_family(
+    table: pd.DataFrame, key: str, columns: int, *notes: str
+) -> tuple[Figure, list[tuple[np.ndarray, dict[str, pd.DataFrame]]]]:
+    """A figure with a row of panels for each family, and each row with the rows of the table by a key."""
+    families = dict(list(table.groupby("family", sort=False)))
+    figure, grid = _panels(len(families), columns, *notes)
+    for axes, family in zip(grid[:, 0], families, strict=True):
+        axes.set_title(marks.panel_title(family, figure, columns))
+    by_key = [dict(list(own.groupby(key))) for own in families.values()]
+    return figure, [*zip(grid, by_key, strict=True)]
 
 
 def _lines(
@@ -260,8 +257,7 @@ def _lines(
 
 def _lines_by_layer(axes: Axes, table: pd.DataFrame, quantity: str) -> list[Line2D]:
     lines = _lines(axes, table, "layer")
-    axes.set(xlabel="Layer", ylabel=quantity)
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="Layer", ylabel=quantity, ylim=(0, None))
     axes.locator_params(axis="x", integer=True)
     return lines
 
@@ -295,9 +291,7 @@ def _drawing(
     inputs: FigureInputs, figure: Figure, rows: pd.DataFrame, table: pd.DataFrame, *more: str
 ) -> Drawing:
     """Put a drawing together, and say what its lines are means of."""
-    samples = captions.enumerated(
-        [each.replace("/held_out", "") for each in rows["sample"].unique()]
-    )
+    samples = captions.enumerated([*rows["sample"].str.replace("/held_out", "").unique()])
     of_seeds = f"Means over {captions.range_of(table['seeds'])} seeds; bands: their range."
     sentences = [
         f"Texts of {samples}, {captions.range_of(rows['n'])} tokens.",

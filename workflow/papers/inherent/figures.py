@@ -14,11 +14,9 @@ from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
 
 # Ends of a model -> the names that its matrix can have in tables: one that is tied is at both.
-ENDS = {"input": ("input", "tied"), "output": ("output", "tied")}
-END_TITLES = {"input": "Input embeddings", "output": "Output embeddings"}
+ENDS = {"Input embeddings": ("input", "tied"), "Output embeddings": ("output", "tied")}
 MATRIX_LABELS = {"input": "input", "output": "output", "tied": "input and output (tied)"}
 MATRIX_STYLES = dict(zip(MATRIX_LABELS, zip(style.COLOURS, "osD", strict=False), strict=False))
-FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 ROW = 0.17  # inches between two models of a list
 MARKER = 4.5  # points
 DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
@@ -38,7 +36,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
-    height, number = len(rows) * ROW + FRAME + 0.35, len(inputs.measures)
+    height, number = len(rows) * ROW + marks.FRAME + 0.35, len(inputs.measures)
     figure, (panels,) = marks.panels(1, number, height, _without_values(table), sharey=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         for matrix in present:
@@ -60,25 +58,20 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
 
 def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
-    height = marks.height_for_labels(len(inputs.models), style.LOW_PANEL_HEIGHT) + 0.7 * FRAME
-    table, rows = _measured(inputs, "weights"), len(inputs.measures)
+    table = _measured(inputs, "weights")
     counted = scales.progress_column(table, progress)
-    shared = {"sharex": True, "sharey": "row"}
-    figure, grid = marks.panels(rows, len(ENDS), rows * height, *_left_out(inputs), **shared)
-    drawn = []
-    for measure, row in zip(inputs.measures, grid, strict=True):
+    shown = []
+    for measure in inputs.measures:
         centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
-        for (end, names), axes in zip(ENDS.items(), row, strict=True):
-            own = table[(table["estimator"] == measure.name) & table["matrix"].isin(names)]
-            drawn.append(_draw_models(axes, own, inputs, counted))
-            axes.set_title(f"{END_TITLES[end]}, {centered}")
-        row[0].set_ylabel(measure.axis)
-    for axes in grid[-1]:
-        axes.set_xlabel(scales.PROGRESS[counted])
+        own = table[table["estimator"] == measure.name]
+        shown.append([(f"{title}, {centered}", rows) for title, rows in _by_end(own)])
+    shared = {"every": True, "sharex": True, "sharey": "row"}
+    figure, grid, lines = marks.model_panels(inputs, counted, shown, *_left_out(inputs), **shared)
+    for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
+        axes.set_ylabel(measure.axis)
     for axes in grid.flat:
-        scales.set_progress_axis(axes, table[counted])
         axes.set_ylim(top=max(0, axes.get_ylim()[1]))
-    marks.label_line_ends(grid[0, -1], drawn[len(ENDS) - 1], "not known")
+    marks.label_line_ends(grid[0, -1], lines[grid[0, -1]], "not known")
     return _drawing(inputs, figure, table, scales.on_progress(table, counted))
 
 
@@ -86,15 +79,12 @@ def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
     table = _measured(inputs, "weights")
     counted = scales.progress_column(table, progress)
-    height = marks.height_for_labels(len(inputs.models)) + FRAME
-    figure, (panels,) = marks.panels(1, len(inputs.measures), height, *_left_out(inputs))
+    shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
+    notes = _left_out(inputs)
+    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, every=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
-        own = table[table["estimator"] == measure.name]
-        lines = _draw_models(axes, own, inputs, counted)
-        scales.set_progress_axis(axes, table[counted])
-        axes.set(title=measure.label, xlabel=scales.PROGRESS[counted], ylabel=measure.axis)
-        axes.set_ylim(bottom=0)
-    marks.label_line_ends(panels[-1], lines, "no bias")
+        axes.set(ylabel=measure.axis, ylim=(0, None))
+    marks.label_line_ends(panels[-1], lines[panels[-1]], "no bias")
     return _drawing(inputs, figure, table, scales.on_progress(table, counted))
 
 
@@ -106,20 +96,16 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     table = table.assign(loss=loss.where(np.isfinite(loss)), correlation=np.nan)
     for _, own in table.groupby(["model", "matrix", "estimator"]):
         table.loc[own.index, "correlation"] = _correlation(own)
-    height = marks.height_for_labels(len(inputs.models)) + FRAME
-    figure, (panels,) = marks.panels(1, len(ENDS), height, *_left_out(inputs), sharey=True)
-    drawn = []
-    for (end, names), axes in zip(ENDS.items(), panels, strict=True):
-        own = table[table["matrix"].isin(names)]
-        drawn.append(_draw_models(axes, own, inputs, "loss"))
-        axes.set(title=END_TITLES[end], xlabel="Cross-entropy (nats per token)")
+    shown, notes, shared = _by_end(table), _left_out(inputs), {"every": True, "sharey": True}
+    figure, (panels,), lines = marks.model_panels(inputs, "loss", [shown], *notes, **shared)
+    for axes, (_, own) in zip(panels, shown, strict=True):
         axes.invert_xaxis()
         known = own.groupby("label")["correlation"].first().dropna()
-        for line in drawn[-1]:
+        for line in lines[axes]:
             label = line.get_label()
             line.set_label(f"{label} (r = {known[label]:.2f})" if label in known else label)
-    for axes, lines in zip(panels, drawn, strict=True):
-        marks.label_line_ends(axes, lines, "not known")
+    for axes in panels:
+        marks.label_line_ends(axes, lines[axes], "not known")
     panels[0].set_ylabel(inputs.measures[0].axis)
     words = (
         "r: Pearson's correlation over the checkpoints. Both quantities drift as training goes on, so it is "
@@ -140,19 +126,17 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     table = tables.by_layer(inputs)
     shown = [measure for measure in inputs.measures if measure.name in before]
     styles = style.line_styles(inputs.models)
-    height = marks.height_for_labels(len(inputs.models)) + FRAME
-    figure, (panels,) = marks.panels(1, len(shown), height)
+    after = [(each.label, table[table["estimator"] == each.name]) for each in shown]
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [after], every=True)
     for axes, measure in zip(panels, shown, strict=True):
-        lines = []
-        for (name, label), own in table.groupby(["model", "label"], sort=False):
-            after = own[own["estimator"] == measure.name]
-            lines.append(marks.draw_line(axes, after, "depth", styles[name], label=label))
-            end = own[own["estimator"] == before[measure.name]].tail(2)
-            look = {"linestyle": DASHED, "color": styles[name].colour, "label": "_before"}
+        others = table[table["estimator"] == before[measure.name]]
+        for name, own in others.groupby("model", sort=False):
+            end, look = own.tail(2), styles[name]
+            dashed = {"linestyle": DASHED, "color": look.colour, "label": "_before"}
             hollow = {"markevery": [-1], "markerfacecolor": "white", "markeredgewidth": 0.7}
-            axes.plot(end["depth"], end["value"], marker=styles[name].marker, **look, **hollow)
-        axes.set(title=measure.label, xlabel="Relative depth", ylabel=measure.axis)
-    marks.label_line_ends(panels[-1], lines)
+            axes.plot(end["depth"], end["value"], marker=look.marker, **dashed, **hollow)
+        axes.set_ylabel(measure.axis)
+    marks.label_line_ends(panels[-1], lines[panels[-1]])
     drawn = replace(inputs, measures=shown)
     of_drawn = table[table["estimator"].isin(before)]
     return drawing(inputs, figure, table, captions.lines_and_bands(drawn, of_drawn))
@@ -195,7 +179,7 @@ def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
     if inputs.verdicts is None:
         return tables.with_labels(rows.assign(verdict="", hollow=False), inputs)
     rows = rows.merge(tables.shown_checkpoints(inputs), on=tables.CHECKPOINT)
-    return tables.with_labels(tables.with_verdicts(rows, inputs), inputs)
+    return tables.with_labels_and_verdicts(rows, inputs)
 
 
 def _measured(inputs: FigureInputs, kind: str) -> pd.DataFrame:
@@ -213,15 +197,9 @@ def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, words: s
     return drawing(inputs, figure, numbers, *said)
 
 
-def _draw_models(axes: Axes, table: pd.DataFrame, inputs: FigureInputs, x: str) -> list[Line2D]:
-    """A line for each model, without points for one that has no such matrix, with a marker at each checkpoint."""
-    styles = style.line_styles(inputs.models)
-    lines = []
-    for model in inputs.models:
-        own, look = table[table["model"] == model.name], styles[model.name]
-        line = marks.draw_curve(axes, own, x, "value", look, label=model.label, markers=True)
-        lines.append(line)
-    return lines
+def _by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of the matrix at each end of the models, by its title."""
+    return [(end, table[table["matrix"].isin(names)]) for end, names in ENDS.items()]
 
 
 def _draw_points(axes: Axes, own: pd.DataFrame) -> None:

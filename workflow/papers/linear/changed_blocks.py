@@ -83,7 +83,7 @@ def _draw_order(axes: Axes, table: pd.DataFrame, order: str) -> list[Line2D]:
     x = table["blocks"].astype("int64") if order == "alone" else table["k"]
     table = table.assign(x=x).sort_values("x", kind="stable")
     return [
-        marks.draw_curve(axes, rows, "x", "perplexity", STYLES[kind], label=label, markers=True)
+        marks.draw_line(axes, rows, "x", STYLES[kind], label=label, y="perplexity", markers=True)
         for kind, label in KINDS.items()
         if not (rows := table[table["kind"] == kind]).empty
     ]

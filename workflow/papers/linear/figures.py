@@ -7,14 +7,11 @@ from matplotlib.lines import Line2D
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
-from shape_of_learning.figures.profiles import profiles_drawing
 from shape_of_learning.figures.tables import by_layer, over_layers
 
 THIN = 0.5  # points, of a line beside another one of the same model
-FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 SCORES = {"linearity": "Output", "linearity_increment": "Increment"}
 ROWS = {"": "all tokens", "_without_first_token": "without first tokens"}
-DEPTH = "Relative depth"
 QUANTITIES = {
     "linearity_increment_adjusted": "Linearity of the\nincrement, adjusted",
     "linearity_adjusted": "Linearity,\nadjusted",
@@ -37,31 +34,29 @@ FRAME_OF_ERRORS = 0.7  # inches above and below
 
 def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
-    table = by_layer(inputs)
-    height = marks.height_for_labels(len(inputs.models)) + FRAME
-    figure, (panels,) = marks.panels(1, len(SCORES), height, sharey=True)
-    styles = style.line_styles(inputs.models)
+    table, styles = by_layer(inputs), style.line_styles(inputs.models)
     adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
     adjusted = adjusted.assign(low=np.nan, high=np.nan)  # a band would look like an interval
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
-    for axes, (score, title) in zip(panels, SCORES.items(), strict=True):
-        own = adjusted[adjusted["estimator"] == f"{score}_adjusted"]
-        lines = marks.draw_models(axes, own, "depth", inputs.models)
+    shown = [
+        (title, adjusted[adjusted["estimator"] == f"{score}_adjusted"])
+        for score, title in SCORES.items()
+    ]
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], sharey=True)
+    for axes, score in zip(panels, SCORES, strict=True):
         others = held_out[held_out["estimator"] == f"{score}_held_out"]
         for name, rows in others.groupby("model", sort=False):
             thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
             axes.plot(rows["depth"], rows["value"], **thin)
-        axes.set(title=title, xlabel=DEPTH)
     panels[0].set_ylabel("Linearity")
     lowest = _lowest_drawn(adjusted["value"], held_out["value"])
     margin = MARGIN * (1 - lowest)
     panels[0].set_ylim(lowest - margin, 1 + margin)
     widths = {"adjusted": None, "held out": THIN}
-    handles = [
-        Line2D([], [], color=style.INK, linewidth=w, label=name) for name, w in widths.items()
-    ]
+    ink = {"color": style.INK}
+    handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
-    marks.label_line_ends(panels[-1], lines)
+    marks.label_line_ends(panels[-1], lines[panels[-1]])
     sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
     sentences = [
         f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
@@ -90,33 +85,30 @@ def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
     table = by_layer(inputs)
-    height = marks.height_for_labels(len(inputs.models)) + FRAME
-    figure, ((axes,),) = marks.panels(1, 1, height)
-    lines = marks.draw_models(axes, table, "depth", inputs.models)
-    axes.set(xlabel=DEPTH, ylabel=inputs.measures[0].axis)
+    figure, ((axes,),), lines = marks.model_panels(inputs, "depth", [[("", table)]])
+    axes.set_ylabel(inputs.measures[0].axis)
     scales.set_log_axis(axes)
-    marks.label_line_ends(axes, lines)
-    return profiles_drawing(figure, table, inputs)
+    marks.label_line_ends(axes, lines[axes])
+    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
 
 
 def first_tokens(inputs: FigureInputs) -> Drawing:
     """Figure 1 as the paper has it, with each window's first token above and without it below."""
     table = by_layer(inputs)
-    height = marks.height_for_labels(len(inputs.models), style.LOW_PANEL_HEIGHT) + 0.7 * FRAME
+    shown = [
+        [
+            (f"{title}: {tokens}", table[table["estimator"] == f"{score}{suffix}"])
+            for score, title in SCORES.items()
+        ]
+        for suffix, tokens in ROWS.items()
+    ]
     shared = {"sharex": True, "sharey": True}
-    figure, grid = marks.panels(len(ROWS), len(SCORES), 2 * height, **shared)
-    drawn = []
-    for row, (suffix, tokens) in zip(grid, ROWS.items(), strict=True):
-        for axes, (score, title) in zip(row, SCORES.items(), strict=True):
-            rows = table[table["estimator"] == f"{score}{suffix}"]
-            drawn.append(marks.draw_models(axes, rows, "depth", inputs.models))
-            axes.set_title(f"{title}: {tokens}")
-        row[0].set_ylabel("Linearity")
-    for axes in grid[-1]:
-        axes.set_xlabel(DEPTH)
-    marks.label_line_ends(grid[0, -1], drawn[len(SCORES) - 1])
+    figure, grid, lines = marks.model_panels(inputs, "depth", shown, **shared)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("Linearity")
+    marks.label_line_ends(grid[0, -1], lines[grid[0, -1]])
     changes = [_change(table, score, title) for score, title in SCORES.items()]
-    return profiles_drawing(figure, table, inputs, *changes)
+    return drawing(inputs, figure, table, *changes, *captions.on_estimates(inputs, table))
 
 
 def _change(table: pd.DataFrame, score: str, title: str) -> str:
@@ -169,16 +161,15 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     """Table 1: the last less the first step of each fine-tuning, by what was tuned on which task."""
     table = _changes(inputs)
     groups = list(dict.fromkeys(table["setting"]))
-    height = FRAME + 0.35 * (1 + len(groups))
+    height = marks.FRAME + 0.35 * (1 + len(groups))
     figure, (panels,) = marks.panels(1, len(inputs.measures), height, sharey=True)
     said = []
     for axes, measure in zip(panels, inputs.measures, strict=True):
         rows = table[table["estimator"] == measure.name]
         for place, group in enumerate(groups):
             changes = rows.loc[rows["setting"] == group, "change"]
-            axes.plot(
-                changes, [place] * len(changes), linestyle="", marker="o", color=style.COLOURS[0]
-            )
+            dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
+            axes.plot(changes, [place] * len(changes), **dots)
             said.append(f"{measure.label}, {group} {_mean_and_deviation(changes)}")
         axes.axvline(0, color=style.INK, linewidth=0.6)
         axes.set(title=measure.label, xlabel="Change")

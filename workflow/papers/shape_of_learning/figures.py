@@ -8,14 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from shape_of_learning.figures import captions, marks, scales
-from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.figures.output import Drawing
-from shape_of_learning.figures.profiles import profiles_drawing
-from shape_of_learning.figures.style import INK, LOW_PANEL_HEIGHT, TEXT_WIDTH
-from shape_of_learning.figures.tables import by_layer
+from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.style import INK, TEXT_WIDTH, line_styles
+from shape_of_learning.figures.tables import by_layer, require, with_labels
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
-FRAME = 0.5  # inches above and below a panel, for its title and the x axis
+PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
+LOSS_COLUMNS = [
+    *("model", "label", "revision", "step", "tokens", "verdict"),
+    *("loss", "perplexity", "predicted_tokens", "vocabulary"),
+]
+REACH = 0.5  # of the lines' range: as far above them the axis grows for a cross, and no farther
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
     "anisotropy_uncentered": "Not centred",
@@ -37,41 +41,42 @@ PLATEAU_SCALES, PLATEAU_RISE = 4, 0.10
 def profiles_by_role(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure over relative depth, decoders beside encoders, one checkpoint of each model."""
     table = by_layer(inputs)
-    by_role = {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
-    most = max(rows["model"].nunique() for rows in by_role.values())
-    height, notes = marks.height_for_labels(most) + FRAME, captions.footnote(inputs, table)
-    whole = {"width": TEXT_WIDTH, "sharey": True}
-    figure, (panels,) = marks.panels(1, len(by_role), height, *notes, **whole)
-    drawn = []
-    for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
-        drawn.append(marks.draw_models(axes, rows, "depth", inputs.models))
-        axes.set(title=ROLES[role], xlabel="Relative depth")
+    by_role = _by_role(table)
+    shown = [(ROLES[role], rows) for role, rows in by_role.items()]
+    of_figure = {"labels": _most_models(by_role), "width": TEXT_WIDTH, "sharey": True}
+    notes = captions.footnote(inputs, table)
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *notes, **of_figure)
     panels[0].set_ylabel(inputs.measures[0].label)
-    for axes, lines in zip(panels, drawn, strict=True):
+    for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
-        marks.label_line_ends(axes, lines)
-    return profiles_drawing(figure, table, inputs)
+        marks.label_line_ends(axes, lines[axes])
+    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
+
+
+def _by_role(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {role: table[table["role"] == role] for role in ROLES if role in set(table["role"])}
+
+
+def _most_models(tables: Mapping[str, pd.DataFrame]) -> int:
+    return max(rows["model"].nunique() for rows in tables.values())
 
 
 def anisotropy_measures(inputs: FigureInputs) -> Drawing:
     """Section 2.3: anisotropy beside average cosine, centred and not, one checkpoint of each model."""
     table = by_layer(inputs)
-    height = marks.height_for_labels(len(inputs.models), LOW_PANEL_HEIGHT) + 0.7 * FRAME
-    notes = captions.footnote(inputs, table)
-    figure, grid = marks.panels(2, 2, 2 * height, *notes, sharex=True, sharey=True)
+    of = {estimator: table[table["estimator"] == estimator] for estimator in PANELS}
+    shown = [(title, of[estimator]) for estimator, title in PANELS.items()]
+    rows, notes = [shown[:2], shown[2:]], captions.footnote(inputs, table)
+    shared = {"sharex": True, "sharey": True}
+    figure, grid, lines = marks.model_panels(inputs, "depth", rows, *notes, **shared)
     quantities = {measure.name: measure.axis for measure in inputs.measures}
-    drawn = []
-    for axes, (estimator, title) in zip(grid.flat, PANELS.items(), strict=True):
-        rows = table[table["estimator"] == estimator]
-        drawn.append(marks.draw_models(axes, rows, "depth", inputs.models))
-        axes.set(title=title, ylabel=quantities[estimator])
-        _name_small_values(axes, rows, table)
-    for axes in grid[-1]:
-        axes.set_xlabel("Relative depth")
+    for axes, estimator in zip(grid.flat, PANELS, strict=True):
+        axes.set_ylabel(quantities[estimator])
+        _name_small_values(axes, of[estimator], table)
     for axes in grid.flat:
         scales.begin_at_zero(axes, inputs.measures)
-    marks.label_line_ends(grid[0, 1], drawn[1])
-    return profiles_drawing(figure, table, inputs)
+    marks.label_line_ends(grid[0, 1], lines[grid[0, 1]])
+    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
 
 
 def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> None:
@@ -102,23 +107,20 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}
     place = int(table.columns.get_loc("layer"))
     table.insert(place, parameter, table["estimator"].map(values))
-
-    height = marks.height_for_labels(len(inputs.models)) + 0.4
-    notes = captions.footnote(inputs, table)
-    figure, (panels,) = marks.panels(1, len(PLACES), height, *notes, sharey=True)
-    for axes, block in zip(panels, PLACES, strict=True):
-        own = table[table["block"] == block]
-        lines = marks.draw_models(axes, own, parameter, inputs.models, markers=True)
+    shown, notes = [*table.groupby("block", sort=False)], captions.footnote(inputs, table)
+    of_figure = {"frame": 0.4, "sharey": True}
+    figure, (panels,), lines = marks.model_panels(inputs, parameter, [shown], *notes, **of_figure)
+    for axes in panels:
         axes.set_xscale("log", base=2)
         axes.set_xticks(sorted(values.values()))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(ScalarFormatter())
-        axes.set(title=block, xlabel=parameter)
     panels[0].set_ylabel(inputs.measures[0].axis)
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
-    marks.label_line_ends(panels[-1], lines)
-    return profiles_drawing(figure, table, inputs, _on_plateaus(table, parameter))
+    marks.label_line_ends(panels[-1], lines[panels[-1]])
+    said = _on_plateaus(table, parameter), *captions.on_estimates(inputs, table)
+    return drawing(inputs, figure, table, *said)
 
 
 def has_plateau(values: np.ndarray) -> bool:
@@ -132,9 +134,8 @@ def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
     """Keep the layers that are drawn; in a model of one block that is drawn in every panel."""
     last = table.groupby("model")["layer"].transform("max")
     own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
-    return pd.concat(
-        [table[rows].assign(block=block) for block, rows in own.items()], ignore_index=True
-    )
+    of_blocks = [table[rows].assign(block=block) for block, rows in own.items()]
+    return pd.concat(of_blocks, ignore_index=True)
 
 
 def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
@@ -144,6 +145,93 @@ def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
         f"A plateau, {PLATEAU_SCALES} successive {parameter} whose dimensions differ by at most "
         f"{100 * PLATEAU_RISE:g} %, is on {count or 'none'} of {lines.ngroups} lines."
     )
+
+
+def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
+    """Cross-entropy against the training step, decoders beside encoders.
+
+    Of the checkpoints that the verdicts do not show, those with a verdict that begins with "broken" are drawn
+    as crosses where their loss is known, at the upper edge if it is far above the lines; so is an infinite
+    loss of a checkpoint that is shown. The table also has ``perplexity``, the exponential of the loss.
+    `progress` is what the x axis counts, see :func:`.progress_column`.
+    """
+    points = _losses(inputs)
+    counted, by_role = scales.progress_column(points, progress), _by_role(points)
+    height = marks.height_for_labels(_most_models(by_role)) + 0.4
+    figure, (panels,) = marks.panels(1, len(by_role), height)
+    drawn, on_edge = {}, False
+    for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
+        own = rows[~rows["broken"]]
+        own = own.assign(loss=own["loss"].where(np.isfinite(own["loss"])))
+        of_lines = {"y": "loss", "named": rows["model"]}
+        drawn[axes] = marks.draw_models(axes, own, counted, inputs.models, **of_lines)
+        on_edge |= _draw_crosses(axes, rows, counted, inputs.models)
+        scales.set_progress_axis(axes, rows[counted])
+        axes.set(title=PREDICTED[role], xlabel=marks.ALONG[counted], ylabel=marks.ALONG["loss"])
+    on_crosses = _on_crosses(points, on_edge)
+    marks.add_footnote(figure, *captions.omissions(inputs, sources=False), on_crosses)
+    for axes, lines in drawn.items():
+        marks.label_line_ends(axes, lines)
+    sentences = [
+        *_on_counts(points),
+        scales.on_progress(points, counted),
+        "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
+        *captions.omissions(inputs),
+        on_crosses,
+    ]
+    return drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
+
+
+def _losses(inputs: FigureInputs) -> pd.DataFrame:
+    """What is drawn, with the columns ``role``, ``hollow``, and ``cross`` where there is one."""
+    roles = {model.name: model.role for model in inputs.models}
+    rows = inputs.tables["verdicts"]
+    hidden = rows["shown"] == "no"
+    broken = hidden & rows["verdict"].str.startswith("broken") & rows["loss"].notna()
+    with np.errstate(over="ignore"):  # a perplexity beyond 1e308 is infinite
+        perplexity = np.exp(rows["loss"])
+    rows = rows.assign(
+        perplexity=perplexity,
+        role=rows["model"].map(roles),
+        hollow=rows["shown"] == "hollow",
+        broken=broken,
+        cross=broken | np.isinf(rows["loss"]),
+    )
+    rows = rows[rows["model"].isin(roles) & (~hidden | broken)]
+    return with_labels(require(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
+
+
+def _draw_crosses(axes: Axes, rows: pd.DataFrame, x: str, models: Sequence[DrawnModel]) -> bool:
+    """Draw the crosses of one panel; whether some stand at the upper edge instead of their place."""
+    styles, crosses = line_styles(models), rows[rows["cross"]]
+    on_lines = rows.loc[~rows["cross"] & np.isfinite(rows["loss"]), "loss"]
+    reach = on_lines.max() + REACH * np.ptp(on_lines) if len(on_lines) else np.inf
+    within = np.isfinite(crosses["loss"]) & (crosses["loss"] <= reach)
+    for (name, is_within), own in crosses.groupby(["model", within]):
+        heights = own["loss"] if is_within else marks.UPPER_EDGE
+        marks.draw_crosses(axes, own[x], heights, styles[name].colour)
+    return not within.all()
+
+
+def _on_crosses(points: pd.DataFrame, on_edge: bool) -> str:
+    """One sentence on the crosses, if there are any."""
+    broken, infinite = points["broken"].sum(), (points["cross"] & ~points["broken"]).sum()
+    kinds = {"left out as broken": broken, "of an infinite loss": infinite}
+    parts = [f"{number} {kind}" for kind, number in kinds.items() if number]
+    edge = "; at the upper edge: beyond the axis" if on_edge else ""
+    return f"Crosses: {captions.enumerated(parts)}{edge}." if parts else ""
+
+
+def _on_counts(points: pd.DataFrame) -> list[str]:
+    """Over how many tokens the loss is a mean, and whether vocabularies differ."""
+    measured = points[points["loss"].notna()]
+    said = [f"Mean over {captions.range_of(measured['predicted_tokens'])} tokens."]
+    sizes = sorted(measured["vocabulary"].dropna().unique())
+    if len(sizes) > 1:
+        entries = captions.enumerated([f"{size:,}" for size in sizes])
+        different = "Losses of models with different vocabularies do not compare"
+        said.append(f"{different} ({entries} entries).")
+    return said
 
 
 def _scientific(number: float) -> str:
@@ -167,9 +255,6 @@ RECIPE: dict[str, tuple[str, Callable]] = {
 def training_recipes(entries: Sequence[Mapping[str, str | float]]) -> tuple[pd.DataFrame, str]:
     """Table 1: how each model was trained, numbers as they are, and as Markdown for people."""
     table = pd.DataFrame(entries, columns=list(RECIPE))
-    lines = [
-        [heading for heading, _ in RECIPE.values()],
-        [":--"] + ["--:"] * (len(RECIPE) - 1),
-        *([printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries),
-    ]
-    return table, "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    heading = [heading for heading, _ in RECIPE.values()]
+    lines = [[printed(entry[key]) for key, (_, printed) in RECIPE.items()] for entry in entries]
+    return table, captions.markdown_table(heading, lines, words=1)

@@ -1,21 +1,39 @@
-"""One HTML file that holds its numbers, its program and its look."""
+"""All results of a run as one HTML file, which holds its numbers, its program and its look."""
 
 import base64
+import csv
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
+from itertools import chain, groupby
+from math import isinf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "page"
 FRAME, STYLE, LICENCES = "explorer.html", "explorer.css", "licences.txt"
-PROGRAM = (
-    *("data.js", "state.js", "lines.js", "words.js", "chart.js"),
-    *("controls.js", "claims.js", "main.js"),
+PROGRAM = ("data.js", "lines.js", "chart.js", "controls.js", "main.js")
+VERDICTS, LOSS = "verdicts", "loss"
+LABELS = {LOSS: ("Cross-entropy", "nats per token")}
+# By the kind of a further table, which is the name of its folder: what it calls columns of estimates.
+KINDS = {
+    VERDICTS: {"value": LOSS, "n": "predicted_tokens"},
+    "weights": {"selection": "matrix"},
+    "finetuning_layers": {"selection": "sample"},
+    "finetuning_structure": {"estimator": "quantity", "selection": "sample"},
+}
+SERIES = ("estimator", "model", "selection")
+NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")
+DIGITS = {"n": 9}  # all others are rounded to six
+OF_CLAIMS = (
+    *("claim", "sentence", "where", "verdict", "because"),
+    *("estimate", "low", "high", "smallest_visible"),
 )
+Row = Mapping[str, str]
 
 
 def explorer_page(content: Mapping[str, Any]) -> str:
@@ -54,3 +72,132 @@ def _part(name: str) -> str:
 def _closed(program: str) -> str:
     """Keep the strings of a program from ending its script element."""
     return program.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def content_of(
+    description: Mapping[str, Any],
+    estimates: Path,
+    verdicts: Sequence[Path],
+    further: Sequence[Path],
+    claims: Sequence[Path],
+) -> dict[str, Any]:
+    """Read all tables.
+
+    Parameters
+    ----------
+    description : mapping
+        What tables do not say: `models`, `measures`, `papers`, `notes`, and by paper and claim what is
+        `claimed`. Papers and claims name `tables` if they are of all measures that these hold.
+    estimates : Path
+        ``tables/estimates.csv``.
+    verdicts, further, claims : sequence of Path
+        ``tables/verdicts/{model}.csv``, other tables of :data:`KINDS`, ``claims/{paper}.csv``.
+
+    Returns
+    -------
+    dict
+        The description with names of measures for those of tables; `claims`; `checkpoints`, each with model,
+        revision, step, tokens, verdict and `shown`; and `series`, each [estimator, model, selection, rows],
+        whose rows, [number of a checkpoint, *NUMBERS], are sorted by step, then layer, an average over
+        layers last.
+    """
+    models = [each["name"] for each in description["models"]]
+    of_kind: dict[str, list[Row]] = {}
+    for path in (*verdicts, *further):
+        kind = path.parent.name.removeprefix("last_")
+        of_kind.setdefault(kind, []).extend(_as_estimates(path, kind, models))
+    rows = [*_rows(estimates), *chain(*of_kind.values())]
+    measures = [*description["measures"], *_without_entry(rows, description["measures"])]
+    judged = {(row["model"], row["revision"]): row for path in verdicts for row in _rows(path)}
+    content = {**description, "measures": measures, "claims": list(_claims(claims, description))}
+    del content["claimed"]
+    for key in ("papers", "claims"):
+        content[key] = [_with_measures(each, of_kind) for each in content[key]]
+    names = [each["name"] for each in measures]
+    return content | _curves(rows, names, models, judged)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _as_estimates(path: Path, kind: str, models: Sequence[str]) -> Iterable[Row]:
+    rows = _rows(path)
+    last = max((int(row["layer"]) for row in rows if row.get("layer")), default=0)
+    named = KINDS[kind]
+    for row in rows:
+        # What is of clusters has another axis; a checkpoint may have no loss.
+        is_curve = not row.get("clusters") and (kind != VERDICTS or row[LOSS])
+        if is_curve and row["model"] in models:
+            cells = {"estimator": LOSS, "selection": "all"} | row
+            cells |= {name: row[other] for name, other in named.items()}
+            if row.get("layer") and last:
+                cells["depth"] = str(int(row["layer"]) / last)
+            yield cells
+
+
+def _without_entry(
+    rows: Iterable[Row], known: Sequence[Mapping[str, Any]]
+) -> Iterable[dict[str, Any]]:
+    named = {each["name"] for each in known}
+    for name in dict.fromkeys(row["estimator"] for row in rows if row["estimator"] not in named):
+        label, axis = LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
+        yield {"name": name, "label": label, "axis": axis, "description": "", "suspect_above": None}
+
+
+def _claims(tables: Iterable[Path], description: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    for table in tables:
+        for row in _rows(table):
+            about = description["claimed"][table.stem][row["claim"]]
+            rests_on = {key: row[key].split(";") for key in ("models", "selections")}
+            yield {**about, **{key: row[key] for key in OF_CLAIMS}, "paper": table.stem, **rests_on}
+
+
+def _with_measures(each: Mapping[str, Any], of_kind: Mapping[str, list[Row]]) -> dict[str, Any]:
+    held = (row["estimator"] for kind in each["tables"] for row in of_kind.get(kind, ()))
+    return {**each, "measures": list(dict.fromkeys([*each["measures"], *held]))}
+
+
+def _curves(
+    rows: list[Row],
+    measures: Sequence[str],
+    models: Sequence[str],
+    judged: Mapping[tuple[str, str], Row],
+) -> dict[str, Any]:
+    measure_order, model_order = ({n: i for i, n in enumerate(of)} for of in (measures, models))
+
+    def place(row: Row) -> tuple[Any, ...]:
+        of_series = measure_order[row["estimator"]], model_order[row["model"]], row["selection"]
+        of_checkpoint = float(row["step"] or "inf"), row["revision"]
+        return *of_series, *of_checkpoint, float(row.get("layer") or "inf")
+
+    rows.sort(key=place)
+    checkpoints: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = model, revision = row["model"], row["revision"]
+        if key not in checkpoints:
+            step = int(row["step"]) if row["step"] else None
+            verdict = judged.get(key, {"verdict": "", "shown": "yes"})
+            checkpoints[key] = {"model": model, "revision": revision, "step": step, "tokens": None}
+            checkpoints[key] |= {name: verdict[name] for name in ("verdict", "shown")}
+        if row.get("tokens"):  # not every table counts them
+            checkpoints[key]["tokens"] = int(row["tokens"])
+    numbers = {key: number for number, key in enumerate(checkpoints)}
+
+    def cells(row: Row) -> list[Any]:
+        rounded = (_number(row.get(name), DIGITS.get(name, 6)) for name in NUMBERS)
+        return [numbers[row["model"], row["revision"]], *rounded]
+
+    series = [[*of, list(map(cells, those))] for of, those in groupby(rows, itemgetter(*SERIES))]
+    return {"checkpoints": list(checkpoints.values()), "series": series}
+
+
+def _number(cell: str | None, digits: int) -> float | str | None:
+    """A rounded number as JSON can hold it."""
+    if not cell:
+        return None
+    value = float(f"{float(cell):.{digits}g}")
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return int(value) if value.is_integer() else value

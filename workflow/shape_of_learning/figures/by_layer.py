@@ -1,7 +1,8 @@
-"""Measures by layer and training step: as lines, one per step, and as heat maps."""
+"""Measures by layer: a line per training step, heat maps, and last checkpoints beside published values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -31,27 +32,51 @@ LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
 DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
 MOST_BANDS = 20  # steps; the bands of more would cover the lines
+PUBLISHED_MARKERS = "ovsD"  # one per source
+PUBLISHED = {
+    **{"linestyle": "", "color": style.INK, "markersize": 3},
+    **{"markerfacecolor": "none", "markeredgewidth": 0.6},
+}
 
 
 def profiles_by_step(inputs: FigureInputs) -> Drawing:
     """Draw a panel per measure (row) and model (column), with one line per training step."""
     table, measures = by_layer(inputs), inputs.measures
     models = dict(list(table.groupby("label", sort=False)))
-    height, notes = _height(len(measures)), captions.footnote(inputs, table)
-    rows, columns = len(measures), len(models)
-    figure, grid = marks.panels(rows, columns, height, *notes, sharex="col", sharey="row")
-    named: dict[str, Line2D] = {}
-    for column, (label, own) in zip(grid.T, models.items(), strict=True):
-        for axes, measure in zip(column, measures, strict=True):
-            named |= _draw_measure(axes, own, measure)
-        column[0].set_title(marks.panel_title(label, figure, len(models)))
-        column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
+    shape, notes = (len(measures), len(models)), captions.footnote(inputs, table)
+    figure, grid = marks.panels(*shape, _height(len(measures)), *notes, sharex="col", sharey="row")
+    draw_columns(grid, models, measures)
     for axes, measure in zip(grid[:, 0], measures, strict=True):
         is_named = len(measures) > 1 and measure.label != measure.axis
         axes.set_ylabel(f"{measure.axis},\n{measure.label}" if is_named else measure.axis)
         _set_scale(axes, table, measure)
-    name_steps(grid, [*models.values()], named)
     return _drawing_of_lines(inputs, figure, table)
+
+
+def draw_columns(
+    grid: np.ndarray,
+    models: Mapping[str, pd.DataFrame],
+    measures: Sequence[DrawnMeasure],
+    start: str = "untrained",
+) -> None:
+    """Draw a line per step into a panel for each measure (row) and model (column), and name the steps.
+
+    Parameters
+    ----------
+    grid : numpy.ndarray of Axes, shape (measures, models)
+    models : mapping of str to pandas.DataFrame
+        By label.
+    measures : sequence of DrawnMeasure
+    start : str
+        What a model is at step 0.
+    """
+    named: dict[str, Line2D] = {}
+    for column, (label, own) in zip(grid.T, models.items(), strict=True):
+        for axes, measure in zip(column, measures, strict=True):
+            named |= _draw_measure(axes, own, measure, start)
+        column[0].set_title(marks.panel_title(label, column[0].figure, len(models)))
+        column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
+    _name_steps(grid, [*models.values()], named)
 
 
 def overview(inputs: FigureInputs) -> Drawing:
@@ -67,7 +92,7 @@ def overview(inputs: FigureInputs) -> Drawing:
         _set_scale(axes, table, measure)
     for axes in grid.flat[number:]:
         axes.set_axis_off()
-    name_steps(grid, [table], named)
+    _name_steps(grid, [table], named)
     return _drawing_of_lines(inputs, figure, table)
 
 
@@ -78,11 +103,12 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     """
     table = by_layer(inputs)
     models = dict(list(table.groupby("label", sort=False)))
-    rows, notes = len(inputs.measures), captions.footnote(inputs, table, "Dot")
+    rows, notes = len(inputs.measures), captions.footnote(inputs, table, captions.CELLS)
     figure, grid = marks.panels(rows, len(models), _height(rows), *notes)
     panels = []
     for row, measure in zip(grid, inputs.measures, strict=True):
-        norm = _colour_scale(_finite_values(table, measure))
+        values = _finite_values(table, measure)
+        norm = (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
         for axes, own in zip(row, models.values(), strict=True):
             cells = own[own["estimator"] == measure.name]
             _draw_cells(axes, cells, norm)
@@ -98,14 +124,67 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
         _mark_cells(*panel)
-    sentences = [
-        captions.lines_and_bands(inputs, table, lines="Colours", bands=False),
-        captions.smallest_visible_changes(inputs, table),
-        *captions.omissions(inputs),
-        *captions.marked(inputs, table, "Dot"),
-        "Cells of all steps are equally wide.",
+    said = captions.on_estimates(inputs, table, captions.CELLS, bands=False)
+    return drawing(inputs, figure, table, *said, "Cells of all steps are equally wide.")
+
+
+def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]]) -> Drawing:
+    """Draw each measure of each model by layer, and what was published of it.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    published : sequence of mapping
+        Rows of ``published.csv`` of these models and measures.
+
+    Returns
+    -------
+    Drawing
+        Its table has one row per published value: what was measured there, ``value`` with its interval, and
+        ``difference``, measured less published.
+    """
+    measured, values = by_layer(inputs), pd.DataFrame(published)
+    models = [each for each in inputs.models if each.name in set(values["model"])]
+    height = (style.LOW_PANEL_HEIGHT + 0.3) * len(inputs.measures) + 0.4
+    figure, grid = marks.panels(len(inputs.measures), len(models), height, sharex="col")
+    styles = style.line_styles(inputs.models)
+    sources = dict(zip(values["source"].unique(), PUBLISHED_MARKERS * len(values), strict=False))
+    for panels, measure in zip(grid, inputs.measures, strict=True):
+        panels[0].set_ylabel(measure.label)
+        for axes, model in zip(panels, models, strict=True):
+            own, points = (
+                rows[(rows["model"] == model.name) & (rows["estimator"] == measure.name)]
+                for rows in (measured, values)
+            )
+            marks.draw_line(axes, own, "layer", styles[model.name], label=model.label)
+            for source, rows in points.groupby("source", sort=False):
+                bars = {"yerr": rows["reading_error"], "elinewidth": 0.6, "capsize": 1.5}
+                look = {"marker": sources[source], "zorder": 3, **PUBLISHED}
+                axes.errorbar(rows["layer"], rows["value"], **bars, **look)
+    for column, model in zip(grid.T, models, strict=True):
+        column[0].set_title(marks.panel_title(model.label, figure, len(models)))
+        column[-1].set_xlabel("Block" if measured["layer"].min() > 0 else "Layer")
+    handles = [Line2D([], [], label=name, marker=m, **PUBLISHED) for name, m in sources.items()]
+    figure.legend(handles=handles, loc="outside lower left")
+    key = ["model", "estimator", "layer"]
+    measured_there = measured[[*key, "revision", "selection", "value", "low", "high", "n"]]
+    table = values.rename(columns={"value": "published"}).merge(measured_there, "left", on=key)
+    table["difference"] = table["value"] - table["published"]
+    said = [*_on_differences(inputs, table), *captions.on_estimates(inputs, measured)]
+    return drawing(inputs, figure, table, *said)
+
+
+def _on_differences(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
+    labels = {measure.name: measure.label for measure in inputs.measures}
+    away = table["difference"].abs().groupby(table["estimator"], sort=False)
+    medians = away.median().dropna()  # what is undefined in all layers has none
+    differences = [f"{labels[name]} {median:.3g}" for name, median in medians.items()]
+    protocols = captions.enumerated([*table["protocol"].unique()])
+    return [
+        f"Points: as published, of {protocols}; bars: the error of reading printed figures.",
+        f"Median absolute difference: {captions.enumerated(differences)}." if differences else "",
+        "Differences hold other windows and other batches, too.",
     ]
-    return drawing(inputs, figure, table, *sentences)
 
 
 def _height(rows: int) -> float:
@@ -115,19 +194,16 @@ def _height(rows: int) -> float:
 def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
-    numbers = f"Too many steps for bands: {many}; the numbers have the intervals."
-    sentences = [
-        captions.lines_and_bands(inputs, table, bands=steps.min() <= MOST_BANDS),
-        captions.smallest_visible_changes(inputs, table),
-        numbers if many else "",
-        *captions.omissions(inputs),
-        *captions.marked(inputs, table),
-    ]
-    return drawing(inputs, figure, table, *sentences)
+    numbers = f"Too many steps for bands: {many}; the numbers have the intervals." if many else ""
+    said = captions.on_estimates(inputs, table, bands=steps.min() <= MOST_BANDS)
+    return drawing(inputs, figure, table, *said[:2], numbers, *said[2:])
 
 
-def _draw_measure(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> dict[str, Line2D]:
-    named = draw_steps(axes, table[table["estimator"] == measure.name])
+def _draw_measure(
+    axes: Axes, table: pd.DataFrame, measure: DrawnMeasure, start: str = "untrained"
+) -> dict[str, Line2D]:
+    """Draw a measure; what a bar of colours does not name, which is step 0 and a single trained one."""
+    named = _draw_steps(axes, table[table["estimator"] == measure.name], start)
     axes.locator_params(axis="x", integer=True)
     scales.begin_at_zero(axes, [measure])
     return named
@@ -147,10 +223,6 @@ def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
 def _is_wide(values: pd.Series) -> bool:
     """Whether one large value would leave all others the same height or colour."""
     return 0 < WIDE * values.min() < values.max()
-
-
-def _colour_scale(values: pd.Series) -> Normalize:
-    return (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
 
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
@@ -193,15 +265,10 @@ def _trained_steps(table: pd.DataFrame) -> list[int]:
     return sorted({int(step) for step in table["step"] if step > 0})
 
 
-def draw_steps(axes: Axes, table: pd.DataFrame, start: str = "untrained") -> dict[str, Line2D]:
+def _draw_steps(axes: Axes, table: pd.DataFrame, start: str) -> dict[str, Line2D]:
     """Draw a line by layer for each step; step 0, the start, is grey, on top.
 
     Of more than :data:`MOST_BANDS` steps there are no bands.
-
-    Returns
-    -------
-    dict of str to Line2D
-        What a bar of colours does not name, for :func:`name_steps`: step 0, and a single trained one.
     """
     steps = _trained_steps(table)
     colours = style.step_colours(steps)
@@ -221,36 +288,22 @@ def draw_steps(axes: Axes, table: pd.DataFrame, start: str = "untrained") -> dic
     return named
 
 
-def name_steps(
+def _name_steps(
     panels: np.ndarray, tables: Sequence[pd.DataFrame], named: dict[str, Line2D]
 ) -> None:
     """Say which line is of which step: bars of colours at the right, and above what these do not name.
 
-    Parameters
-    ----------
-    panels : numpy.ndarray of Axes, shape (rows, columns)
-    tables : sequence of pandas.DataFrame
-        What each column shows. Columns of the same steps share a bar; a single step has none.
-    named : dict of str to Line2D
-        What :func:`draw_steps` returned, of all panels.
+    Columns, which show the `tables`, share a bar if they have the same steps; a single step has none.
     """
     if named:
-        panels[0, 0].figure.legend(
-            named.values(), named.keys(), loc="outside upper right", ncols=len(named)
-        )
-    steps = [_trained_steps(table) for table in tables]
-    if all(each == steps[0] for each in steps):
-        _add_bar(panels, steps[0])
-        return
-    for column, own in enumerate(steps):
-        _add_bar(panels[:, column : column + 1], own)
-
-
-def _add_bar(panels: np.ndarray, steps: list[int]) -> None:
-    if len(steps) < 2:
-        return
-    edges = np.arange(len(steps) + 1) - 0.5
-    colours = ListedColormap([*style.step_colours(steps).values()])
-    mapped = ScalarMappable(BoundaryNorm(edges, len(steps)), colours)
-    bar = scales.add_bar(mapped, panels, "Training step")
-    scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
+        place = {"loc": "outside upper right", "ncols": len(named)}
+        panels[0, 0].figure.legend(named.values(), named.keys(), **place)
+    of_columns = [_trained_steps(table) for table in tables]
+    are_alike = all(steps == of_columns[0] for steps in of_columns)
+    groups = [panels] if are_alike else np.hsplit(panels, panels.shape[1])
+    for group, steps in zip(groups, of_columns, strict=False):
+        if len(steps) > 1:
+            norm = BoundaryNorm(np.arange(len(steps) + 1) - 0.5, len(steps))
+            colours = ListedColormap([*style.step_colours(steps).values()])
+            bar = scales.add_bar(ScalarMappable(norm, colours), group, "Training step")
+            scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))

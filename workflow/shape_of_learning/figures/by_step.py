@@ -27,27 +27,16 @@ def means_by_step(
     of_blocks : bool
         Whether the measures are of blocks, which the embedding output is none of.
     """
-    models, measures = inputs.models, inputs.measures
-    table = over_layers(inputs, average_over)
+    table, measures = over_layers(inputs, average_over), inputs.measures
     counted = scales.progress_column(table, progress)
-    height = marks.height_for_labels(len(models)) + 0.4
+    shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
     notes = captions.footnote(inputs, table)
-    figure, (panels,) = marks.panels(1, len(measures), height, *notes)
+    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
     over = "blocks" if of_blocks else "layers"
-    for axes, measure in zip(panels, measures, strict=True):
-        own = table[table["estimator"] == measure.name]
-        lines = marks.draw_models(axes, own, counted, models, markers=True)
-        scales.set_progress_axis(axes, table[counted])
-        axes.set(title=measure.label, xlabel=scales.PROGRESS[counted])
+    for axes in panels:
         axes.set_ylabel(f"{quantity or measures[0].axis},\nmean over {over}")
         scales.begin_at_zero(axes, measures)
-    marks.label_line_ends(panels[-1], lines)
-    sentences = [
-        "Averaged are all blocks." if of_blocks else AVERAGED_LAYERS_IN_WORDS[average_over],
-        captions.lines_and_bands(inputs, table),
-        captions.smallest_visible_changes(inputs, table),
-        *captions.omissions(inputs),
-        *captions.marked(inputs, table),
-        scales.on_progress(table, counted),
-    ]
-    return drawing(inputs, figure, table, *sentences)
+    marks.label_line_ends(panels[-1], lines[panels[-1]])
+    averaged = "Averaged are all blocks." if of_blocks else AVERAGED_LAYERS_IN_WORDS[average_over]
+    said = [averaged, *captions.on_estimates(inputs, table), scales.on_progress(table, counted)]
+    return drawing(inputs, figure, table, *said)

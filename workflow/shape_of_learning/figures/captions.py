@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,17 @@ import pandas as pd
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.metrics.tidy import GROUPS
 
-# How a figure shows that there is no value, and that one is beyond the conditions of its measure.
-GAP = "Gaps, with a cross at the lower edge"
-CELL = "Grey with a cross"
-POINT = "Hollow with a dot"
+
+class Signs(NamedTuple):
+    """How a figure shows values, that there is none, and that one is beyond the conditions of its measure."""
+
+    values: str
+    none: str
+    beyond: str
+
+
+LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
+CELLS = Signs("Colours", "Grey with a cross", "Dot")
 MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
@@ -28,20 +36,36 @@ def short_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def lines_and_bands(
-    inputs: FigureInputs, table: pd.DataFrame, *, lines: str = "Lines", bands: bool = True
-) -> str:
-    """Say what lines and bands show, on how many vectors, windows and groups of windows.
+def on_estimates(
+    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, bands: bool = True
+) -> list[str]:
+    """All that a caption says of a table of estimates.
 
     Parameters
     ----------
+    inputs : FigureInputs
     table : pandas.DataFrame
         From :mod:`shape_of_learning.figures.tables`, of measures of `inputs`.
-    lines : str
+    signs : Signs
         What shows the values.
     bands : bool
         Whether there are bands.
     """
+    values = lines_and_bands(inputs, table, signs, bands)
+    changes = smallest_visible_changes(inputs, table)
+    return [values, changes, *omissions(inputs), *marked(inputs, table, signs)]
+
+
+def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
+    """What stands below the panels: what is left out, beyond its conditions, and undefined."""
+    left_out = omissions(inputs, sources=False)
+    return [*left_out, *marked(inputs, table, signs), undefined(table, signs)]
+
+
+def lines_and_bands(
+    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, bands: bool = True
+) -> str:
+    """Say what lines and bands show, on how many vectors, windows and groups of windows."""
     defined = table[table["value"].notna()]
     if defined.empty:
         return "No value is defined."
@@ -49,16 +73,17 @@ def lines_and_bands(
     vectors = f"{range_of(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
     over = "batches" if of_layers else "layers and batches"
-    said = f"{lines}: mean over {over} of {vectors}" if in_batches else f"All {vectors} together"
+    said = (
+        f"{signs.values}: mean over {over} of {vectors}"
+        if in_batches
+        else f"All {vectors} together"
+    )
     if defined["low"].notna().any():
         where = "bands:" if bands else "the numbers have"
         groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
         said += f"; {where} 95 % intervals from leaving out each of {groups}"
-        if in_batches:
-            said += (
-                "; the standard deviation over batches, which the paper draws, is the column batch_sd of the "
-                "numbers"
-            )
+        deviation = "the standard deviation over batches, which the paper draws"
+        said += f"; {deviation}, is the column batch_sd of the numbers" if in_batches else ""
     bare = {each.name: each.label for each in inputs.measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
@@ -70,45 +95,37 @@ def lines_and_bands(
     if bare:
         named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"
         sentences.append(f"{named}: intervals of single layers do not cover.")
-    return joined(*sentences, undefined(table, GAP if lines == "Lines" else CELL))
+    return joined(*sentences, undefined(table, signs))
 
 
-def footnote(inputs: FigureInputs, table: pd.DataFrame, mark: str = POINT) -> list[str]:
-    """What stands below the panels: what is left out, marked like `mark`, and undefined."""
-    gap = GAP if mark == POINT else CELL
-    left_out = omissions(inputs, sources=False)
-    return [*left_out, *marked(inputs, table, mark), undefined(table, gap)]
-
-
-def undefined(table: pd.DataFrame, mark: str = GAP) -> str:
+def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
     """One sentence on the values of a table that are undefined or infinite, if there are any."""
     values = table["value"].to_numpy("float64")
     count = int((~np.isfinite(values)).sum())
     kinds = "undefined or infinite" if np.isinf(values).any() else "undefined"
-    return f"{mark}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
+    return f"{signs.none}: {kinds} ({count:,} of {len(table):,} values)." if count else ""
 
 
-def marked(inputs: FigureInputs, table: pd.DataFrame, mark: str = POINT) -> list[str]:
+def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
     """Say of each measure which averages lack layers and do not compare with those of all.
 
-    Then which points, that look like `mark`, near-duplicates put beyond its conditions.
+    Then which points near-duplicates put beyond its conditions.
     """
     uneven, beyond = [], []
     is_averaged = "layers" in table
     for measure in inputs.measures:
         rows = table[(table["estimator"] == measure.name) & table["value"].notna()]
+        column, of_layers = "suspect", None
         if is_averaged:
-            of_layers = rows["layers"] + rows["layers_left_out"]
-            parts = _by_model(rows, "layers_left_out", of_layers)
+            column, of_layers = "suspect_layers", rows["layers"]
+            parts = _by_model(rows, "layers_left_out", of_layers + rows["layers_left_out"])
             left_out = "is undefined in some layers, which are left out of the average"
             uneven += [f"{measure.label} {left_out}: {parts}."] if parts else []
-        column, of_layers = ("suspect_layers", rows["layers"]) if is_averaged else ("suspect", None)
         parts = _by_model(rows, column, of_layers)
         if parts and measure.suspect_above is not None:
-            beyond.append(
-                f"{mark}: more than {100 * measure.suspect_above:.3g} % of the vectors have a "
-                f"near-duplicate (r2/r1 > 10), where {measure.label} is beyond its conditions: {parts}."
-            )
+            share = f"more than {100 * measure.suspect_above:.3g} % of the vectors"
+            where = f"(r2/r1 > 10), where {measure.label} is beyond its conditions"
+            beyond.append(f"{signs.beyond}: {share} have a near-duplicate {where}: {parts}.")
     return [*uneven, *beyond]
 
 
@@ -181,14 +198,11 @@ def smallest_visible_changes(inputs: FigureInputs, table: pd.DataFrame) -> str:
     is_by_layer, changes = "layer" in table, inputs.tables["changes"]
     changes = changes[changes["layer"].notna() == is_by_layer].merge(_consecutive_pairs(table))
     medians = changes.groupby(["estimator", "model"])["smallest_visible"].median().dropna()
+    labels = {each.name: f" ({each.label})" * (len(inputs.models) > 1) for each in inputs.models}
     parts = []
     for measure in inputs.measures:
-        own = [
-            f"{medians[measure.name, model.name]:.2g}"
-            + (f" ({model.label})" if len(inputs.models) > 1 else "")
-            for model in inputs.models
-            if (measure.name, model.name) in medians.index
-        ]
+        places = {(measure.name, model): label for model, label in labels.items()}
+        own = [f"{medians[at]:.2g}{label}" for at, label in places.items() if at in medians.index]
         if own:
             named = f"{measure.label}: " if len(inputs.measures) > 1 else ""
             parts.append(named + enumerated(own))
@@ -216,6 +230,12 @@ def as_markup(words: str) -> str:
     It becomes one line, for reStructuredText has directives, which lines begin with.
     """
     return re.sub(r"([\\`*_{}\[\]<>&#|~])", r"\\\1", " ".join(words.split()))
+
+
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int) -> str:
+    """Write a table whose first columns are `words` and the others numbers, which stand right."""
+    sides = [":--"] * words + ["--:"] * (len(heading) - words)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heading, sides, *rows))
 
 
 def enumerated(items: Sequence[str]) -> str:

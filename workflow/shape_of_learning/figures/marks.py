@@ -1,8 +1,9 @@
-"""Marks of a figure: lines with bands, points, crosses, and words that cover nothing."""
+"""Panels of a figure and their marks: lines with bands, points, crosses, and words that cover nothing."""
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,18 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from shape_of_learning.figures import style
-from shape_of_learning.figures.inputs import DrawnModel
+from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.scales import set_progress_axis
 from shape_of_learning.figures.style import LineStyle
 
+# What columns of tables are called along an x axis.
+ALONG = {
+    "depth": "Relative depth",
+    "step": "Training step",
+    "tokens": "Training tokens",
+    "loss": "Cross-entropy (nats per token)",
+}
+FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 BAND_OPACITY = 0.2
 HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
 DOT = 1.5  # points, in the middle of a hollow one
@@ -41,56 +51,102 @@ NARROWEST = 8  # characters; less than any figure's or panel's width holds
 NARROW_LETTER = 0.3  # of the type size: text of nothing but "il.," is about that wide
 
 
+def model_panels(
+    inputs: FigureInputs,
+    x: str,
+    panels_by_row: Sequence[Sequence[tuple[str, pd.DataFrame]]],
+    *notes: str,
+    frame: float = FRAME,
+    labels: int | None = None,
+    every: bool = False,
+    **shared: Any,
+) -> tuple[Figure, np.ndarray, dict[Axes, list[Line2D]]]:
+    """Make a figure of panels with a line for each model, as high as the labels of the lines need.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    x : str
+        The column along the x axis; the lowest panels say what it is. Steps and tokens are on the axis of
+        :func:`.set_progress_axis`.
+    panels_by_row : sequence of sequence of (str, pandas.DataFrame)
+        The title of each panel, and what :func:`draw_models` draws there.
+    notes : str
+        Sentences of the footnote.
+    frame : float
+        Inches above and below a single row.
+    labels : int, optional
+        How many lines are labelled beside one panel, if not all.
+    every : bool
+        Whether models that a panel has no rows of have a line there, too.
+    shared
+        Further arguments of :func:`panels`.
+
+    Returns
+    -------
+    Figure, numpy.ndarray of Axes, dict
+        The last has the lines of each panel, for :func:`label_line_ends`.
+    """
+    rows, columns = len(panels_by_row), len(panels_by_row[0])
+    least = style.PANEL_HEIGHT if rows == 1 else style.LOW_PANEL_HEIGHT
+    height = height_for_labels(labels or len(inputs.models), least)
+    height += frame if rows == 1 else 0.7 * frame
+    figure, grid = panels(rows, columns, rows * height, *notes, **shared)
+    lines, named = {}, [model.name for model in inputs.models] if every else None
+    shown = [table for row in panels_by_row for _, table in row]
+    for axes, (title, table) in zip(grid.flat, chain(*panels_by_row), strict=True):
+        lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
+        axes.set_title(title)
+        if x in ("step", "tokens"):
+            set_progress_axis(axes, chain.from_iterable(rows[x] for rows in shown))
+    for axes in grid[-1]:
+        axes.set_xlabel(ALONG.get(x, x))
+    return figure, grid, lines
+
+
 def draw_models(
-    axes: Axes, table: pd.DataFrame, x: str, models: Sequence[DrawnModel], *, markers: bool = False
+    axes: Axes,
+    table: pd.DataFrame,
+    x: str,
+    models: Sequence[DrawnModel],
+    *,
+    y: str = "value",
+    named: Iterable[str] | None = None,
 ) -> list[Line2D]:
-    """Draw the line and band of each model of a table, in the styles that they have among all `models`."""
-    styles = style.line_styles(models)
-    return [
-        draw_line(axes, rows, x, styles[name], label=label, markers=markers)
-        for (name, label), rows in table.groupby(["model", "label"], sort=False)
-    ]
+    """Draw the line and band of each model, in the styles that they have among all `models`.
+
+    Models are those of the table, or those that are `named`, whose lines may have no points. During a
+    training each checkpoint has a marker.
+    """
+    styles, names = style.line_styles(models), set(table["model"] if named is None else named)
+    lines = []
+    for model in models:
+        rows, of_line = table[table["model"] == model.name], {"label": model.label, "y": y}
+        if model.name in names:
+            look = styles[model.name]
+            lines.append(draw_line(axes, rows, x, look, **of_line, markers=x != "depth"))
+    return lines
 
 
 def draw_line(
-    axes: Axes, rows: pd.DataFrame, x: str, look: LineStyle, *, label: str, markers: bool = False
-) -> Line2D:
-    """Draw the values and the band of their intervals.
-
-    As :func:`draw_curve` of the column ``value``; the band also has a gap where ``low`` and ``high`` are NaN.
-    A point between two gaps of the band has a bar instead. An undefined or infinite value has a cross at the
-    lower edge.
-    """
-    line = draw_curve(axes, rows, x, "value", look, label=label, markers=markers)
-    places, values, low, high = rows[[x, "value", "low", "high"]].to_numpy("float64").T
-    undefined = places[~np.isfinite(values)]
-    if undefined.size:
-        draw_crosses(axes, undefined, LOWER_EDGE, look.colour, label="_undefined")
-    axes.fill_between(places, low, high, color=look.colour, alpha=BAND_OPACITY, linewidth=0)
-    alone = _between_gaps(np.isfinite(low))
-    if alone.any():
-        bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
-        axes.vlines(places[alone], low[alone], high[alone], look.colour, **bar)
-    return line
-
-
-def draw_curve(
     axes: Axes,
     rows: pd.DataFrame,
     x: str,
-    y: str,
     look: LineStyle,
     *,
     label: str,
+    y: str = "value",
     markers: bool = False,
 ) -> Line2D:
-    """Draw a line through points, hollow ones marked in white.
+    """Draw a line through points, hollow ones marked in white, and the band of their intervals.
 
     Parameters
     ----------
     rows : pandas.DataFrame
         Points in order, columns `x` and `y`, and ``hollow`` and ``suspect`` where some points are; suspect
-        ones are hollow with a dot. The line has a gap where `y` is NaN.
+        ones are hollow with a dot. The line has a gap where `y` is NaN. With the columns ``low`` and ``high``
+        there is a band, with a gap where they are NaN, a bar for a point between two gaps of it, and a cross
+        at the lower edge for an undefined or infinite value.
     label : str
         Kept on the line; :func:`label_line_ends` writes it.
     markers : bool
@@ -103,22 +159,16 @@ def draw_curve(
         Without the hollow markers, which are lines of their own, labelled ``_hollow`` and ``_suspect``.
     """
     places, values = rows[[x, y]].to_numpy("float64").T
-    present = np.isfinite(values)
+    present, colour = np.isfinite(values), look.colour
     hollow, suspect = (
         present & rows[mark].to_numpy(bool) if mark in rows else np.zeros_like(present)
         for mark in ("hollow", "suspect")
     )
     markers = markers and len(rows) <= MOST_MARKERS
     filled = (present if markers else _between_gaps(present)) & ~hollow & ~suspect
-    (line,) = axes.plot(
-        places,
-        values,
-        color=look.colour,
-        linestyle=look.dashes,
-        marker=look.marker if markers or filled.any() else "",
-        markevery=filled,
-        label=label,
-    )
+    of_line = {"color": colour, "linestyle": look.dashes, "markevery": filled, "label": label}
+    marker = look.marker if markers or filled.any() else ""
+    (line,) = axes.plot(places, values, marker=marker, **of_line)
     white = {"markersize": HOLLOW, "markerfacecolor": "white", "markeredgewidth": HOLLOW_EDGE}
     for marked, marker, size, kind in (
         (hollow & ~suspect, look.marker, white, "_hollow"),
@@ -127,9 +177,17 @@ def draw_curve(
     ):
         if marked.any():
             above = {"linestyle": "none", "zorder": ABOVE_LINES, "label": kind, **size}
-            axes.plot(places[marked], values[marked], marker=marker, color=look.colour, **above)
+            axes.plot(places[marked], values[marked], marker=marker, color=colour, **above)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
+    if "low" in rows:
+        low, high = rows[["low", "high"]].to_numpy("float64").T
+        if not present.all():
+            draw_crosses(axes, places[~present], LOWER_EDGE, colour, label="_undefined")
+        axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
+        if (alone := _between_gaps(np.isfinite(low))).any():
+            bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
+            axes.vlines(places[alone], low[alone], high[alone], colour, **bar)
     return line
 
 
@@ -198,12 +256,7 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     """
     ends = [_last_point(line) for line in lines]
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # connectors must not move the limits
-    words = [
-        str(line.get_label())
-        if np.isfinite(end[1])
-        else f"{line.get_label()}: {without_points or _why_empty(line)}"
-        for line, end in zip(lines, ends, strict=True)
-    ]
+    words = [_words_of(line, without_points) for line in lines]
     make_room_for(axes.figure, words)
     axes.figure.draw_without_rendering()  # fixes the panel's height
     pitch = LABEL_PITCH * axes.figure.dpi / axes.get_window_extent().height
@@ -217,10 +270,8 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
     for line, end, place, said in zip(lines, ends, places, words, strict=True):
         if are_joined and np.isfinite(end[1]):
             rule = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
-            rule["color"] = line.get_color()
-            axes.annotate(
-                "", end, (0.13, place), textcoords=margin, arrowprops=rule, annotation_clip=False
-            )
+            joint = {"arrowprops": {**rule, "color": line.get_color()}, "annotation_clip": False}
+            axes.annotate("", end, (0.13, place), textcoords=margin, **joint)
         sample = Line2D([0.14, 0.39], [place] * 2)
         sample.update_from(line)
         sample.set(transform=margin, clip_on=False, label="_sample", marker="")
@@ -228,8 +279,12 @@ def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "
         axes.text(0.43, place, said, transform=margin, va="center_baseline", color=style.INK)
 
 
-def _why_empty(line: Line2D) -> str:
-    return "undefined" if len(line.get_xdata()) else "all left out"
+def _words_of(line: Line2D, without_points: str) -> str:
+    """Its label, and why there is no point."""
+    if np.isfinite(_last_point(line)[1]):
+        return str(line.get_label())
+    reason = "undefined" if len(line.get_xdata()) else "all left out"
+    return f"{line.get_label()}: {without_points or reason}"
 
 
 def spread(wanted: np.ndarray, pitch: float) -> np.ndarray:
@@ -297,7 +352,5 @@ def wrapped(sentences: Sequence[str], width: float, size: float) -> str:
 
 def width_of(line: str, size: float) -> float:
     """Inches that a line takes in the PDF."""
-    points, _, _ = text_to_path.get_text_width_height_descent(
-        line, FontProperties(size=size), ismath=False
-    )
-    return points / 72
+    font = FontProperties(size=size)
+    return text_to_path.get_text_width_height_descent(line, font, ismath=False)[0] / 72

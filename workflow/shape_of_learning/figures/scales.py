@@ -11,7 +11,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.captions import short_number
+from shape_of_learning.figures.captions import joined, short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
 
 ZERO_GAP = 0.45  # decades between 0 and the first step beyond it
@@ -20,12 +20,12 @@ BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
 FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
 MOST_RANKS = 14  # labels of steps along a panel
-PROGRESS = {"step": "Training step", "tokens": "Training tokens"}
+_exact = "{:,.0f}".format
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
 
 def progress_column(table: pd.DataFrame, progress: str) -> str:
-    """Choose what the x axis counts, a key of :data:`PROGRESS`.
+    """Choose what the x axis counts, steps or tokens.
 
     Parameters
     ----------
@@ -53,16 +53,15 @@ def progress_column(table: pd.DataFrame, progress: str) -> str:
 
 def on_progress(table: pd.DataFrame, column: str) -> str:
     """Say what a reader must know of an x axis of steps or tokens."""
-    sentences = []
-    if _batch_sizes_differ(table):
-        words = {
-            "tokens": "The x axis counts tokens, since the models' batch sizes differ.",
-            "step": "The models' batch sizes differ, so equal steps are not equal tokens.",
-        }
-        sentences.append(words[column])
-    if (table[column] == 0).any() and (table[column] > 0).any():
-        sentences.append("Left of the axis break: before training.")
-    return " ".join(sentences)
+    words = {
+        "tokens": "The x axis counts tokens, since the models' batch sizes differ.",
+        "step": "The models' batch sizes differ, so equal steps are not equal tokens.",
+    }
+    has_break = (table[column] == 0).any() and (table[column] > 0).any()
+    return joined(
+        words[column] if _batch_sizes_differ(table) else "",
+        "Left of the axis break: before training." if has_break else "",
+    )
 
 
 def _batch_sizes_differ(table: pd.DataFrame) -> bool:
@@ -158,23 +157,16 @@ def _look_alike(values: Sequence[float]) -> bool:
     return len({short_number(value) for value in values}) < len(set(values))
 
 
-def _exact(number: float) -> str:
-    return f"{number:,.0f}"
-
-
 def _between(values: np.ndarray, first: float, last: float) -> list[float]:
     return [float(value) for value in values if first <= value <= last]
 
 
 def _mark_break(axes: Axes, place: float) -> None:
     """Interrupt the bottom spine at `place` in data coordinates with two slashes."""
-    slashes = {
-        "marker": [(-0.4, -1), (0.4, 1)],
-        "markersize": 5,
-        "markeredgewidth": 0.6,
-        "color": axes.spines["bottom"].get_edgecolor(),
-    }
-    common = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 5}
+    slashes = {"marker": [(-0.4, -1), (0.4, 1)], "markersize": 5, "markeredgewidth": 0.6}
+    ink = axes.spines["bottom"].get_edgecolor()
+    transform = axes.get_xaxis_transform()
+    common = {"transform": transform, "clip_on": False, "zorder": 5, "label": "_break"}
     ends = [place * 0.85, place * 1.15]
-    axes.plot(ends, [0, 0], color="white", linewidth=1.5, label="_break", **common)
-    axes.plot(ends, [0, 0], linestyle="none", label="_break", **slashes, **common)
+    axes.plot(ends, [0, 0], color="white", linewidth=1.5, **common)
+    axes.plot(ends, [0, 0], color=ink, linestyle="none", **slashes, **common)

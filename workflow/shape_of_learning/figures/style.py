@@ -21,32 +21,18 @@ LOW_PANEL_HEIGHT = 1.5  # where panels stand above each other
 COLOURS = [
     seaborn.color_palette("colorblind").as_hex()[place] for place in (0, 1, 2, 4, 3, 9, 5, 7)
 ]
-DASHES: list[str | tuple[int, tuple[float, ...]]] = [
-    "-",
-    (0, (4, 1.2)),
-    (0, (1, 1)),
-    (0, (4, 1, 1, 1)),
-    (0, (7, 1.5)),
-    (0, (4, 1, 1, 1, 1, 1)),
-    (0, (2, 2)),
-    (0, (8, 1, 1, 1, 1, 1, 1, 1)),
-    (0, (10, 2, 2, 2)),
-    (0, (1, 3)),
-    (0, (5, 4)),
-    (0, (7, 1, 3, 1)),
-]
+_LENGTHS = ((4, 1.2), (1, 1), (4, 1, 1, 1), (7, 1.5), (4, 1, 1, 1, 1, 1), (2, 2))
+_LENGTHS += ((8, 1, 1, 1, 1, 1, 1, 1), (10, 2, 2, 2), (1, 3), (5, 4), (7, 1, 3, 1))
+Dashes = str | tuple[int, tuple[float, ...]]
+DASHES: list[Dashes] = ["-", *((0, lengths) for lengths in _LENGTHS)]
 MARKERS = "osD^vP"
 INK = "0.15"  # a grey level
 SIZE_OF_TYPE, SIZE_OF_TITLES = 7, 7.5  # points
 
 THEME = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib, hence the same on every machine
-    "font.size": SIZE_OF_TYPE,
-    "axes.labelsize": SIZE_OF_TYPE,
+    "font.size": SIZE_OF_TYPE,  # of labels, ticks and legends, too
     "axes.titlesize": SIZE_OF_TITLES,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
     "legend.frameon": False,
     "lines.linewidth": 1.1,
     "lines.markersize": 3,
@@ -58,14 +44,10 @@ THEME = {
     "axes.grid.axis": "y",
     "grid.color": "0.9",
     "grid.linewidth": 0.4,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "xtick.major.size": 3,
-    "ytick.major.size": 3,
-    "xtick.minor.size": 1.8,
-    "ytick.minor.size": 1.8,
+    **dict.fromkeys(("xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("xtick.minor.width", "ytick.minor.width"), 0.4),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 3),
+    **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 1.8),
     "axes.titlelocation": "left",
     "pdf.fonttype": 42,  # TrueType: text in the PDF stays text
     "text.parse_math": False,  # a label says what it says, also with dollar signs
@@ -88,7 +70,7 @@ class LineStyle:
     """How one model's line looks wherever it is drawn."""
 
     colour: str
-    dashes: str | tuple[int, tuple[float, ...]]
+    dashes: Dashes
     marker: str
 
 
@@ -136,11 +118,8 @@ def _shades(colour: str, members: int) -> list[str]:
     """One family's shades at even steps of lightness, the last member's darkest; a single one is plain."""
     if members == 1:
         return [colour]
-    ends = [
-        seaborn.light_palette(colour, 6).as_hex()[3],
-        seaborn.dark_palette(colour, 5).as_hex()[2],
-    ]
-    fine = seaborn.blend_palette([ends[0], colour, ends[1]], 256).as_hex()
+    light, dark = seaborn.light_palette(colour, 6)[3], seaborn.dark_palette(colour, 5)[2]
+    fine = seaborn.blend_palette([light, colour, dark], 256).as_hex()
     levels = np.array([lightness(shade) for shade in fine])
     wanted = np.linspace(levels[0], levels[-1], members)
     return [fine[int(np.abs(levels - level).argmin())] for level in wanted]

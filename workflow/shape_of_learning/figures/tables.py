@@ -30,7 +30,7 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
         If the verdicts leave out every checkpoint.
     """
     table = _layers(drawn_estimates(inputs), inputs, first=0)
-    return with_labels(with_verdicts(table, inputs), inputs)
+    return with_labels_and_verdicts(table, inputs)
 
 
 def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd.DataFrame:
@@ -61,9 +61,8 @@ def over_layers(inputs: FigureInputs, average_over: str = "block_outputs") -> pd
     keys = [*CHECKPOINT, "estimator"]
     counts = layers.assign(**counted).groupby(keys, sort=False)[[*counted]].sum()
     averages = estimates[estimates["layer"].isna()].drop(columns=["layer", "depth"])
-    table = averages.join(counts, on=keys)
-    table = table.assign(suspect=table["suspect_layers"] > 0)
-    return with_labels(with_verdicts(table, inputs), inputs)
+    table = averages.join(counts, on=keys).assign(suspect=lambda rows: rows["suspect_layers"] > 0)
+    return with_labels_and_verdicts(table, inputs)
 
 
 def drawn_estimates(inputs: FigureInputs) -> pd.DataFrame:
@@ -93,15 +92,14 @@ def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFr
     return rows
 
 
-def with_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
-    """Add ``verdict`` after ``tokens`` and, at the end, ``hollow``, where there are verdicts."""
-    if inputs.verdicts is None:
-        return table
-    known = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
-    judged = table[CHECKPOINT].join(known, on=CHECKPOINT)
-    table = table.assign(hollow=judged["shown"] == "hollow")
-    table.insert(table.columns.get_loc("tokens") + 1, "verdict", judged["verdict"])
-    return table
+def with_labels_and_verdicts(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
+    """Add ``verdict`` after ``tokens`` and, at the end, ``hollow``, where there are verdicts; then labels."""
+    if inputs.verdicts is not None:
+        known = inputs.verdicts.set_index(CHECKPOINT)[["verdict", "shown"]]
+        judged = table[CHECKPOINT].join(known, on=CHECKPOINT)
+        table = table.assign(hollow=judged["shown"] == "hollow")
+        table.insert(table.columns.get_loc("tokens") + 1, "verdict", judged["verdict"])
+    return with_labels(table, inputs)
 
 
 def with_labels(table: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-// All that the page knows, as content.py wrote it: models, measures, papers, claims, and series of rows.
+// All that the page knows, as explorer_page.py wrote it: models, measures, papers, claims, and series of rows.
 
 const NOT_OK = "checkpoint is not ok";
 const SUSPECT = "near-duplicates";
@@ -76,4 +76,97 @@ function make(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
   return made;
+}
+
+// What is shown: a state, whose keys are those of the page's address and names of controls.
+
+const LAST = "last"; // each model's last checkpoint
+const MEAN = "average"; // over layers
+const WHOLE = "whole"; // of what has no layers
+const DIMENSION = "Intrinsic dimension"; // the axis of its measures
+const MOST_AT_FIRST = 8; // models
+
+function startState(results) {
+  const axis = (name) => results.measuresByName.get(name).axis;
+  const first = [results.measured[0], results.measured.find((name) => axis(name) === DIMENSION)];
+  const measure = [...new Set(first.filter(Boolean))];
+  const shown = new Set(results.series.filter((each) => measure.includes(each.measure)).map((each) => each.model));
+  return {
+    view: "layer", across: "layer", by: "step",
+    paper: [],
+    model: results.models.map((each) => each.name).filter((name) => shown.has(name)).slice(0, MOST_AT_FIRST),
+    measure,
+    rows: results.selections,
+    at: LAST, keep: [],
+    layer: MEAN, keep_layer: [],
+    from: null, to: null,
+    log: true, intervals: true, left_out: false,
+  };
+}
+
+// How the text of a key is read; what cannot be is undefined.
+const among = (...allowed) => (text) => (allowed.includes(text) ? text : undefined);
+const yesOrNo = (text) => ({ __proto__: null, yes: true, no: false })[text];
+const number = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : undefined);
+const numberOr = (word) => (text) => (text === word ? word : number(text));
+const named = (key) => (text, results) => among(...results[key].map((each) => each.name ?? each))(text);
+const READERS = {
+  __proto__: null, // what all objects inherit is no key of an address
+  view: among("layer", "step", "heat"),
+  paper: named("papers"), model: named("models"), measure: named("measures"), rows: named("selections"),
+  at: numberOr(LAST), keep: numberOr(LAST), layer: numberOr(MEAN), keep_layer: numberOr(MEAN),
+  from: number, to: number,
+  across: among("layer", "depth"), by: among("step", "tokens"),
+  log: yesOrNo, intervals: yesOrNo, left_out: yesOrNo,
+};
+
+// Only what differs from the start is written.
+function toAddress(state, start) {
+  const address = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) {
+    if (JSON.stringify(value) === JSON.stringify(start[key])) continue;
+    const values = Array.isArray(value) && value.length ? value : [value];
+    for (const each of values) address.append(key, each === true ? "yes" : each === false ? "no" : each);
+  }
+  return `#${address}`;
+}
+
+// What the address does not say, or says wrongly, is as at the start; the latter is listed.
+function fromAddress(hash, results) {
+  const state = startState(results);
+  const address = new URLSearchParams(hash.replace(/^#/, ""));
+  const unknown = [];
+  for (const key of new Set(address.keys())) {
+    const texts = address.getAll(key).filter(Boolean);
+    const values = texts.map((text) => READERS[key]?.(text, results));
+    unknown.push(...texts.filter((_, at) => values[at] === undefined).map((text) => `${key} “${text}”`));
+    const good = values.filter((each) => each !== undefined);
+    if (Array.isArray(state[key]) && (good.length || !texts.length)) state[key] = good;
+    else if (good.length) state[key] = good.at(-1);
+  }
+  return { state: within(results, state), unknown };
+}
+
+// Names that lists offer: what the chosen papers draw, and selections that the chosen models and measures have.
+function offered(results, state) {
+  const papers = results.papers.filter((each) => state.paper.includes(each.name));
+  const drawn = (key) => (name) => !papers.length || papers.some((each) => each[key].includes(name));
+  const having = chosenSeries(results, { ...state, rows: results.selections });
+  return {
+    paper: results.papers.map((each) => each.name),
+    model: results.models.map((each) => each.name).filter(drawn("models")),
+    measure: results.measured.filter(drawn("measures")),
+    rows: results.selections.filter((name) => !having.length || having.some((each) => each.selection === name)),
+  };
+}
+
+// Nothing is chosen that the chosen papers do not offer.
+function within(results, state) {
+  if (!state.paper.length) return state;
+  const choices = offered(results, state);
+  const kept = (key, most) => {
+    const both = state[key].filter((name) => choices[key].includes(name));
+    return both.length || !state[key].length ? both : choices[key].slice(0, most);
+  };
+  return { ...state, model: kept("model", MOST_AT_FIRST), measure: kept("measure", 1) };
 }

@@ -112,3 +112,116 @@ function drawnLines(results, state) {
   }
   return { lines, lacking };
 }
+
+// What is drawn, in words and as a table: for those who do not see it, for captions and downloads.
+
+const MOST_ROWS = 500; // of the page's table
+const COLUMNS = ["model", "revision", "step", "tokens", "layer", "depth", "estimator", "selection", "value", "low", "high", "n", "verdict"];
+
+const labelsOf = (byName, names) => [...new Set(names)].map((name) => byName.get(name).label).join(", ");
+
+// What tells lines apart: the model, the step or layer, the selection.
+function namesOfLines(results, state, lines) {
+  const severalModels = new Set(lines.map((each) => each.series.model)).size > 1;
+  const severalStops = new Set(lines.map((each) => each.stop)).size > 1;
+  const keys = lines.map(({ series }) => `${series.measure} ${series.selection}`);
+  const severalSelections = new Set(keys).size > new Set(lines.map((each) => each.series.measure)).size;
+  return lines.map(({ series, stop }) => {
+    const model = results.modelsByName.get(series.model).label;
+    const isByStop = severalStops && !severalModels;
+    const second = [severalStops && severalModels && stopWords(state, stop), severalSelections && selectionLabel(series.selection)];
+    return { colour: isByStop ? stopWords(state, stop) : model, second: second.filter(Boolean).join(", "), isByStop };
+  });
+}
+
+function summaryOf(results, state, { lines, lacking }) {
+  if (!lines.length) return [nothing(results, state, lacking)];
+  const measures = lines.map((each) => each.series.measure);
+  const across = state.across === "depth" ? "relative depth" : "layer";
+  const by = state.by === "tokens" ? "training tokens" : "training step";
+  const isHeat = state.view === "heat";
+  const how = { layer: `by ${across}`, step: `by ${by}`, heat: `by ${across} and ${by}` }[state.view];
+  const where = isHeat ? "" : `, ${[...new Set(lines.map((each) => stopWords(state, each.stop)))].join(" and ")}`;
+  const rows = lines.flatMap((each) => each.rows);
+  const blank = rows.filter((each) => !Number.isFinite(each.value)).length;
+  const marked = (mark) => rows.filter((each) => each.mark === mark).length;
+  const found = new Set(chosenSeries(results, state).map((each) => each.measure));
+  const missing = labelsOf(results.measuresByName, state.measure.filter((each) => !found.has(each)));
+  const whole = wholeMeasures(results, lacking);
+  const without = labelsOf(results.modelsByName, lacking.filter((each) => !each.series.isWhole).map((each) => each.series.model));
+  return [
+    `${labelsOf(results.measuresByName, measures)} ${how}${where}: ${count(lines.length, isHeat ? "heat map" : "line")} of ${count(rows.length, "value")}.`,
+    blank > 0 && `${count(blank, "value")} undefined or infinite.`,
+    marked(NOT_OK) && `${count(marked(NOT_OK), "value")} of checkpoints that are not ok: hollow circles${isHeat ? " above their columns" : ""}.`,
+    marked(SUSPECT) && `${count(marked(SUSPECT), "value")} with more near-duplicates than the measure allows: hollow diamonds.`,
+    missing && `Not measured of what is chosen: ${missing}.`,
+    whole && `By step only: ${whole}.`,
+    without && `Nothing to draw here of ${without}.`,
+  ].filter(Boolean);
+}
+
+// Measures of lines that are not drawn because they have no layers.
+function wholeMeasures(results, lacking) {
+  return labelsOf(results.measuresByName, lacking.filter((each) => each.series.isWhole).map((each) => each.series.measure));
+}
+
+function nothing(results, state, lacking) {
+  const whole = state.view === "step" ? "" : wholeMeasures(results, lacking);
+  const models = labelsOf(results.modelsByName, lacking.map((each) => each.series.model));
+  const reasons = [
+    [!results.measured.length, "the table of estimates is empty"],
+    [!offered(results, state).measure.length, "the chosen papers draw other tables, which their figures show"],
+    [!state.model.length, "choose a model"],
+    [!state.measure.length, "choose a measure"],
+    [!chosenSeries(results, state).length, "the chosen models have none of the chosen measures with this selection of tokens"],
+    [whole, `${whole} has no layers; choose By step`],
+    [true, `no checkpoint here of ${models}`],
+  ];
+  return `Nothing is drawn: ${reasons.find(([holds]) => holds)[1]}.`;
+}
+
+// How the measures that are drawn are defined, as captions say it.
+function definitionsOf(results, { lines }) {
+  const names = [...new Set(lines.map((each) => each.series.measure))];
+  const words = names.map((name) => results.measuresByName.get(name).description).filter(Boolean);
+  return words.map((each) => `${each[0].toUpperCase()}${each.slice(1)}.`).join(" ");
+}
+
+// One value for the pointer and the keyboard, as [term, text].
+function wordsOf(results, { series, checkpoint, ...row }) {
+  const { revision, step, tokens, verdict } = checkpoint;
+  const noLayer = series.isWhole ? "the whole model" : "average over layers";
+  const share = shortNumber(100 * row.nearDuplicates, 2);
+  return [
+    [results.measuresByName.get(series.measure).label, shortNumber(row.value)],
+    ["95 % interval", Number.isNaN(row.low) ? "none" : `${shortNumber(row.low)} to ${shortNumber(row.high)}`],
+    ["model", results.modelsByName.get(series.model).label],
+    ["checkpoint", `${step === null ? revision : `step ${step.toLocaleString("en")}`}${tokens ? `, ${shortCount(tokens)} tokens` : ""}`],
+    ["verdict", verdict || "not judged"],
+    ["where", row.layer === null ? noLayer : `layer ${row.layer}, depth ${shortNumber(row.depth)}`],
+    ["n", Number.isNaN(row.n) ? "unknown" : row.n.toLocaleString("en")],
+    series.selection !== "all" && ["tokens", selectionLabel(series.selection)],
+    row.mark === SUSPECT && ["near-duplicates", `${share} % of vectors: beyond the measure's conditions`],
+  ].filter(Boolean);
+}
+
+function tableRows({ lines }) {
+  const text = (value) => (value === null || Number.isNaN(value) ? "" : String(value));
+  return lines.flatMap(({ series, rows }) =>
+    rows.map(({ checkpoint: { model, revision, step, tokens, verdict }, layer, depth, value, low, high, n }) =>
+      [model, revision, step, tokens, layer, depth, series.measure, series.selection, value, low, high, n, verdict].map(text),
+    ),
+  );
+}
+
+function csvOf(rows) {
+  const cell = (each) => (/[",\n\r]/.test(each) ? `"${each.replaceAll('"', '""')}"` : each);
+  return `${[COLUMNS, ...rows].map((row) => row.map(cell).join(",")).join("\n")}\n`;
+}
+
+function tableElement(rows) {
+  const left = rows.length > MOST_ROWS ? `: the first ${MOST_ROWS} of ${count(rows.length, "row")}, the download has all` : "";
+  const cells = (tag, texts) => make("tr", {}, ...texts.map((textContent) => make(tag, tag === "th" ? { textContent, scope: "col" } : { textContent })));
+  const body = rows.slice(0, MOST_ROWS).map((row) => cells("td", row));
+  return make("table", {}, make("caption", { textContent: `The values that are drawn${left}` }), make("thead", {}, cells("th", COLUMNS)), make("tbody", {}, ...body));
+}
