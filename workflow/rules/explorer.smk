@@ -25,12 +25,7 @@ rule draw_explorer:
         ),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
     output:
-        report(
-            EXPLORER,
-            caption="../report/explorer.rst",
-            category="Explorer",
-            labels={"result": NAMES_OF_RESULTS["explorer"]},
-        ),
+        listed(EXPLORER, "Explorer", "explorer"),
     log:
         "<logs>/explorer.log",
     benchmark:

@@ -20,11 +20,11 @@ def in_report(file, kind, page="figure"):
     def target(wildcards):
         return wildcards.get("figure") or wildcards.get("table")
 
-    return report(
+    return listed(
         file,
-        caption=f"../report/{page}.rst",
-        category=lambda wildcards: RUN.paper_of(target(wildcards)).title,
-        labels=lambda wildcards: {"result": RUN.name_in_paper(target(wildcards)), "as": kind},
+        lambda wildcards: RUN.paper_of(target(wildcards)).title,
+        page,
+        lambda wildcards: {"result": RUN.name_in_paper(target(wildcards)), "as": kind},
     )
 
 

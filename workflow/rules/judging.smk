@@ -40,12 +40,7 @@ rule judge_claims:
         alphabet=CLEAN_CORPUS["alphabet"],
     output:
         csv="<results>/claims/{paper}.csv",
-        markdown=report(
-            "<results>/claims/{paper}.md",
-            caption="../report/page.rst",
-            category="Claims",
-            labels=lambda wildcards: {"result": TITLES[wildcards.paper]},
-        ),
+        markdown=listed("<results>/claims/{paper}.md", "Claims", "page"),
     log:
         "<logs>/claims/{paper}.log",
     benchmark:
@@ -103,7 +98,9 @@ rule measure_choices:
         **RUNNING,
         **asked(needs_of_choices),
     params:
-        code=lambda wildcards: code_of_measures("measure_checkpoint", CHOICES.measures_at(*wildcards)),
+        code=lambda wildcards: code_of_measures(
+            "measure_checkpoint", CHOICES.measures_at(*wildcards)
+        ),
         step=told(step_of, "model", "revision"),
         weights=told(RUN.weights, "model", "revision"),
         sample=told(sample, "model"),
@@ -126,19 +123,9 @@ rule judge_choices:
         verdicts=expand("<results>/tables/verdicts/{model}.csv", model=CHOICES.models),
     output:
         matrix="<results>/claims/choices.csv",
-        page=report(
-            "<results>/claims/choices.md",
-            caption="../report/page.rst",
-            category="Claims",
-            labels={"result": NAMES_OF_RESULTS["claims/choices"]},
-        ),
+        page=listed("<results>/claims/choices.md", "Claims", "page"),
         curves=[
-            report(
-                f"<results>/figures/{figure}.png",
-                caption="../report/specification.rst",
-                category="Claims",
-                labels={"result": title},
-            )
+            listed(f"<results>/figures/{figure}.png", "Claims", "specification", {"result": title})
             for figure, title in CHOICES.figures.items()
         ],
         beside_curves=expand(
