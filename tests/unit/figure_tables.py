@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
-from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER
+from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme

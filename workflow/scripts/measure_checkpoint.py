@@ -11,8 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from shape_of_learning.checkpoints.losses import write_loss
-from shape_of_learning.checkpoints.tensor_table import write_tensor_digests
+from shape_of_learning.checkpoints.measured import write_loss, write_tensor_digests
 from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.embeddings.forward_pass import model_matrices
 from shape_of_learning.embeddings.run import SampleRun, SamplingProtocol, draw_windows
