@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from describe_run import main
 from shape_of_learning.files import sha256_of
+from shape_of_learning.provenance import describe_run
 
 COMMIT = "0123456789" * 4
 RUN = {
@@ -57,7 +57,7 @@ def results(tmp_path_factory):
     lock = folder.parent / "hub.yaml"
     lock.write_text("revisions: {}\n")
     outputs = [folder / name for name in WRITTEN if name.startswith(("figures", "tables"))]
-    main(outputs, [lock], folder / "benchmarks", RUN, folder / "ro-crate-metadata.json")
+    describe_run(outputs, [lock], folder / "benchmarks", RUN, folder / "ro-crate-metadata.json")
     return folder
 
 
