@@ -31,8 +31,8 @@ time.sleep = lambda seconds: sleep(seconds / 100)
 what, given = json.loads(sys.argv[1])
 try:
     if what == "fetch":
-        import fetch_checkpoint
-        fetch_checkpoint.main("tiny", "main", output=Path(given.pop("output")), **given)
+        from shape_of_learning.checkpoints.fetch import fetch
+        fetch(Path(given.pop("output")), "tiny", "main", **given)
         print("null")
     else:
         from shape_of_learning.checkpoints.lock import Place

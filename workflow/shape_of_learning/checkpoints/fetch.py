@@ -1,7 +1,7 @@
 """A checkpoint of the Hub as a lock pins it, on its way to a folder: what is needed, and no other bytes."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,35 +27,42 @@ DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
 
 
 def fetch(
-    weights: LockedRevision,
-    tokenizer: LockedRevision | None,
     destination: Path,
-    entry: Shape,
-    *,
     model: str,
+    revision: str,
+    pinned: Mapping[str, Any] | None,
+    tokenizer: Mapping[str, Any] | None,
+    shape: Mapping[str, Any],
 ) -> None:
     """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
 
     Parameters
     ----------
-    weights, tokenizer : LockedRevision
-        What to fetch; None for a tokenizer that lies beside the weights. All bytes must be those that are
-        pinned; of a tokenizer elsewhere only the commit is.
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. What has come so
         far is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
         waits, and takes what this one has made.
-    entry : Shape
+    model, revision : str
+        Names of the model and, within it, of the checkpoint.
+    pinned, tokenizer : mapping or None
+        What to fetch, entries of the model's lock; None for a tokenizer that lies beside the weights. All bytes
+        must be those that are pinned; of a tokenizer elsewhere that a lock has no hashes of, only the commit is.
+    shape : mapping
         What the model's entry says, which ``config.json`` is compared with before any weights are downloaded.
-    model : str
-        Name of the model.
 
     Raises
     ------
     InputError
-        With one sentence for all that can be wrong with the entry, the Hub or the network.
+        With one sentence for all that can be wrong with the entry, the lock, the Hub or the network.
     """
-    where, words = f"model `{model}`", tokenizer or weights
+    where = f"model `{model}`"
+    if not pinned:
+        raise InputError(
+            f"{where}: `{revision}` cannot be fetched, since its lock does not pin it; run "
+            "`snakemake resolve` where the Hub can be reached, or restore the lock"
+        )
+    weights = LockedRevision(**pinned)
+    words = LockedRevision(**tokenizer) if tokenizer else weights
     provenance = {"source": "hub", "model": model, **_place(weights)}
     provenance |= {"subfolder": weights.subfolder, "tokenizer": _place(words)}
     destination.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +81,7 @@ def fetch(
             )
         came = _download(weights, weights.settings_paths(), kept / "weights", where)
         own = shape_of(read_configuration_file(came[0].parent), where)
-        refuse_contradiction(entry, own, where)
+        refuse_contradiction(Shape(**shape), own, where)
         came += _download(words, paths, kept / "tokenizer", where)
         came += _download(weights, map(weights.path, weights.files), kept / "weights", where)
         with atomic_write(destination) as folder:
