@@ -13,6 +13,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from shape_of_learning.checkpoints.measured import read_tensor_digests, write_tensor_digests
+from shape_of_learning.checkpoints.measured_verdicts import distance
 from shape_of_learning.checkpoints.record import (
     RECORD,
     changed_file,
@@ -20,7 +22,6 @@ from shape_of_learning.checkpoints.record import (
     refuse_changed,
     write_record,
 )
-from shape_of_learning.checkpoints.measured import read_tensor_digests, write_tensor_digests
 from shape_of_learning.checkpoints.tensors import (
     SAMPLED,
     TYPES,
@@ -28,7 +29,6 @@ from shape_of_learning.checkpoints.tensors import (
     tensor_digests,
     weight_files,
 )
-from shape_of_learning.checkpoints.measured_verdicts import distance
 from shape_of_learning.errors import InputError
 from tiny_models import save_tiny_model
 

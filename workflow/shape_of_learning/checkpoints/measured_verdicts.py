@@ -177,7 +177,7 @@ def distance(a: Sequence[float], b: Sequence[float]) -> float:
 def broken(
     checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Measured]
 ) -> dict[str, str]:
-    """Find the checkpoints of one training whose loss cannot be right.
+    """Find the checkpoints of one training, given by step, whose loss cannot be right.
 
     Returns
     -------
@@ -193,8 +193,7 @@ def broken(
     Not found are wrong weights whose loss is near that of their neighbours, such as those of a neighbour.
     A training that diverged for good, or three broken ones in a row, cannot be told from a sound one.
     """
-    in_order = sorted(checkpoints, key=lambda each: each.step or 0)
-    known = {each.name: measured[each.name].cross_entropy for each in in_order}
+    known = {each.name: measured[each.name].cross_entropy for each in checkpoints}
     known = {name: each for name, each in known.items() if not math.isnan(each.loss)}
     found: dict[str, str] = {}
     for sign, times in ((1, "times"), (-1, "times lower than")):
