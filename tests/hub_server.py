@@ -1,7 +1,8 @@
 """A Hugging Face Hub on loopback.
 
 The server is the PyPI package `olah` over git repositories that the tests make, whose branches are
-the revisions. What it never does, such as to refuse or to stall, a proxy before it does as networks and gates do: `Proxy`.
+the revisions. What it never does, such as to refuse or to stall, a proxy
+before it does, as networks and gates do: `Proxy`.
 """
 
 import hashlib

@@ -169,5 +169,6 @@ def test_the_published_perplexities_of_bloom_show_the_broken_step(perplexities, 
     steps = [1000, 10_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000]
     curve = [JudgedCheckpoint(f"{step}", step, None) for step in steps]
     losses = [CrossEntropy(math.log(perplexity), 1000, 250_880) for perplexity in perplexities]
-    measured = {each.name: Measured(of, TensorDigests({})) for each, of in zip(curve, losses)}
+    names = [each.name for each in curve]
+    measured = {n: Measured(of, TensorDigests({})) for n, of in zip(names, losses, strict=True)}
     assert [int(name) for name in broken(curve, measured)] == wrong

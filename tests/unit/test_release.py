@@ -20,20 +20,6 @@ def test_one_version_is_named_everywhere():
     assert set(re.findall(r"v(\d+\.\d+\.\d+)", readme)) <= {shape_of_learning.__version__}
 
 
-def test_every_key_of_the_configuration_is_explained():
-    page = (REPOSITORY / "config/README.md").read_text()
-    settings = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
-    keys = []
-    for section, value in settings.items():
-        is_section = isinstance(value, dict) and section not in ("training_steps", "tasks")
-        keys += [f"{section}.{key}" for key in value] if is_section else [section]
-    # Sources have a heading of their own, and all figures but one line.
-    apart = {"corpus.sources", *(f"figures.{figure}" for figure in settings["figures"])}
-    expected = {*keys} - apart | {"corpus.sources", "figures.average_over", "figures.progress"}
-    expected |= {"figures.measures", "figures.figure_1"}
-    assert {key for key in expected if f"`{key}`" not in page} == set()
-
-
 def test_the_showcase_says_of_each_figure_what_it_shows():
     page = (REPOSITORY / "docs/showcase.md").read_text()
     drawn = yaml.safe_load((REPOSITORY / "config/showcase.yaml").read_text())["figures"]

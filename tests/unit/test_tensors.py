@@ -157,16 +157,20 @@ def header(**entry) -> bytes:
     return struct.pack("<Q", len(text)) + text.encode()
 
 
-@pytest.mark.parametrize("content", [b"", header() + b"1234567", header(shape=[3]) + b"12345678"])
-def test_damaged_safetensors_are_one_sentence(tmp_path, content):
-    (tmp_path / WHOLE).write_bytes(content)
-    with pytest.raises(InputError, match=UNREADABLE):
-        tensor_digests(tmp_path)
+DAMAGED = {
+    WHOLE: [
+        b"",
+        header() + b"1234567",
+        header(shape=[3]) + b"12345678",
+        header(dtype="F4") + b"12345678",
+    ],
+    PICKLE: [b"", pickle.dumps(Harmful()), pickle.dumps([1])],
+}
 
 
-@pytest.mark.parametrize("content", [b"", pickle.dumps(Harmful()), pickle.dumps([1])])
-def test_damaged_pickles_are_one_sentence_and_run_nothing(tmp_path, capsys, content):
-    (tmp_path / PICKLE).write_bytes(content)
+@pytest.mark.parametrize(("name", "content"), [(n, each) for n in DAMAGED for each in DAMAGED[n]])
+def test_damaged_files_are_one_sentence_and_run_nothing(tmp_path, capsys, name, content):
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=UNREADABLE):
         tensor_digests(tmp_path)
     assert "this code ran" not in capsys.readouterr().out

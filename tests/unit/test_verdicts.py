@@ -19,18 +19,8 @@ from shape_of_learning.checkpoints.measured import (
     write_loss,
     write_tensor_digests,
 )
-from shape_of_learning.checkpoints.measured_verdicts import (
-    distance,
-    judged_by_measurements,
-    same_weights,
-    write_verdicts,
-)
-from shape_of_learning.checkpoints.verdicts import (
-    CurvePoint,
-    JudgedCheckpoint,
-    KnownBad,
-    judged_curve,
-)
+from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
+from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, KnownBad
 from shape_of_learning.errors import InputError
 
 sys.path.append(str(Path(__file__).parents[2]))
@@ -57,34 +47,25 @@ def test_what_decides_verdicts_is_pinned():
     assert [of_measurements[name] for name in names] == [3, 0.01, 0.01, 512, 0.9, 0.5]
 
 
-def whole(content: str) -> Listing:
-    """One file; `content` stands for its hash."""
-    return Listing.model_construct(files={"model.safetensors": file(content)}, commit="c" * 40)
-
-
 def file(content: str) -> WeightFile:
     return WeightFile.model_construct(bytes=8, hash=f"sha256:{content}")
 
 
-def shards(contents: str) -> Listing:
-    """`a b` are two shards."""
-    names = contents.split()
-    files = {f"{i}-of-{len(names)}.bin": file(content) for i, content in enumerate(names)}
-    return Listing.model_construct(files=files, commit="c" * 40)
-
-
 def listed(content: str | Listing) -> Listing:
+    """A file, or with `a b` two shards, of these contents, which stand for hashes."""
     if isinstance(content, Listing):
         return content
-    return shards(content) if " " in content else whole(content)
+    hashes = content.split()
+    files = {f"{i}-of-{len(hashes)}.bin": file(each) for i, each in enumerate(hashes)}
+    return Listing.model_construct(files=files, commit="c" * 40)
 
 
 def by_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
     """Verdicts by step, which must not depend on the order of the points."""
     points = [CurvePoint(f"step{s}", s, MAIN, listed(content)) for s, content in curve.items()]
     mains = {} if main is None else {MAIN: listed(main)}
-    found = judged_curve(points, mains, reports, last)
-    assert judged_curve(points[::-1], mains, reports, last) == found[::-1]
+    found = verdicts.judged_curve(points, mains, reports, last)
+    assert verdicts.judged_curve(points[::-1], mains, reports, last) == found[::-1]
     return {each.step: each.verdict for each in found}
 
 
@@ -178,28 +159,28 @@ def test_a_copy_of_main_is_found_whichever_steps_are_asked_for():
 
 
 def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
-    points = [CurvePoint("step0", 0, MAIN, whole("a")), CurvePoint("step1", 1, MAIN, whole("z"))]
-    mains = {MAIN: whole("z"), "org/final": whole("z")}
-    final = CurvePoint("main", 9, "org/final", whole("c"), is_main=True)
-    found = judged_curve([*points, final], {MAIN: whole("z")})
+    points = [CurvePoint("step0", 0, MAIN, listed("a")), CurvePoint("step1", 1, MAIN, listed("z"))]
+    mains = {MAIN: listed("z"), "org/final": listed("z")}
+    final = CurvePoint("main", 9, "org/final", listed("c"), is_main=True)
+    found = verdicts.judged_curve([*points, final], {MAIN: listed("z")})
     assert {each.verdict for each in found} == {"ok"}
     # The last step is not asked for: either main may be the end, and both may be the same.
-    found = judged_curve(points, mains, last_step=9)
+    found = verdicts.judged_curve(points, mains, last_step=9)
     assert [each.verdict for each in found] == ["ok", BOTH]
-    assert [each.verdict for each in judged_curve(points[:1], mains, last_step=9)] == ["ok"]
+    assert [each.verdict for each in verdicts.judged_curve(points[:1], mains, last_step=9)] == [
+        "ok"
+    ]
 
 
 def test_the_same_weights_are_found_whatever_format_is_preferred():
-    both = Listing.model_construct(
-        files=whole("s").files, other_format={"pytorch_model.bin": file("b")}, commit="c" * 40
-    )
+    both = listed("s").model_copy(update={"other_format": {"pytorch_model.bin": file("b")}})
     found = by_files({1: "b", 5: "s", 9: both}, main=both)
     assert found == {1: COPY, 5: COPY, 9: "ok"}
 
 
 def test_without_a_listing_only_reports_condemn():
     points = [CurvePoint(f"step{s}", s, MAIN, None) for s in (0, 1)]
-    found = judged_curve(points, {}, [report(1, because="broken")])
+    found = verdicts.judged_curve(points, {}, [report(1, because="broken")])
     assert [each.verdict for each in found] == ["ok", "known bad: broken (there)"]
 
 
@@ -232,28 +213,31 @@ def by_tensors(curve, **known) -> dict[int, str]:
     return {each.step: each.verdict for each in judged_by_measurements(checkpoints, evidence)}
 
 
-@pytest.mark.parametrize(
-    ("curve", "known", "verdicts"),
-    [
-        ({1: measured(1), 2: measured(2), 3: measured(1, loss=3.3)}, {}, untold(1, 3)),
-        (
-            {1: measured(1), 2: measured(2), 3: measured(1, loss=3.3)},
-            {"step3": {"is_last": True}},
-            {1: "same weights as step 3"},
-        ),
-        ({s: measured(s // 3) for s in range(4)}, {}, {1: STILL, 2: STILL}),
-        # In another type it is found by its loss.
-        ({1: measured(1), 2: measured(8, loss=9.0, dtype="F64"), 3: measured(3)}, {}, untold(1, 2)),
-        # An infinite loss comes first, and its tensors convict nobody.
-        (
-            {1: measured(1), 3: measured(4, loss=math.inf), 4: measured(4)},
-            {},
-            {3: "broken: perplexity is infinite"},
-        ),
-    ],
-)
-def test_what_tensors_say_of_equal_weights(curve, known, verdicts):
-    assert by_tensors(curve, **known) == dict.fromkeys(curve, "ok") | verdicts
+ONE, TWO, NINE = measured(1), measured(2), measured(9)
+AGAIN = {1: ONE, 2: TWO, 3: measured(1, loss=3.3)}
+DOUBTED = {"verdict": REPORTED, "same_as": 9}
+# fmt: off
+EQUALS = {
+    "nothing tells": (AGAIN, {}, untold(1, 3)),
+    "the last step": (AGAIN, {"step3": {"is_last": True}}, {1: "same weights as step 3"}),
+    "at first": ({s: measured(s // 3) for s in range(4)}, {}, {1: STILL, 2: STILL}),
+    "another type, found by its loss": ({1: ONE, 2: measured(8, loss=9.0, dtype="F64")}, {}, untold(1, 2)),
+    "an infinite loss comes first, and its tensors convict nobody": (
+        {1: ONE, 3: measured(4, loss=math.inf), 4: measured(4)}, {}, {3: "broken: perplexity is infinite"},
+    ),
+    "a report is confirmed": ({1: NINE, 2: TWO, 9: NINE}, {"step1": DOUBTED}, {1: COPY}),
+    "a report is refuted": ({1: ONE, 2: TWO, 9: NINE}, {"step1": DOUBTED}, {}),
+    "what is not measured": (
+        {1: None, 2: TWO, 3: None}, {"step1": {"verdict": "missing"}, "step3": DOUBTED}, {1: "missing", 3: REPORTED},
+    ),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", EQUALS)
+def test_what_tensors_say_of_equal_weights(name):
+    curve, known, bad = EQUALS[name]
+    assert by_tensors(curve, **known) == dict.fromkeys(curve, "ok") | bad
 
 
 def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_tell():
@@ -270,22 +254,6 @@ def test_tensors_that_one_format_leaves_out_change_nothing():
     for more in ({"lm_head.weight": tied}, {"h.0.attn.bias": mask}):
         assert same_weights(of({**own, **more}), measured(1)) is True
         assert same_weights(of({**own, **more}), measured(2)) is False
-
-
-@pytest.mark.parametrize(
-    ("own", "verdict"),
-    [(measured(9), "same weights as step 9"), (measured(1), "ok")],
-)
-def test_a_report_is_confirmed_or_refuted_by_tensors(own, verdict):
-    curve = {1: own, 2: measured(2), 9: measured(9)}
-    found = by_tensors(curve, step1={"verdict": REPORTED, "same_as": 9})
-    assert found == {1: verdict, 2: "ok", 9: "ok"}
-
-
-def test_what_is_not_measured_keeps_its_verdict():
-    known = {"step1": {"verdict": "missing"}, "step3": {"verdict": REPORTED, "same_as": 9}}
-    found = by_tensors({1: None, 2: measured(2), 3: None}, **known)
-    assert found == {1: "missing", 2: "ok", 3: REPORTED}
 
 
 @pytest.mark.parametrize(
@@ -307,8 +275,8 @@ def test_tensors_of_another_step_make_mixed_tensors(others, wrong):
 def test_a_training_that_does_not_descend_from_its_own_step_0():
     """EleutherAI/pythia#203: the relative distance of steps 1 to 256 from step 0 is 1.000."""
     first, other, update = np.random.default_rng(0).normal(size=(3, 256))
-    assert distance(first, other) == pytest.approx(1, abs=0.1)
-    assert distance(first, first + 0.01 * update) < 0.02
+    assert measured_verdicts.distance(first, other) == pytest.approx(1, abs=0.1)
+    assert measured_verdicts.distance(first, first + 0.01 * update) < 0.02
     first, samples = tuple(first), {s: tuple(other + 0.001 * s * update) for s in (0, 1, 2, 4, 256)}
     steps = {s: measured(s, sample=samples[s]) for s in (1, 2, 4, 256)}
     strange = {0: measured(0, sample=first), **steps}
@@ -374,7 +342,7 @@ def table(folder, found, policy):
         )
         digest = "F32", "4x4", f"{int(name[4:]):064}"
         write_tensor_digests(measured[name][1], TensorDigests({"w": digest}))
-    write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
+    measured_verdicts.write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
     with (folder / "out.csv").open(newline="") as file:
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
