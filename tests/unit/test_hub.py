@@ -77,7 +77,7 @@ def fetch(endpoint: str, folder: Path, pinned: dict, *, shape=SHAPE, tokenizer=N
     return output
 
 
-def assert_holds(folder: Path, source: Path, names: list[str]) -> None:
+def assert_holds(folder: Path, source: Path, names=("config.json", BIN, *TOKENIZER)) -> None:
     assert sorted(path.name for path in folder.iterdir()) == sorted([*names, "checkpoint.json"])
     for name in names:
         assert (folder / name).read_bytes() == (source / name).read_bytes()
@@ -90,7 +90,7 @@ def test_what_is_needed_of_a_commit_is_resolved_and_fetched(hub, pins, tmp_path)
     assert pinned["files"][BIN]["hash"].startswith("sha256:")
     assert sorted(pinned["small_files"]) == ["config.json", *TOKENIZER]
     folder = fetch(hub.endpoint, tmp_path, pinned)
-    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(folder, hub.sources / "whole")
     record = read_record(folder)
     assert (record["repository"], record["commit"]) == ("org/whole", pinned["commit"])
     # Of both formats safetensors are taken; a subfolder has all of its own.
@@ -119,7 +119,7 @@ def test_a_branch_that_moves_changes_nothing_that_is_pinned(hub, pins, tmp_path)
     pinned = pins("org/bare", "moving")
     repository.commit("moving", hub.sources / "bare", large=(BIN,))
     folder = fetch(hub.endpoint, tmp_path, pinned)
-    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(folder, hub.sources / "whole")
     assert pins("org/bare", "moving")["commit"] != pinned["commit"]
     assert pins("org/bare", pinned["commit"])["commit"] == pinned["commit"]
 
@@ -136,6 +136,7 @@ def test_what_is_missing_is_listed_as_missing_but_not_if_nothing_is_there(hub, t
     assert "set HF_TOKEN" in said
     empty, _ = resolved(hub.endpoint, tmp_path, "org/whole", "main", "elsewhere")
     assert empty["problem"] == "no weights"
+    assert "its lock does not pin it" in fetch(hub.endpoint, tmp_path, None)
 
 
 def test_a_gate_is_for_those_whose_token_it_opens_to(hub, pins, tmp_path):
@@ -145,7 +146,7 @@ def test_a_gate_is_for_those_whose_token_it_opens_to(hub, pins, tmp_path):
             said = fetch(gate, tmp_path, pinned, HF_TOKEN=token)
             assert "is gated; accept its licence at " in said
         folder = fetch(gate, tmp_path, pinned, HF_TOKEN="hf_right")
-    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(folder, hub.sources / "whole")
 
 
 def test_changed_bytes_are_refused_and_asked_for_again(hub, pins, tmp_path):
@@ -155,7 +156,7 @@ def test_changed_bytes_are_refused_and_asked_for_again(hub, pins, tmp_path):
             said = fetch(endpoint, tmp_path / name, pinned)
         assert f"{name} of `org/whole` is not what is pinned" in said
         folder = fetch(hub.endpoint, tmp_path / name, pinned)
-        assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+        assert_holds(folder, hub.sources / "whole")
 
 
 def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path):
@@ -163,7 +164,7 @@ def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path)
     proxy = Proxy(hub.endpoint, cut={BIN: 1})
     with proxied(proxy) as endpoint:
         folder = fetch(endpoint, tmp_path, pinned)
-    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(folder, hub.sources / "whole")
     assert proxy.asked.count(BIN) == 2
     # A run that ended, and the one after it.
     proxy = Proxy(hub.endpoint, failing={BIN: 1000}, status=403)
@@ -187,7 +188,7 @@ def test_a_folder_that_another_run_has_made_is_taken_if_it_is_whole(hub, pins, t
         (folder / "added_tokens.json").write_text("{}")
         fetch(endpoint, tmp_path, pinned)
         assert BIN in proxy.asked
-    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(folder, hub.sources / "whole")
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -216,7 +217,7 @@ def test_a_refused_connection_is_tried_again_and_then_said(hub, pins, tmp_path):
     asking.join(2.0)
     with proxied(Proxy(hub.endpoint), port):
         asking.join(60)
-    assert_holds(found[0], hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(found[0], hub.sources / "whole")
     nowhere = f"http://127.0.0.1:{free_port()}"
     assert f"{nowhere} cannot be reached for `org/whole`" in resolved(
         nowhere, tmp_path, "org/whole", "main"
@@ -231,7 +232,7 @@ def test_without_a_network_all_comes_from_the_cache_or_is_said(hub, pins, tmp_pa
     download = "import huggingface_hub as h; h.snapshot_download('org/whole')"
     subprocess.run([sys.executable, "-c", download], env={**os.environ, **filled}, check=True)
     folder = fetch("http://127.0.0.1:9", tmp_path, pinned, HF_HUB_OFFLINE="1")
-    assert_holds(folder, hub.sources / "whole", ["config.json", BIN, *TOKENIZER])
+    assert_holds(folder, hub.sources / "whole")
 
 
 def test_a_login_page_is_no_hub(tmp_path):

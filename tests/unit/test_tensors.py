@@ -162,7 +162,7 @@ DAMAGED = {
         b"",
         header() + b"1234567",
         header(shape=[3]) + b"12345678",
-        header(dtype="F4") + b"12345678",
+        header(dtype="F8_E8M0", shape=[8]) + b"12345678",
     ],
     PICKLE: [b"", pickle.dumps(Harmful()), pickle.dumps([1])],
 }
