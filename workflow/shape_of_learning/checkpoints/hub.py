@@ -218,12 +218,12 @@ def resolve(
     repositories = sorted({place.repository for place in places})
     problems: list[MissingError] = []
 
-    def commits(repository: str) -> dict[str, str]:
+    def commits(repository: str) -> dict[str, str] | None:
         try:
             return commits_of(repository, where=where)
         except MissingError as error:
             problems.append(error)
-            return {}
+            return None
 
     with ThreadPoolExecutor(LISTINGS_AT_ONCE) as pool:
         known = dict(zip(repositories, pool.map(commits, repositories), strict=True))
@@ -255,10 +255,11 @@ def is_closed(repository: str, *, where: str) -> bool:
     return False
 
 
-def _listed(place: Place, commits: Mapping[str, str], where: str) -> LockedRevision:
-    """What is at a place of a repository that has these branches and tags."""
-    named = place.repository, place.revision
-    commit = commits.get(place.revision) or commit_of(*named, where=where)
+def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
+    """What is at a place of a repository that has these branches and tags, None if it is missing."""
+    named, commit = (place.repository, place.revision), None
+    if commits is not None:
+        commit = commits.get(place.revision) or commit_of(*named, where=where)
     if commit is None:
         return LockedRevision(**place._asdict(), problem=MISSING)
     files = files_at(*named, commit, where=where)
