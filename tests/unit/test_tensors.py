@@ -120,7 +120,7 @@ def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
     matrix = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
-    small = {"a": torch.ones(3, 3), "b": torch.ones(5000)}
+    small = {"a": torch.ones(3, 3), "b": torch.ones(5000), "i": torch.ones(90, 90).long()}
     samples = []
     for number, values in enumerate((matrix, matrix * 1.01, torch.flip(matrix, [0, 1]))):
         folder = tmp_path / f"{number}"

@@ -115,6 +115,10 @@ CURVES = {
         {1: "a", 2: "a", 3: "c"}, {"reports": [report(2, because="broken")]},
         {1: "same weights as step 2", 2: "known bad: broken (there)"},
     ),
+    "a copy of what is bad, at first": (
+        {0: "a", 1: "a", 2: "c"}, {"reports": [report(1, because="broken")]},
+        {0: "same weights as step 1", 1: "known bad: broken (there)"},
+    ),
     "bad, but the last step's": (
         {1: "a", 2: "b", 3: "a"}, {"reports": [report(1, because="final")], "last": 3},
         {1: "known bad: final (there)"},
@@ -133,6 +137,10 @@ CURVES = {
     "a shard cannot return": ({1: "a 1", 2: "b 2", 3: "a 3"}, {}, {1: MIXED, 3: MIXED}),
     "unless it is the end's": ({1: "a 1", 2: "b 2", 3: "a 3"}, {"last": 3}, {1: MIXED}),
     "three that move no more": (SHARDS | {3: "z 3"}, {}, {}),
+    "three that move no more, and main written anew": (SHARDS | {3: "z 3"}, {"main": "y m", "last": 9}, {}),
+    "two and a copy are no three": (
+        SHARDS | {3: "z 3", 4: "z 5"}, {"last": 5}, {3: MIXED, 4: "same weights as step 5"},
+    ),
     "two may be a mistake": (SHARDS, {}, {4: MIXED, 5: MIXED}),
     "of which one is the end": (SHARDS, {"last": 5}, {4: MIXED}),
     "one that takes it before": (SHARDS | {1: "z 1", 3: "z 3"}, {"last": 5}, {1: MIXED}),
@@ -351,6 +359,8 @@ def test_what_is_bad_is_hidden_or_hollow_or_an_error(tmp_path):
     rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
     assert table(tmp_path, SOUND, "skip") == rows
     assert table(tmp_path, SOUND, "fail") == rows  # what was known before was refused before
+    undefined = "tiny,step1,1,100,,0,,not yet moved,yes\n"
+    assert undefined in (tmp_path / "out.csv").read_text()
     rows[3] = (COPY, "hollow")
     assert table(tmp_path, SOUND, "flag") == rows
     bad = SOUND | {"step4": math.inf}

@@ -223,12 +223,9 @@ def signatures(listed: Listing) -> list[tuple[str, ...]]:
 
 def shards(listed: Listing) -> dict[str, str]:
     """Hashes of the shards in any format; their names are without the number of shards."""
-    return {
-        re.sub(r"-of-\d+", "", name): file.hash
-        for files in (listed.files, listed.other_format)
-        if len(files) > 1
-        for name, file in files.items()
-    }
+    formats = [files for files in (listed.files, listed.other_format) if len(files) > 1]
+    files = {name: file for each in formats for name, file in each.items()}
+    return {re.sub(r"-of-\d+", "", name): file.hash for name, file in files.items()}
 
 
 def sharing(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
