@@ -122,8 +122,8 @@ def judged_by_measurements(
     """
     judged = {each.name: each for each in checkpoints}
     infinite = {name for name, each in measured.items() if math.isinf(each.cross_entropy.loss)}
-    hit = [name for name in infinite if not judged[name].is_condemned]
-    judged = with_verdicts(judged, dict.fromkeys(hit, INFINITE))
+    destroyed = [name for name in infinite if not judged[name].is_condemned]
+    judged = with_verdicts(judged, dict.fromkeys(destroyed, INFINITE))
     known = [name for name in judged if name in measured and name not in infinite]
     links: dict[str, list[Hashable]] = {name: [name] for name in known}
     for a, b in combinations(known, 2):
@@ -159,10 +159,9 @@ def same_weights(a: Measured, b: Measured) -> bool | None:
             return True
         if any(of_a[name][:2] == of_b[name][:2] for name in differing):
             return False
-    apart = abs(
-        a.cross_entropy.loss - b.cross_entropy.loss
-    )  # NaN where a loss is, or both are infinite
-    if apart == 0 and a.cross_entropy.predicted_tokens == b.cross_entropy.predicted_tokens:
+    mine, other = a.cross_entropy, b.cross_entropy
+    apart = abs(mine.loss - other.loss)  # NaN where one of them is, or both are infinite
+    if apart == 0 and mine.predicted_tokens == other.predicted_tokens:
         return True
     return False if DIFFERENT_LOSSES < apart < math.inf else None
 
