@@ -12,13 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from shape_of_learning.checkpoints.lock import Listing, WeightFile
-from shape_of_learning.checkpoints.verdicts import (
-    CurvePoint,
-    Evidence,
-    KnownBad,
-    judged_by_measurements,
-    judged_curve,
-)
+from shape_of_learning.checkpoints.measured import CrossEntropy, Measured, TensorDigests
+from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements
+from shape_of_learning.checkpoints.verdicts import CurvePoint, KnownBad, judged_curve
 
 SHORTEST, LONGEST = 5, 160
 LAYERS = 12
@@ -155,11 +151,9 @@ def judged(curve: Curve) -> dict[int, str]:
     mains = {} if curve.main is None else {REPOSITORY: _listing(curve, curve.main)}
     by_files = judged_curve(points, mains, curve.reports, curve.last_step)
     measured = {
-        each.name: Evidence(
-            curve.steps[each.step or 0].tensors,
-            curve.steps[each.step or 0].loss,
-            TOKENS,
-            curve.vocabulary,
+        each.name: Measured(
+            CrossEntropy(curve.steps[each.step or 0].loss, TOKENS, curve.vocabulary),
+            TensorDigests(curve.steps[each.step or 0].tensors),
         )
         for each in by_files
         if not each.is_condemned

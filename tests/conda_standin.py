@@ -84,17 +84,8 @@ def lay_out(base: Path) -> None:
 def make_environment(prefix: Path, wanted: EnvironmentFile, constraints: Path) -> None:
     """Make the folder `prefix`: Python, the packages that are listed, and what these need."""
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    make = [
-        uv,
-        "venv",
-        "--quiet",
-        "--no-project",
-        "--no-python-downloads",
-        "--python",
-        wanted.python,
-        prefix,
-    ]
-    subprocess.run(make, check=True)
+    make = ["venv", "--quiet", "--no-project", "--no-python-downloads", "--python", wanted.python]
+    subprocess.run([uv, *make, prefix], check=True)
     packages = [f"{PIP_NAMES.get(name, name)}=={v}.*" for name, v in wanted.packages.items()]
     options = ["--python", prefix / "bin/python", "--constraint", constraints]
     for option in ("index-url", "extra-index-url", "find-links"):

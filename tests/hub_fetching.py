@@ -1,6 +1,9 @@
-"""Models for a Hub on loopback, and the settings of who asks it."""
+"""Models for a Hub on loopback, and processes that ask it: its client reads its settings once."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
@@ -8,6 +11,27 @@ import transformers
 
 LAYERS, WIDTH = 2, 16
 WORKFLOW = Path(__file__).parents[1] / "workflow"
+# Pauses are a hundredth of what they are.
+HURRIED = """
+import json, sys, time
+from pathlib import Path
+from shape_of_learning.errors import InputError
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(seconds / 100)
+what, given = json.loads(sys.argv[1])
+try:
+    if what == "fetch":
+        from shape_of_learning.checkpoints.fetch import fetch
+        fetch(Path(given.pop("output")), "tiny", "main", **given)
+        print("null")
+    else:
+        from shape_of_learning.checkpoints.lock import Place
+        from shape_of_learning.checkpoints.hub import resolve
+        found, mains = resolve({"it": Place(*given["place"])}, given["mains"], where="model `tiny`")
+        print(json.dumps([found["it"].model_dump(), {n: m.model_dump() for n, m in mains.items()}]))
+except InputError as error:
+    sys.exit(str(error))
+"""
 
 
 def save_model(
@@ -45,3 +69,27 @@ def environment(endpoint: str, folder: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": f"{WORKFLOW}{os.pathsep}{WORKFLOW / 'scripts'}",
     }
     return own | settings | more
+
+
+def asking(endpoint: str, folder: Path, what: str, given: dict, **settings: str):
+    """What a process makes of a Hub, as JSON, or the sentence that refuses; no process shows its token."""
+    done = subprocess.run(
+        [sys.executable, "-c", HURRIED, json.dumps([what, given])],
+        env=environment(endpoint, folder, **settings),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    token = settings.get("HF_TOKEN")
+    assert not token or token not in done.stderr
+    if done.returncode:
+        assert done.stderr.count("\n") == 1, done.stderr
+        return done.stderr.strip()
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def resolved(endpoint: str, folder: Path, *place: str, mains=(), **settings: str):
+    """The revision and the main branches, or the sentence that refuses."""
+    given = {"place": place, "mains": list(mains)}
+    return asking(endpoint, folder, "resolve", given, **settings)

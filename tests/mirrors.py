@@ -39,6 +39,20 @@ class Mirror:
 
 
 @contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[str]:
+    """Serve on loopback, without a line for each request, and yield the address."""
+    handler.log_message = lambda *arguments: None
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
 def served(mirror: Mirror) -> Iterator[str]:
     """Serve a mirror; yields the URL of its file."""
 
@@ -63,15 +77,5 @@ def served(mirror: Mirror) -> Iterator[str]:
                 self.wfile.write(sent[half:])
             self.close_connection = True
 
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/corpus.zip"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as address:
+        yield f"{address}/corpus.zip"

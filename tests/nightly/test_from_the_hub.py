@@ -46,16 +46,10 @@ def hub(tmp_path: Path, hub_program: Path) -> Iterator[Hub]:
 def run(
     checkout: Checkout, endpoint: str, *targets: str, succeeds=True, entry=None, **changes
 ) -> str:
-    training = {
-        "revision": "step{step}",
-        "steps": STEPS,
-        "known_bad": [REPORT],
-        "tokens_per_step": 9,
-    }
-    entry = {"repository": "org/model", "tokenizer": "org/words", "training": training} | (
-        entry or {}
-    )
-    checkout.write("config/models/mine.yaml", {"mine": entry})
+    training = {"revision": "step{step}", "steps": STEPS, "tokens_per_step": 9}
+    training["known_bad"] = [REPORT]
+    whole = {"repository": "org/model", "tokenizer": "org/words", "training": training}
+    checkout.write("config/models/mine.yaml", {"mine": whole | (entry or {})})
     settings = {
         "models": ["mine"],
         "embeddings": {"dump": False},
@@ -90,9 +84,8 @@ def test_revisions_are_pinned_judged_fetched_measured_and_removed(checkout, hub)
         assert lock["shape"] == {**SHAPE, "last_hidden_size": 32}
         assert list(lock["mains"]) == ["org/model"]
         table = rows(checkout, LISTED)
-        assert list(table["0"]) == [
-            *("step", "tokens", "revision", "commit", "files", "bytes", "hash", "verdict")
-        ]
+        columns = "step tokens revision commit files bytes hash verdict"
+        assert list(table["0"]) == columns.split()
         verdicts = {step: row["verdict"] for step, row in table.items()}
         assert verdicts == {"0": "ok", "1": "not yet moved", "2": "ok", **WRONG}
         assert (table["2"]["tokens"], table["2"]["files"]) == ("18", BIN)
@@ -155,7 +148,6 @@ def test_a_gated_model_is_left_out_unless_the_token_opens_it(checkout, hub, toke
         is_open = token == "hf_some"
         assert ("Fetching mine" in said) == is_open
         assert ("model `mine` is gated, and left out" in said) != is_open
-        fails = run(
-            checkout, gate, "--dry-run", succeeds=is_open, entry=entry, gated_models="fail", **both
-        )
+        both |= {"gated_models": "fail", "succeeds": is_open}
+        fails = run(checkout, gate, "--dry-run", entry=entry, **both)
     assert ("remove it from key `models`" in fails) != is_open

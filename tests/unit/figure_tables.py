@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER
+from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme

@@ -14,7 +14,7 @@ import draw_figure
 from figure_tables import HEADER, rows_of_model, table_of, undefined, verdicts_on, write_rows
 from papers.linear.changed_blocks import KINDS, ORDERS
 from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
-from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_HEADER
+from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml

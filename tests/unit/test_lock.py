@@ -123,13 +123,10 @@ DAMAGED = [
 ]
 
 
-def test_a_lock_by_hand_is_read(tmp_path):
-    (tmp_path / "lock.yaml").write_text(GOOD)
-    assert read_lock(tmp_path / "lock.yaml").revisions["step0"].subfolder == "a/b"
-
-
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_lock_is_one_sentence(tmp_path, content):
+    (tmp_path / "lock.yaml").write_text(GOOD)
+    assert read_lock(tmp_path / "lock.yaml").revisions["step0"].subfolder == "a/b"
     assert content != GOOD
     (tmp_path / "lock.yaml").write_text(content)
     with pytest.raises(InputError, match=r"lock\.yaml") as caught:
@@ -154,45 +151,34 @@ def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     curve = planned(tmp_path, "[0, 1, 8]", LOCK)
-    assert curve.unasked == ""
-    assert not curve.is_new
-    verdicts = {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
-    assert verdicts_of(curve) == verdicts
-    assert [each.name for each in curve.measured(flagged=False)] == ["step0", "step1"]
-    assert [each.name for each in curve.measured(flagged=True)] == ["step0", "step1"]
+    assert (curve.unasked, curve.is_new) == ("", False)
+    assert verdicts_of(curve) == {"step0": "ok", "step1": "not yet moved", "step8": "missing"}
+    for flagged in (False, True):
+        assert [each.name for each in curve.measured(flagged=flagged)] == ["step0", "step1"]
+    # Fewer steps need nobody, and forget no pin.
+    fewer = planned(tmp_path, "[1, 8]", LOCK)
+    told = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
+    assert verdicts_of(fewer) == told
+    assert set(fewer.lock.revisions) == set(LOCK.revisions)
 
 
 def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):
     assert planned(tmp_path, "[0, 1]", LOCK, typed="").model.shape == SHAPE
-    with pytest.raises(InputError, match=r"`layers` config\.json .* says 2 where the entry says 3"):
-        planned(tmp_path, "[0, 1]", LOCK, typed="  layers: 3\n")
+    unknown = changed(LOCK, shape=replace(SHAPE, role=""))
+    assert planned(tmp_path, "[0]", unknown, "  role: encoder\n").model.shape.role == "encoder"
+    for lock, typed, said in (
+        (LOCK, "  layers: 3\n", r"`layers` config\.json .* says 2 where the entry says 3"),
+        (unknown, "", "add `role: encoder` or `role: decoder`"),
+    ):
+        with pytest.raises(InputError, match=said):
+            planned(tmp_path, "[0, 1]", lock, typed)
 
 
-def test_a_role_that_nobody_tells_is_asked_for(tmp_path):
-    lock = changed(LOCK, shape=replace(SHAPE, role=""))
-    assert planned(tmp_path, "[0]", lock, typed="  role: encoder\n").model.shape.role == "encoder"
-    with pytest.raises(InputError, match="add `role: encoder` or `role: decoder`"):
-        planned(tmp_path, "[0]", lock, typed="")
-
-
-def test_steps_by_rule_stay_those_that_were_chosen(tmp_path):
+def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(tmp_path):
     curve = planned(tmp_path, "log", LOCK)
-    assert [each.step for each in curve.checkpoints] == [0, 1, 8]
-    assert [each.tokens for each in curve.checkpoints] == [0, 100, 800]
-
-
-def test_another_rule_has_to_ask_and_says_what_to_do_if_it_cannot(tmp_path):
+    assert [(each.step, each.tokens) for each in curve.checkpoints] == [(0, 0), (1, 100), (8, 800)]
     with pytest.raises(InputError, match=r"no network; restore .*tiny\.yaml, or state all"):
         planned(tmp_path, "{linear: 3}", LOCK)
-
-
-def test_fewer_steps_need_nobody_and_forget_no_pin(tmp_path):
-    curve = planned(tmp_path, "[1, 8]", LOCK)
-    assert verdicts_of(curve) == {
-        "step1": "known bad: same weights as step 0 (there)",
-        "step8": "missing",
-    }
-    assert set(curve.lock.revisions) == set(LOCK.revisions)
 
 
 def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_asked(tmp_path):

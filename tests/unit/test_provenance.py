@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from describe_run import main
 from shape_of_learning.files import sha256_of
+from shape_of_learning.provenance import describe_run
 
 COMMIT = "0123456789" * 4
 RUN = {
@@ -57,7 +57,7 @@ def results(tmp_path_factory):
     lock = folder.parent / "hub.yaml"
     lock.write_text("revisions: {}\n")
     outputs = [folder / name for name in WRITTEN if name.startswith(("figures", "tables"))]
-    main(outputs, [lock], folder / "benchmarks", RUN, folder / "ro-crate-metadata.json")
+    describe_run(outputs, [lock], folder / "benchmarks", RUN, folder / "ro-crate-metadata.json")
     return folder
 
 
@@ -82,29 +82,19 @@ def test_the_public_validator_accepts_the_crate(results, tmp_path):
     assert "workflow-run-crate-0.5" in run.stdout
 
 
-def test_each_result_has_its_digest_and_a_figure_its_title_and_caption(results):
-    found = {each.get("name"): each for each in entities(results).values()}
-    figure = found["Figure 1 of A paper"]
-    assert figure["description"] == "What it shows."
-    assert found["tables/verdicts/hub.csv"]["sha256"] == sha256_of(
-        results / "tables/verdicts/hub.csv"
-    )
-    assert len(entities(results)["#run"]["result"]) == 3
-
-
-def test_a_checkpoint_has_its_commit_and_one_that_was_not_measured_is_absent(results):
+def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
     found = entities(results)
+    by_name = {each.get("name"): each for each in found.values()}
+    assert by_name["Figure 1 of A paper"]["description"] == "What it shows."
+    verdicts = "tables/verdicts/hub.csv"
+    assert by_name[verdicts]["sha256"] == sha256_of(results / verdicts)
+    assert len(found["#run"]["result"]) == 3
     weights = found["#hub@step%201"]
     assert weights["version"] == COMMIT
     assert weights["url"] == f"https://huggingface.co/some/model/tree/{COMMIT}"
     assert "version" not in found["#own@main"]
     assert "#hub@not%20measured" not in found
-
-
-def test_it_says_the_corpus_the_software_and_the_state_of_the_workflow(results):
-    found = entities(results)
-    assert found["#corpus"]["sha256"] == "raw"
-    assert found["#text"]["sha256"] == "clean"
+    assert (found["#corpus"]["sha256"], found["#text"]["sha256"]) == ("raw", "clean")
     packages = found["#environment"]["softwareRequirements"]
     assert [each for each in packages if each.startswith("numpy 2")]
     assert found["provenance/Snakefile"]["version"][0].isdigit()

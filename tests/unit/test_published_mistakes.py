@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, WeightFile, write_lock
-from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
+from shape_of_learning.checkpoints.measured import CrossEntropy, Measured, TensorDigests
+from shape_of_learning.checkpoints.measured_verdicts import broken
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
 from shape_of_learning.plan.configuration import read_run
 from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.models import Model, read_entries, read_models
@@ -165,8 +167,8 @@ def test_step_1_of_every_pythia_has_not_moved_yet(tmp_path):
 )
 def test_the_published_perplexities_of_bloom_show_the_broken_step(perplexities, wrong):
     steps = [1000, 10_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000]
-    losses = [
-        MeasuredLoss(str(step), step, math.log(perplexity), 250_880)
-        for step, perplexity in zip(steps, perplexities, strict=True)
-    ]
-    assert [int(name) for name in broken(losses)] == wrong
+    curve = [JudgedCheckpoint(f"{step}", step, None) for step in steps]
+    losses = [CrossEntropy(math.log(perplexity), 1000, 250_880) for perplexity in perplexities]
+    names = [each.name for each in curve]
+    measured = {n: Measured(of, TensorDigests({})) for n, of in zip(names, losses, strict=True)}
+    assert [int(name) for name in broken(curve, measured)] == wrong

@@ -13,6 +13,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from shape_of_learning.checkpoints.measured import read_tensor_digests, write_tensor_digests
+from shape_of_learning.checkpoints.measured_verdicts import distance
 from shape_of_learning.checkpoints.record import (
     RECORD,
     changed_file,
@@ -20,7 +22,6 @@ from shape_of_learning.checkpoints.record import (
     refuse_changed,
     write_record,
 )
-from shape_of_learning.checkpoints.tensor_table import read_tensor_digests, write_tensor_digests
 from shape_of_learning.checkpoints.tensors import (
     SAMPLED,
     TYPES,
@@ -28,7 +29,6 @@ from shape_of_learning.checkpoints.tensors import (
     tensor_digests,
     weight_files,
 )
-from shape_of_learning.checkpoints.verdicts import distance
 from shape_of_learning.errors import InputError
 from tiny_models import save_tiny_model
 
@@ -120,7 +120,7 @@ def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_values_of_the_largest_matrix_are_kept_for_distances(tmp_path, dtype):
     matrix = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
-    small = {"a": torch.ones(3, 3), "b": torch.ones(5000)}
+    small = {"a": torch.ones(3, 3), "b": torch.ones(5000), "i": torch.ones(90, 90).long()}
     samples = []
     for number, values in enumerate((matrix, matrix * 1.01, torch.flip(matrix, [0, 1]))):
         folder = tmp_path / f"{number}"
@@ -157,16 +157,20 @@ def header(**entry) -> bytes:
     return struct.pack("<Q", len(text)) + text.encode()
 
 
-@pytest.mark.parametrize("content", [b"", header() + b"1234567", header(shape=[3]) + b"12345678"])
-def test_damaged_safetensors_are_one_sentence(tmp_path, content):
-    (tmp_path / WHOLE).write_bytes(content)
-    with pytest.raises(InputError, match=UNREADABLE):
-        tensor_digests(tmp_path)
+DAMAGED = {
+    WHOLE: [
+        b"",
+        header() + b"1234567",
+        header(shape=[3]) + b"12345678",
+        header(dtype="F8_E8M0", shape=[8]) + b"12345678",
+    ],
+    PICKLE: [b"", pickle.dumps(Harmful()), pickle.dumps([1])],
+}
 
 
-@pytest.mark.parametrize("content", [b"", pickle.dumps(Harmful()), pickle.dumps([1])])
-def test_damaged_pickles_are_one_sentence_and_run_nothing(tmp_path, capsys, content):
-    (tmp_path / PICKLE).write_bytes(content)
+@pytest.mark.parametrize(("name", "content"), [(n, each) for n in DAMAGED for each in DAMAGED[n]])
+def test_damaged_files_are_one_sentence_and_run_nothing(tmp_path, capsys, name, content):
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=UNREADABLE):
         tensor_digests(tmp_path)
     assert "this code ran" not in capsys.readouterr().out

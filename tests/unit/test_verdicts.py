@@ -9,23 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shape_of_learning.checkpoints import losses, shared_parts, verdicts
+from shape_of_learning.checkpoints import measured_verdicts, verdicts
 from shape_of_learning.checkpoints.lock import Listing, WeightFile
-from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
-from shape_of_learning.checkpoints.tensor_table import TensorDigests, write_tensor_digests
-from shape_of_learning.checkpoints.verdict_table import write_verdicts
-from shape_of_learning.checkpoints.verdicts import (
-    CurvePoint,
-    Evidence,
-    JudgedCheckpoint,
-    KnownBad,
-    distance,
-    judged_by_measurements,
-    judged_curve,
-    same_weights,
+from shape_of_learning.checkpoints.measured import (
+    UNDEFINED,
+    CrossEntropy,
+    Measured,
+    TensorDigests,
+    write_loss,
+    write_tensor_digests,
 )
+from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
+from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, KnownBad
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import write_table
 
 sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks.simulated_curves import GOOD, SHOWN_BY, alarms, judged, simulated
@@ -44,42 +40,32 @@ def untold(*steps: int, said: str = "") -> dict[int, str]:
 
 
 def test_what_decides_verdicts_is_pinned():
-    assert shared_parts.STANDSTILL == 3
-    assert losses.SUSPICIOUS_RATIO == 250
-    assert math.isclose(losses.MARGIN, math.log(250))
-    assert losses.NEIGHBOURS == 3
-    assert (verdicts.LEAST_SHARE, verdicts.DIFFERENT_LOSSES) == (0.01, 0.01)
-    assert (verdicts.EARLY, verdicts.UNRELATED, verdicts.RELATED) == (512, 0.9, 0.5)
-
-
-def whole(content: str) -> Listing:
-    """One file; `content` stands for its hash."""
-    return Listing.model_construct(files={"model.safetensors": file(content)}, commit="c" * 40)
+    of_files, of_measurements = vars(verdicts), vars(measured_verdicts)
+    assert of_files["STANDSTILL"] == 3
+    assert math.isclose(of_measurements["MARGIN"], math.log(250))
+    names = ("NEIGHBOURS", "LEAST_SHARE", "DIFFERENT_LOSSES", "EARLY", "UNRELATED", "RELATED")
+    assert [of_measurements[name] for name in names] == [3, 0.01, 0.01, 512, 0.9, 0.5]
 
 
 def file(content: str) -> WeightFile:
     return WeightFile.model_construct(bytes=8, hash=f"sha256:{content}")
 
 
-def shards(contents: str) -> Listing:
-    """`a b` are two shards."""
-    names = contents.split()
-    files = {f"{i}-of-{len(names)}.bin": file(content) for i, content in enumerate(names)}
-    return Listing.model_construct(files=files, commit="c" * 40)
-
-
 def listed(content: str | Listing) -> Listing:
+    """A file, or with `a b` two shards, of these contents, which stand for hashes."""
     if isinstance(content, Listing):
         return content
-    return shards(content) if " " in content else whole(content)
+    hashes = content.split()
+    files = {f"{i}-of-{len(hashes)}.bin": file(each) for i, each in enumerate(hashes)}
+    return Listing.model_construct(files=files, commit="c" * 40)
 
 
 def by_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
     """Verdicts by step, which must not depend on the order of the points."""
     points = [CurvePoint(f"step{s}", s, MAIN, listed(content)) for s, content in curve.items()]
     mains = {} if main is None else {MAIN: listed(main)}
-    found = judged_curve(points, mains, reports, last)
-    assert judged_curve(points[::-1], mains, reports, last) == found[::-1]
+    found = verdicts.judged_curve(points, mains, reports, last)
+    assert verdicts.judged_curve(points[::-1], mains, reports, last) == found[::-1]
     return {each.step: each.verdict for each in found}
 
 
@@ -129,6 +115,10 @@ CURVES = {
         {1: "a", 2: "a", 3: "c"}, {"reports": [report(2, because="broken")]},
         {1: "same weights as step 2", 2: "known bad: broken (there)"},
     ),
+    "a copy of what is bad, at first": (
+        {0: "a", 1: "a", 2: "c"}, {"reports": [report(1, because="broken")]},
+        {0: "same weights as step 1", 1: "known bad: broken (there)"},
+    ),
     "bad, but the last step's": (
         {1: "a", 2: "b", 3: "a"}, {"reports": [report(1, because="final")], "last": 3},
         {1: "known bad: final (there)"},
@@ -147,6 +137,10 @@ CURVES = {
     "a shard cannot return": ({1: "a 1", 2: "b 2", 3: "a 3"}, {}, {1: MIXED, 3: MIXED}),
     "unless it is the end's": ({1: "a 1", 2: "b 2", 3: "a 3"}, {"last": 3}, {1: MIXED}),
     "three that move no more": (SHARDS | {3: "z 3"}, {}, {}),
+    "three that move no more, and main written anew": (SHARDS | {3: "z 3"}, {"main": "y m", "last": 9}, {}),
+    "two and a copy are no three": (
+        SHARDS | {3: "z 3", 4: "z 5"}, {"last": 5}, {3: MIXED, 4: "same weights as step 5"},
+    ),
     "two may be a mistake": (SHARDS, {}, {4: MIXED, 5: MIXED}),
     "of which one is the end": (SHARDS, {"last": 5}, {4: MIXED}),
     "one that takes it before": (SHARDS | {1: "z 1", 3: "z 3"}, {"last": 5}, {1: MIXED}),
@@ -172,23 +166,29 @@ def test_a_copy_of_main_is_found_whichever_steps_are_asked_for():
             assert found == {step: copies if step in (0, 2) else "ok" for step in chosen}
 
 
-def test_main_of_another_repository_than_the_last_steps_is_no_end_of_training():
-    points = [CurvePoint("step0", 0, MAIN, whole("a")), CurvePoint("step1", 1, MAIN, whole("z"))]
-    points += [CurvePoint("main", 9, "org/final", whole("c"), is_main=True)]
-    assert {each.verdict for each in judged_curve(points, {MAIN: whole("z")})} == {"ok"}
+def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
+    points = [CurvePoint("step0", 0, MAIN, listed("a")), CurvePoint("step1", 1, MAIN, listed("z"))]
+    mains = {MAIN: listed("z"), "org/final": listed("z")}
+    final = CurvePoint("main", 9, "org/final", listed("c"), is_main=True)
+    found = verdicts.judged_curve([*points, final], {MAIN: listed("z")})
+    assert {each.verdict for each in found} == {"ok"}
+    # The last step is not asked for: either main may be the end, and both may be the same.
+    found = verdicts.judged_curve(points, mains, last_step=9)
+    assert [each.verdict for each in found] == ["ok", BOTH]
+    assert [each.verdict for each in verdicts.judged_curve(points[:1], mains, last_step=9)] == [
+        "ok"
+    ]
 
 
 def test_the_same_weights_are_found_whatever_format_is_preferred():
-    both = Listing.model_construct(
-        files=whole("s").files, other_format={"pytorch_model.bin": file("b")}, commit="c" * 40
-    )
+    both = listed("s").model_copy(update={"other_format": {"pytorch_model.bin": file("b")}})
     found = by_files({1: "b", 5: "s", 9: both}, main=both)
     assert found == {1: COPY, 5: COPY, 9: "ok"}
 
 
 def test_without_a_listing_only_reports_condemn():
     points = [CurvePoint(f"step{s}", s, MAIN, None) for s in (0, 1)]
-    found = judged_curve(points, {}, [report(1, because="broken")])
+    found = verdicts.judged_curve(points, {}, [report(1, because="broken")])
     assert [each.verdict for each in found] == ["ok", "known bad: broken (there)"]
 
 
@@ -198,13 +198,17 @@ SHAPES = {"wte.weight": "100x8", "h.0.weight": "8x8", "ln_f.weight": "8"}
 REPORTED = "known bad: same weights as step 9 (there), not yet confirmed"
 
 
-def measured(step, loss=None, dtype="F32", sample=(), **others) -> Evidence:
+def of(tensors, loss=math.nan, tokens=1000, vocabulary=50_000, sample=()) -> Measured:
+    return Measured(CrossEntropy(loss, tokens, vocabulary), TensorDigests(tensors, "", sample))
+
+
+def measured(step, loss=None, dtype="F32", sample=(), **others) -> Measured:
     """Tensors of a step; `others` by the first letters of their names."""
     tensors = {
         name: (dtype, shape, str(others.get(name[:3].strip("."), step)))
         for name, shape in SHAPES.items()
     }
-    return Evidence(tensors, 10.0 - step if loss is None else loss, 1000, 50_000, sample)
+    return of(tensors, 10.0 - step if loss is None else loss, sample=sample)
 
 
 def by_tensors(curve, **known) -> dict[int, str]:
@@ -217,53 +221,47 @@ def by_tensors(curve, **known) -> dict[int, str]:
     return {each.step: each.verdict for each in judged_by_measurements(checkpoints, evidence)}
 
 
-def test_equal_tensors_are_the_same_weights_and_the_last_step_keeps_its_name():
-    curve = {1: measured(1), 2: measured(2), 3: measured(1, loss=3.3)}
-    assert by_tensors(curve) == {2: "ok", **untold(1, 3)}
-    found = by_tensors(curve, step3={"is_last": True})
-    assert found == {1: "same weights as step 3", 2: "ok", 3: "ok"}
+ONE, TWO, NINE = measured(1), measured(2), measured(9)
+AGAIN = {1: ONE, 2: TWO, 3: measured(1, loss=3.3)}
+DOUBTED = {"verdict": REPORTED, "same_as": 9}
+# fmt: off
+EQUALS = {
+    "nothing tells": (AGAIN, {}, untold(1, 3)),
+    "the last step": (AGAIN, {"step3": {"is_last": True}}, {1: "same weights as step 3"}),
+    "at first": ({s: measured(s // 3) for s in range(4)}, {}, {1: STILL, 2: STILL}),
+    "another type, found by its loss": ({1: ONE, 2: measured(8, loss=9.0, dtype="F64")}, {}, untold(1, 2)),
+    "an infinite loss comes first, and its tensors convict nobody": (
+        {1: ONE, 3: measured(4, loss=math.inf), 4: measured(4)}, {}, {3: "broken: perplexity is infinite"},
+    ),
+    "a report is confirmed": ({1: NINE, 2: TWO, 9: NINE}, {"step1": DOUBTED}, {1: COPY}),
+    "a report is refuted": ({1: ONE, 2: TWO, 9: NINE}, {"step1": DOUBTED}, {}),
+    "what is not measured": (
+        {1: None, 2: TWO, 3: None}, {"step1": {"verdict": "missing"}, "step3": DOUBTED}, {1: "missing", 3: REPORTED},
+    ),
+}
+# fmt: on
 
 
-def test_equal_tensors_from_step_0_on_have_not_moved_yet():
-    curve = {0: measured(0), 1: measured(0), 2: measured(0), 3: measured(3)}
-    assert by_tensors(curve) == {0: "ok", 1: STILL, 2: STILL, 3: "ok"}
-
-
-def test_a_copy_in_another_type_is_found_by_its_loss():
-    curve = {1: measured(1), 2: measured(8, loss=9.0, dtype="F64"), 3: measured(3)}
-    assert by_tensors(curve)[2] == untold(1, 2)[2]
+@pytest.mark.parametrize("name", EQUALS)
+def test_what_tensors_say_of_equal_weights(name):
+    curve, known, bad = EQUALS[name]
+    assert by_tensors(curve, **known) == dict.fromkeys(curve, "ok") | bad
 
 
 def test_equal_losses_of_different_tensors_are_chance_and_without_tensors_they_tell():
     assert same_weights(measured(1, loss=3.0), measured(2, loss=3.0)) is False
-    a = Evidence({}, 3.25, 1000)
-    for other, same in ((3.25, True), (3.2501, None), (3.3, False), (math.nan, None)):
-        assert same_weights(a, Evidence({}, other, 1000)) is same
-    assert same_weights(a, Evidence({}, 3.25, 999)) is None
+    losses = ((3.25, True), (3.2501, None), (3.3, False), (math.nan, None), (math.inf, None))
+    for other, same in losses:
+        assert same_weights(of({}, 3.25), of({}, other)) is same
+    assert same_weights(of({}, 3.25), of({}, 3.25, tokens=999)) is None
 
 
 def test_tensors_that_one_format_leaves_out_change_nothing():
-    tied = measured(1).tensors | {"lm_head.weight": measured(1).tensors["wte.weight"]}
-    mask = measured(1).tensors | {"h.0.attn.bias": ("U8", "1x1x64x64", "mask")}
-    for other in (tied, mask):
-        assert same_weights(Evidence(other), measured(1)) is True
-        assert same_weights(Evidence(other), measured(2)) is False
-
-
-@pytest.mark.parametrize(
-    ("own", "verdict"),
-    [(measured(9), "same weights as step 9"), (measured(1), "ok")],
-)
-def test_a_report_is_confirmed_or_refuted_by_tensors(own, verdict):
-    curve = {1: own, 2: measured(2), 9: measured(9)}
-    found = by_tensors(curve, step1={"verdict": REPORTED, "same_as": 9})
-    assert found == {1: verdict, 2: "ok", 9: "ok"}
-
-
-def test_what_is_not_measured_keeps_its_verdict():
-    known = {"step1": {"verdict": "missing"}, "step3": {"verdict": REPORTED, "same_as": 9}}
-    found = by_tensors({1: None, 2: measured(2), 3: None}, **known)
-    assert found == {1: "missing", 2: "ok", 3: REPORTED}
+    own = measured(1).tensors.of
+    tied, mask = own["wte.weight"], ("U8", "1x1x64x64", "mask")
+    for more in ({"lm_head.weight": tied}, {"h.0.attn.bias": mask}):
+        assert same_weights(of({**own, **more}), measured(1)) is True
+        assert same_weights(of({**own, **more}), measured(2)) is False
 
 
 @pytest.mark.parametrize(
@@ -285,8 +283,8 @@ def test_tensors_of_another_step_make_mixed_tensors(others, wrong):
 def test_a_training_that_does_not_descend_from_its_own_step_0():
     """EleutherAI/pythia#203: the relative distance of steps 1 to 256 from step 0 is 1.000."""
     first, other, update = np.random.default_rng(0).normal(size=(3, 256))
-    assert distance(first, other) == pytest.approx(1, abs=0.1)
-    assert distance(first, first + 0.01 * update) < 0.02
+    assert measured_verdicts.distance(first, other) == pytest.approx(1, abs=0.1)
+    assert measured_verdicts.distance(first, first + 0.01 * update) < 0.02
     first, samples = tuple(first), {s: tuple(other + 0.001 * s * update) for s in (0, 1, 2, 4, 256)}
     steps = {s: measured(s, sample=samples[s]) for s in (1, 2, 4, 256)}
     strange = {0: measured(0, sample=first), **steps}
@@ -298,13 +296,7 @@ def test_a_training_that_does_not_descend_from_its_own_step_0():
     assert set(by_tensors(late).values()) == {"ok"}
 
 
-def test_an_infinite_loss_counts_first_and_its_tensors_convict_nobody():
-    curve = {1: measured(1), 3: measured(4, loss=math.inf), 4: measured(4)}
-    assert by_tensors(curve) == {1: "ok", 3: "broken: perplexity is infinite", 4: "ok"}
-
-
-VOCABULARY = 50_000
-GUESSING = math.log(VOCABULARY)
+GUESSING = math.log(50_000)
 
 
 @pytest.mark.parametrize(
@@ -330,8 +322,10 @@ GUESSING = math.log(VOCABULARY)
     ],
 )
 def test_losses_that_cannot_be_right(curve, wrong):
-    points = [MeasuredLoss(str(i), i, loss, VOCABULARY) for i, loss in enumerate(curve)]
-    assert [int(name) for name in broken(points[::-1])] == wrong
+    found = by_tensors({step: measured(step, loss=loss) for step, loss in enumerate(curve)})
+    bad = {step: verdict for step, verdict in found.items() if verdict != "ok"}
+    assert list(bad) == wrong
+    assert all(verdict.startswith("broken: perplexity ") for verdict in bad.values())
 
 
 # The table ------------------------------------------------------------------------------------
@@ -343,7 +337,7 @@ CURVE = [
     JudgedCheckpoint("step3", 3, 300, "same weights as step 9"),
     JudgedCheckpoint("step4", 4, 400),
 ]
-SOUND = {"step0": 6.9, "step1": 6.9, "step3": 0.694, "step4": math.log(2)}
+SOUND = {"step0": 6.9, "step1": math.nan, "step3": 0.694, "step4": math.log(2)}
 
 
 def table(folder, found, policy):
@@ -351,10 +345,12 @@ def table(folder, found, policy):
     measured = {}
     for name, loss in found.items():
         measured[name] = folder / f"{name}.csv", folder / f"{name}.tensors.csv"
-        write_table(measured[name][0], losses.COLUMNS, [[loss, 100, 1000]])
+        write_loss(
+            measured[name][0], UNDEFINED if math.isnan(loss) else CrossEntropy(loss, 100, 1000)
+        )
         digest = "F32", "4x4", f"{int(name[4:]):064}"
         write_tensor_digests(measured[name][1], TensorDigests({"w": digest}))
-    write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
+    measured_verdicts.write_verdicts(folder / "out.csv", "tiny", CURVE, measured, policy=policy)
     with (folder / "out.csv").open(newline="") as file:
         return [(row["verdict"], row["shown"]) for row in csv.DictReader(file)]
 
@@ -363,6 +359,8 @@ def test_what_is_bad_is_hidden_or_hollow_or_an_error(tmp_path):
     rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
     assert table(tmp_path, SOUND, "skip") == rows
     assert table(tmp_path, SOUND, "fail") == rows  # what was known before was refused before
+    undefined = "tiny,step1,1,100,,0,,not yet moved,yes\n"
+    assert undefined in (tmp_path / "out.csv").read_text()
     rows[3] = (COPY, "hollow")
     assert table(tmp_path, SOUND, "flag") == rows
     bad = SOUND | {"step4": math.inf}

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from checkouts import Checkout, check_out
-from shape_of_learning.checkpoints.tensor_table import read_tensor_digests
+from shape_of_learning.checkpoints.measured import read_tensor_digests
 from tiny_models import CONFIGURATIONS, TEXT, save_tokenizer
 
 RUN = "my \"run\" {a} $(touch X) 'ü'"

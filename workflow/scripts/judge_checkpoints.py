@@ -7,7 +7,7 @@ configuration's `bad_checkpoints`.
 
 from pathlib import Path
 
-from shape_of_learning.checkpoints.verdict_table import write_verdicts
+from shape_of_learning.checkpoints.measured_verdicts import write_verdicts
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint
 from shape_of_learning.job import job
 

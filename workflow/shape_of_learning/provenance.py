@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import mimetypes
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from rocrate.rocrate import ROCrate
 
 from shape_of_learning.files import sha256_of, write_table
 
+WORKFLOW = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/shape-of-learning/shape-of-learning"
 LICENSE = "Whoever publishes this run says under which licence; the workflow's own is BSD-3-Clause."
 PROFILES = {
@@ -36,12 +38,76 @@ FORMATS = {".md": "text/markdown", ".csv": "text/csv", ".yaml": "application/yam
 JOB_COLUMNS = ("job", "seconds", "cpu_seconds", "max_rss_mb")
 
 
+def describe_run(
+    outputs: Sequence[Path],
+    locks: Sequence[Path],
+    benchmarks: Path,
+    run: Mapping[str, Any],
+    crate_file: Path,
+) -> None:
+    """Write the description of a run into the folder of its results, and what it refers to into ``provenance/``.
+
+    Parameters
+    ----------
+    outputs : sequence of Path
+        All results, which get a digest each.
+    locks : sequence of Path
+        Locks of the models; those that there are, are copied.
+    benchmarks : Path
+        Folder of what Snakemake measured of the jobs.
+    run : mapping
+        What the plan says: ``name`` (empty for a run without one), ``source`` (the corpus), ``papers`` (title
+        and citation of each), ``titles`` (of results, by their paths without suffix) and ``models``: by name
+        the ``label``, ``repository`` and ``revisions`` (name to commit; both are empty for a model that is not
+        from the Hub).
+    crate_file : Path
+        ``ro-crate-metadata.json`` in the folder of the results.
+    """
+    folder = crate_file.parent / "provenance"
+    (folder / "locks").mkdir(parents=True, exist_ok=True)
+    snakefile = Path(shutil.copyfile(WORKFLOW / "Snakefile", folder / "Snakefile"))
+    digests = write_digests(folder / "outputs.sha256", crate_file.parent, outputs)
+    write_jobs(folder / "jobs.csv", benchmarks)
+    described_by = [folder / "outputs.sha256", folder / "jobs.csv"]
+    for lock in filter(Path.exists, locks):
+        described_by.append(Path(shutil.copyfile(lock, folder / "locks" / lock.name)))
+    crate = _Crate(crate_file.parent, run)
+    workflow = crate.add_workflow(
+        dest_path="provenance/Snakefile",
+        main=True,
+        lang="snakemake",
+        properties={
+            "name": "shape-of-learning",
+            "url": REPOSITORY,
+            "sha256": sha256_of(snakefile),
+            "license": "https://spdx.org/licenses/BSD-3-Clause",
+            "version": workflow_version(),
+        },
+    )
+    results = [crate.file(path, digest) for path, digest in digests.items()]
+    for path in described_by:
+        crate.file(path)
+    ended = datetime.now(UTC).isoformat(timespec="seconds")
+    action = crate.entity(
+        "#run",
+        "CreateAction",
+        name="The run",
+        endTime=ended,
+        instrument=workflow,
+        object=[*crate.corpus(), *crate.checkpoints()],
+        result=results,
+        agent=crate.environment(),
+    )
+    crate.describe_root(datePublished=ended, mentions=[action])
+    crate.metadata.write(crate_file.parent)
+
+
 def write_digests(path: Path, results: Path, outputs: Sequence[Path]) -> dict[Path, str]:
     """Write the SHA-256 of all outputs as ``sha256sum --check`` reads them in the folder `results`."""
     digests = {output: sha256_of(output) for output in outputs}
-    lines = (
+    lines = [
         f"{digests[each]}  {each.relative_to(results).as_posix()}\n" for each in sorted(digests)
-    )
+    ]
     path.write_text("".join(lines), encoding="utf-8")
     return digests
 
@@ -50,110 +116,55 @@ def write_jobs(path: Path, benchmarks: Path) -> None:
     """List time and memory of each job, as Snakemake measured them; empty where a job was too short."""
     rows = []
     for file in sorted(benchmarks.rglob("*.tsv")):
-        with file.open(newline="", encoding="utf-8") as lines:
-            last = list(csv.DictReader(lines, delimiter="\t"))[-1]
+        *_, last = csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t")
         job = file.relative_to(benchmarks).with_suffix("").as_posix()
         rows.append([job, *(last[key].strip("NA-") for key in ("s", "cpu_time", "max_rss"))])
     write_table(path, JOB_COLUMNS, rows)
 
 
-def workflow_version(workflow: Path) -> str:
-    """Version, commit and state of the checkout that holds the folder `workflow`, in words."""
+def workflow_version() -> str:
+    """Version, commit and state of this checkout, in words."""
     from shape_of_learning import __version__
 
     options = ("--always", "--dirty", "--abbrev=40", "--exclude=*")
-    git = ("git", "-C", str(workflow), "describe", *options)
+    git = ("git", "-C", str(WORKFLOW), "describe", *options)
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     return f"{__version__}, commit {commit}" if commit else __version__
 
 
-def write_crate(
-    crate_file: Path,
-    run: Mapping[str, Any],
-    digests: Mapping[Path, str],
-    described_by: Sequence[Path],
-) -> None:
-    """Describe a run.
-
-    Parameters
-    ----------
-    crate_file : Path
-        ``ro-crate-metadata.json`` in the folder of the results.
-    run : mapping
-        What the plan says: ``name`` (empty for a run without one), ``source`` (the corpus), ``version``
-        (of the workflow), ``papers`` (title and citation of each), ``titles`` (of results, by their paths
-        without suffix) and ``models``: by name the ``label``, ``repository`` and ``revisions`` (name to
-        commit; both are empty for a model that is not from the Hub).
-    digests : mapping of Path to str
-        SHA-256 of each result, from :func:`write_digests`.
-    described_by : sequence of Path
-        Files of the description itself, below the results.
-    """
-    about = _Crate(crate_file.parent, run)
-    crate, snakefile = about.crate, "provenance/Snakefile"
-    workflow = crate.add_workflow(
-        dest_path=snakefile,
-        main=True,
-        lang="snakemake",
-        properties={
-            "name": "shape-of-learning",
-            "url": REPOSITORY,
-            "sha256": sha256_of(crate_file.parent / snakefile),
-            "license": "https://spdx.org/licenses/BSD-3-Clause",
-            "version": run["version"],
-        },
-    )
-    results = [about.file(path, digest) for path, digest in digests.items()]
-    for path in described_by:
-        about.file(path)
-    ended = datetime.now(UTC).isoformat(timespec="seconds")
-    action = about.entity(
-        "#run",
-        "CreateAction",
-        name="The run",
-        endTime=ended,
-        instrument=workflow,
-        object=[*about.corpus(), *about.checkpoints()],
-        result=results,
-        agent=about.environment(),
-    )
-    of_run = f" of the run `{run['name']}`" if run["name"] else ""
-    titles = [title for title, _ in run["papers"]]
-    facts = {
-        "name": f"Results{of_run} of shape-of-learning",
-        "description": f"Figures, tables and verdicts of {'; '.join(titles) or 'no paper'}, measured on "
-        f"{run['source']}; what they were computed from, and by what.",
-        "license": LICENSE,
-        "datePublished": ended,
-        "mentions": [action],
-        "conformsTo": [
-            about.entity(profile, "CreativeWork", name=name, version=profile.rpartition("/")[2])
-            for profile, name in PROFILES.items()
-        ],
-        "citation": [
-            about.entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
-            for n, (title, citation) in enumerate(run["papers"], start=1)
-        ],
-    }
-    for key, value in facts.items():
-        crate.root_dataset[key] = value
-    crate.metadata.write(crate_file.parent)
-
-
-class _Crate:
-    """A crate, and what goes into it."""
+class _Crate(ROCrate):
+    """A crate that knows the run, and the folder of its results."""
 
     def __init__(self, results: Path, run: Mapping[str, Any]) -> None:
+        super().__init__(version="1.1")
+        self.metadata.extra_terms.update(TERMS)
         self.results, self.run = results, run
-        self.crate = ROCrate(version="1.1")
-        self.crate.metadata.extra_terms.update(TERMS)
 
     def entity(self, identifier: str, kind: str, **properties: Any) -> Entity:
-        entity = self.crate.add(ContextEntity(self.crate, identifier, properties={"@type": kind}))
+        given = {key: value for key, value in properties.items() if value not in (None, "", [])}
+        return self.add(ContextEntity(self, identifier, properties={"@type": kind, **given}))
+
+    def describe_root(self, **properties: Any) -> None:
+        """Say of the results what they are, by which papers and to which profiles."""
+        of_run = f" of the run `{self.run['name']}`" if self.run["name"] else ""
+        papers = self.run["papers"]
+        properties |= {
+            "name": f"Results{of_run} of shape-of-learning",
+            "description": "Figures, tables and verdicts of "
+            f"{'; '.join(title for title, _ in papers) or 'no paper'}, measured on {self.run['source']}; "
+            "what they were computed from, and by what.",
+            "license": LICENSE,
+            "conformsTo": [
+                self.entity(url, "CreativeWork", name=name, version=url.rpartition("/")[2])
+                for url, name in PROFILES.items()
+            ],
+            "citation": [
+                self.entity(f"#paper-{n}", "ScholarlyArticle", name=title, description=citation)
+                for n, (title, citation) in enumerate(papers, start=1)
+            ],
+        }
         for key, value in properties.items():
-            if value not in (None, "", []):
-                entity[key] = value
-        return entity
+            self.root_dataset[key] = value
 
     def file(self, path: Path, digest: str = "") -> Entity:
         where = path.relative_to(self.results).as_posix()
@@ -165,26 +176,17 @@ class _Crate:
             "contentSize": str(path.stat().st_size),
             "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(where)[0],
         }
-        return self.crate.add_file(
-            dest_path=where, properties={k: v for k, v in facts.items() if v}
-        )
+        return self.add_file(dest_path=where, properties={k: v for k, v in facts.items() if v})
 
-    def corpus(self) -> Iterator[Entity]:
+    def corpus(self) -> list[Entity]:
         source = self.run["source"]
         file = self.results / "corpus" / source / "alphabet.json"
         digests = json.loads(file.read_text(encoding="utf-8"))
         raw, text = (digests[each]["sha256"] for each in ("source", "text"))
-        name = f"The corpus {source}, as it came"
-        came = self.entity("#corpus", "CreativeWork", name=name, sha256=raw)
-        yield came
-        yield self.entity(
-            "#text",
-            "CreativeWork",
-            name=f"The corpus {source}, cleaned",
-            sha256=text,
-            isBasedOn=came,
-            subjectOf=self.file(file),
-        )
+        names = [f"The corpus {source}, {state}" for state in ("as it came", "cleaned")]
+        of_text = {"name": names[1], "sha256": text, "subjectOf": self.file(file)}
+        came = self.entity("#corpus", "CreativeWork", name=names[0], sha256=raw)
+        return [came, self.entity("#text", "CreativeWork", **of_text, isBasedOn=came)]
 
     def checkpoints(self) -> Iterator[Entity]:
         for name, model in self.run["models"].items():

@@ -1,7 +1,8 @@
 """A checkpoint of the Hub as a lock pins it, on its way to a folder: what is needed, and no other bytes."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,63 +27,63 @@ DOWNLOAD_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0)
 
 
 def fetch(
-    weights: LockedRevision,
-    tokenizer: LockedRevision | None,
     destination: Path,
-    entry: Shape,
-    *,
     model: str,
+    revision: str,
+    pinned: Mapping[str, Any] | None,
+    tokenizer: Mapping[str, Any] | None,
+    shape: Mapping[str, Any],
 ) -> None:
     """Download a checkpoint: configuration, weights and tokenizer, side by side in one folder.
 
     Parameters
     ----------
-    weights, tokenizer : LockedRevision
-        What to fetch; None for a tokenizer that lies beside the weights. All bytes must be those that are
-        pinned; of a tokenizer elsewhere only the commit is.
     destination : Path
         Folder that appears, whole, at the end, with a ``checkpoint.json`` beside the files. What has come so
         far is kept in ``.{name}.download`` for a run after this one. Another process that fetches the same
         waits, and takes what this one has made.
-    entry : Shape
+    model, revision : str
+        Names of the model and, within it, of the checkpoint.
+    pinned, tokenizer : mapping or None
+        What to fetch, entries of the model's lock; None for a tokenizer that lies beside the weights. All bytes
+        must be those that are pinned; of a tokenizer elsewhere that a lock has no hashes of, only the commit is.
+    shape : mapping
         What the model's entry says, which ``config.json`` is compared with before any weights are downloaded.
-    model : str
-        Name of the model.
 
     Raises
     ------
     InputError
-        With one sentence for all that can be wrong with the entry, the Hub or the network.
+        With one sentence for all that can be wrong with the entry, the lock, the Hub or the network.
     """
     where = f"model `{model}`"
-    words = tokenizer or weights
-    provenance = {
-        **{"source": "hub", "model": model, **_place(weights), "subfolder": weights.subfolder},
-        "tokenizer": _place(words),
-    }
+    if not pinned:
+        raise InputError(
+            f"{where}: `{revision}` cannot be fetched, since its lock does not pin it; run "
+            "`snakemake resolve` where the Hub can be reached, or restore the lock"
+        )
+    weights = LockedRevision(**pinned)
+    words = LockedRevision(**tokenizer) if tokenizer else weights
+    provenance = {"source": "hub", "model": model, **_place(weights)}
+    provenance |= {"subfolder": weights.subfolder, "tokenizer": _place(words)}
     destination.parent.mkdir(parents=True, exist_ok=True)
     kept = destination.with_name(f".{destination.name}.download")
     with FileLock(destination.with_name(f".{destination.name}.lock")):
         record = read_record(destination)
         if record and record | provenance == record and not changed_file(destination, record):
             return  # another run has made it
-        pins = {weights.path(name): file.hash for name, file in weights.files.items()}
-        small = {path: weights.small_files.get(path, "") for path in weights.settings_paths()}
-        listed = words.small_files or files_at(
-            words.repository, words.revision, words.commit, where=where
-        )
+        at = words.repository, words.revision, words.commit
+        listed = words.small_files or files_at(*at, where=where)
         paths = tokenizer_paths(listed, words.subfolder)
         if not paths:
             raise InputError(
                 f"{where}: `{words.repository}` at revision `{words.revision}` has no tokenizer; name a "
                 "repository that has it under `tokenizer` in the entry"
             )
-        take = {path: words.small_files.get(path, "") for path in paths}
-        came = _download(weights, small, kept / "weights", where)
+        came = _download(weights, weights.settings_paths(), kept / "weights", where)
         own = shape_of(read_configuration_file(came[0].parent), where)
-        refuse_contradiction(entry, own, where)
-        came += _download(words, take, kept / "tokenizer", where)
-        came += _download(weights, pins, kept / "weights", where)
+        refuse_contradiction(Shape(**shape), own, where)
+        came += _download(words, paths, kept / "tokenizer", where)
+        came += _download(weights, map(weights.path, weights.files), kept / "weights", where)
         with atomic_write(destination) as folder:
             folder.mkdir()
             for file in came:
@@ -91,24 +92,20 @@ def fetch(
         remove(kept)
 
 
-def _place(locked: LockedRevision) -> dict[str, str]:
+def _place(locked: LockedRevision) -> dict[str, Any]:
     return {"repository": locked.repository, "revision": locked.revision, "commit": locked.commit}
 
 
-def _download(
-    place: LockedRevision, pins: Mapping[str, str], folder: Path, where: str
-) -> list[Path]:
-    """Bring files of a commit into a folder: path -> hash that they must have, empty for any."""
-    repository, commit = place.repository, place.commit
+def _download(place: LockedRevision, paths: Iterable[str], folder: Path, where: str) -> list[Path]:
+    """Bring files of a commit into a folder; what is pinned of them must be what comes."""
+    repository, commit, paths = place.repository, place.commit, list(paths)
+    pins = {**place.small_files, **{place.path(n): each.hash for n, each in place.files.items()}}
     offline = constants.is_offline_mode()
     local: dict[str, Any] = {} if offline else {"local_dir": folder}
-
-    def bring() -> str:
-        return snapshot_download(repository, revision=commit, allow_patterns=list(pins), **local)
-
+    bring = partial(snapshot_download, repository, revision=commit, allow_patterns=paths, **local)
     came = asked(bring, repository, place.revision, where=where, pauses=DOWNLOAD_PAUSES)
-    for path, pin in pins.items():
-        file = folder / path
+    for path in paths:
+        file, pin = folder / path, pins.get(path, "")
         if offline and Path(came, path).exists():  # in the user's cache
             file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(Path(came, path), file)
@@ -126,4 +123,4 @@ def _download(
                 f"{pin}, found {found}; run again, and if it stays so check HF_ENDPOINT, the Hugging Face "
                 "cache and the lock"
             )
-    return [folder / path for path in pins]
+    return [folder / path for path in paths]

@@ -8,17 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
 import huggingface_hub
 from huggingface_hub import HfApi, constants, get_session, get_token, hf_hub_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    LocalEntryNotFoundError,
-)
+from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 
 from shape_of_learning.checkpoints.lock import (
@@ -146,25 +143,16 @@ def asked(
 
 def commits_of(repository: str, *, where: str) -> dict[str, str]:
     """Resolve all branches and tags of a repository: name -> commit; MissingError if there is none."""
-    refs = asked(
-        lambda: HfApi().list_repo_refs(repository),
-        repository,
-        "main",
-        where=where,
-        key="repository",
-    )
+    question = partial(HfApi().list_repo_refs, repository)
+    refs = asked(question, repository, MAIN, where=where, key="repository")
     return {ref.name: ref.target_commit for ref in [*refs.tags, *refs.branches]}
 
 
 def commit_of(repository: str, revision: str, *, where: str) -> str | None:
     """Resolve a revision that is neither branch nor tag, such as a commit; None if there is none."""
+    question = partial(HfApi().model_info, repository, revision=revision)
     try:
-        return asked(
-            lambda: HfApi().model_info(repository, revision=revision).sha,
-            repository,
-            revision,
-            where=where,
-        )
+        return asked(question, repository, revision, where=where).sha
     except MissingError:
         return None
 
@@ -172,10 +160,9 @@ def commit_of(repository: str, revision: str, *, where: str) -> str | None:
 def files_at(repository: str, revision: str, commit: str, *, where: str) -> Files:
     """List the files of a commit, which `revision` stands for in errors: path -> size and hash."""
 
-    def list_them() -> dict[str, WeightFile]:
-        tree = HfApi().list_repo_tree(repository, revision=commit, recursive=True)
+    def list_them() -> Files:
         files = {}
-        for each in tree:
+        for each in HfApi().list_repo_tree(repository, revision=commit, recursive=True):
             if isinstance(each, RepoFile) and is_inside(each.path):
                 digest = f"sha256:{each.lfs.sha256}" if each.lfs else f"git:{each.blob_id}"
                 files[each.path] = WeightFile(bytes=each.size, hash=digest)
@@ -260,7 +247,7 @@ def is_closed(repository: str, *, where: str) -> bool:
     if get_token() is None:
         return True
     try:
-        asked(lambda: HfApi().auth_check(repository), repository, "main", where=where)
+        asked(partial(HfApi().auth_check, repository), repository, MAIN, where=where)
     except GatedError:
         return True
     except InputError:
@@ -269,28 +256,29 @@ def is_closed(repository: str, *, where: str) -> bool:
 
 
 def _listed(place: Place, commits: Mapping[str, str] | None, where: str) -> LockedRevision:
-    at = place._asdict()
-    named = place.repository, place.revision
-    commit = None
+    """What is at a place of a repository that has these branches and tags, None if it is missing."""
+    named, commit = (place.repository, place.revision), None
     if commits is not None:
         commit = commits.get(place.revision) or commit_of(*named, where=where)
     if commit is None:
-        return LockedRevision(**at, problem=MISSING)
+        return LockedRevision(**place._asdict(), problem=MISSING)
     files = files_at(*named, commit, where=where)
     with explained(*named, where=where):
-        found = LockedRevision(**at, commit=commit, problem=NO_WEIGHTS)
+        found = LockedRevision(**place._asdict(), commit=commit, problem=NO_WEIGHTS)
     formats = []
-    for whole, index in (map(found.path, names) for names in WEIGHTS):
-        if whole in files:
-            formats.append(({Path(whole).name: files[whole]}, ""))
-        elif index in files:
-            formats.append(_shards(found, files, index, where))
+    for whole, index in WEIGHTS:
+        if found.path(whole) in files:
+            formats.append(({whole: files[found.path(whole)]}, ""))
+        elif found.path(index) in files:
+            formats.append(_shards(found, files, found.path(index), where))
     if formats:
-        weights, problem = formats[0]
-        others = formats[1][0] if len(formats) > 1 else {}
-        update: dict[str, Any] = {"files": weights, "other_format": others, "problem": problem}
+        (weights, problem), *others = formats
+        update: dict[str, Any] = {"files": weights, "problem": problem}
+        update["other_format"] = others[0][0] if others else {}
         found = found.model_copy(update=update)
-    return found.model_copy(update={"small_files": _small_files(found, files)})
+    paths = sorted({*found.settings_paths(), *tokenizer_paths(files, place.subfolder)})
+    small = {path: files[path].hash for path in paths if path in files}
+    return found.model_copy(update={"small_files": small})
 
 
 def _shards(
@@ -310,12 +298,6 @@ def _shards(
     # The index counts the bytes of all tensors; files hold these and a little more.
     is_whole = len(there) == len(names) and sum(file.bytes for file in there.values()) >= size
     return there, "" if is_whole else MIXED_SHARDS
-
-
-def _small_files(place: LockedRevision, files: Files) -> dict[str, str]:
-    """Hashes of configuration, index of shards and tokenizer, as far as they are there."""
-    paths = [*place.settings_paths(), *tokenizer_paths(files, place.subfolder)]
-    return {path: files[path].hash for path in sorted(paths) if path in files}
 
 
 def _may_pass(error: BaseException | None) -> bool:

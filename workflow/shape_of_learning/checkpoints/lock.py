@@ -1,8 +1,7 @@
 """``config/locks/{model}.yaml``: which commit and which files each revision stood for."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, NamedTuple
 
 import yaml
@@ -10,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
+    WEIGHTS,
     Shape,
-    index_of,
     inside,
     is_file_name,
     is_inside,
@@ -38,6 +37,7 @@ def _checked(is_good: Any, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+Empty = Annotated[str, Field(max_length=0)]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 # `git:` is the SHA-1 by which git names a content, for small files outside LFS.
 Hash = Annotated[str, Field(pattern="^(sha256:[0-9a-f]{64}|git:[0-9a-f]{40})$")]
@@ -82,7 +82,7 @@ class Listing(_Locked):
         The same weights in the format that is not, where the revision has both.
     """
 
-    commit: Commit | Annotated[str, Field(max_length=0)] = ""
+    commit: Commit | Empty = ""
     problem: str = ""
     files: Mapping[FileName, WeightFile] = {}
     other_format: Mapping[FileName, WeightFile] = {}
@@ -107,7 +107,7 @@ class LockedRevision(Listing):
 
     repository: Repository
     revision: Inside
-    subfolder: Inside | Annotated[str, Field(max_length=0)] = ""
+    subfolder: Inside | Empty = ""
     small_files: Mapping[Inside, Hash] = {}
 
     @property
@@ -121,8 +121,11 @@ class LockedRevision(Listing):
 
     def settings_paths(self) -> list[str]:
         """Paths of its configuration and, if its weights are in shards, of their index."""
-        index = index_of(self.files) if self.files else None
-        return [self.path(name) for name in (CONFIGURATION, index) if name]
+        names, suffixes = [CONFIGURATION], {PurePath(name).suffix for name in self.files}
+        for whole, index in WEIGHTS:
+            if whole not in self.files and suffixes == {PurePath(whole).suffix}:
+                names.append(index)
+        return [self.path(name) for name in names]
 
     def listing(self) -> Listing:
         """What is listed, without the place."""
@@ -175,9 +178,6 @@ def read_lock(path: Path) -> Lock | None:
 def write_lock(path: Path, lock: Lock) -> None:
     """Write a lock without what is empty; equal locks give equal bytes."""
     content = lock.model_dump(exclude_defaults=True)
-    if "shape" in content:
-        content["shape"] = {key: value for key, value in asdict(lock.shape).items() if value}
-    content = {key: content[key] for key in Lock.model_fields if key in content}
     with atomic_write(path) as partial:
         text = yaml.safe_dump(content, sort_keys=False, width=120)
         partial.write_text(HEADER + text, encoding="utf-8")

@@ -79,16 +79,6 @@ def checkpoint_files(folder: Path) -> list[Path]:
     return sorted(folder / name for name in weights | ({CONFIGURATION, *TOKENIZER} & names))
 
 
-def index_of(weights: Collection[str]) -> str | None:
-    """Name of the index that goes with shards; None for weights in one file."""
-    for whole, index in WEIGHTS:
-        if whole in weights:
-            return None
-        if all(PurePath(name).suffix == PurePath(whole).suffix for name in weights):
-            return index
-    return None
-
-
 def shard_names(index: Any) -> list[str]:
     """List the files that an index of shards names, sorted.
 

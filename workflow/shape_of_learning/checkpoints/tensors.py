@@ -6,21 +6,21 @@ format. Their tensors tell.
 
 import hashlib
 import json
-import math
 import pickle
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import safetensors
 import torch
+from safetensors.torch import load_file
 
+from shape_of_learning.checkpoints.measured import TensorDigest, TensorDigests
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.shapes import WEIGHTS, shard_names
-from shape_of_learning.checkpoints.tensor_table import TensorDigest, TensorDigests
 from shape_of_learning.errors import InputError
 
 BLOCK = 1 << 20  # bytes hashed at once; larger ones hash no faster
@@ -33,7 +33,9 @@ TYPES = {
     **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
     **{"bfloat16": "BF16", "complex64": "C64"},
     **{"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"},
+    **{"float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"},
 }
+COMMON = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # whose values are sampled
 # Bytes of a number, whose first bit is its sign. -0 equals 0, but its bytes do not (EleutherAI/pythia#203).
 FLOATS = {"F64": 8, "F32": 4, "C64": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}
 # What libraries make of a damaged file: of a pickle torch may make nearly anything.
@@ -41,39 +43,6 @@ DAMAGED = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError),
     *(FileNotFoundError, RuntimeError, pickle.UnpicklingError, safetensors.SafetensorError),
 )
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    dtype: str
-    shape: tuple[int, ...]
-    content: np.ndarray  # of bytes
-
-    def digest(self) -> TensorDigest:
-        """As `TensorDigest` says."""
-        digest = hashlib.sha256()
-        for start in range(0, len(self.content), BLOCK):
-            block = self.content[start : start + BLOCK]
-            if size := FLOATS.get(self.dtype):
-                numbers = block.view(f"<u{size}")
-                is_negative_zero = numbers == numbers.dtype.type(1 << (8 * size - 1))
-                if is_negative_zero.any():
-                    block = np.where(is_negative_zero, numbers.dtype.type(0), numbers)
-            digest.update(np.ascontiguousarray(block).view(np.uint8).data)
-        return self.dtype, "x".join(map(str, self.shape)), digest.hexdigest()
-
-    def sample(self) -> tuple[float, ...]:
-        """Evenly spaced values; none of types that are no floats of 16 bits or more."""
-        if self.dtype not in ("F64", "F32", "F16", "BF16"):
-            return ()
-        size = FLOATS[self.dtype]
-        places = np.linspace(0, len(self.content) // size - 1, SAMPLED).astype(np.int64)
-        numbers = self.content.view(f"<u{size}")[places]
-        if self.dtype == "BF16":
-            values = (numbers.astype("<u4") << 16).view("<f4")
-        else:
-            values = numbers.view(f"<f{size}")
-        return tuple(map(float, values))
 
 
 def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
@@ -102,18 +71,17 @@ def tensor_digests(folder: Path, threads: int = 1) -> TensorDigests:
     best, sampled = (1, ""), TensorDigests({})
     with ThreadPoolExecutor(threads) as pool:
         for path in weight_files(folder):
-            tensors = _read(path)
-            found = zip(tensors, pool.map(_Tensor.digest, tensors.values()), strict=True)
-            for name, own in found:
+            tensors, found = _read(path, pool)
+            for name, own in found.items():
                 if digests.setdefault(name, own) != own:
                     raise InputError(
                         f"{path} and another shard hold different tensors called `{name}`; fetch the "
                         "checkpoint anew, or mend it if it is your own"
                     )
             for name, tensor in tensors.items():
-                size = (math.prod(tensor.shape), name)
-                if len(tensor.shape) > 1 and size > best and (values := tensor.sample()):
-                    best, sampled = size, TensorDigests({}, name, values)
+                size = (tensor.numel(), name)
+                if tensor.ndim > 1 and tensor.dtype in COMMON and size > best:
+                    best, sampled = size, TensorDigests({}, name, _sample(tensor))
     if not digests:
         raise InputError(f"the weights in {folder} hold no tensor; fetch them anew")
     return replace(sampled, of=digests)
@@ -168,9 +136,14 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
-def _read(path: Path) -> dict[str, _Tensor]:
+def _read(
+    path: Path, pool: ThreadPoolExecutor
+) -> tuple[dict[str, torch.Tensor], dict[str, TensorDigest]]:
+    """The tensors of a file, mapped into memory, and their digests."""
     try:
-        return dict(_of_safetensors(path) if path.suffix == ".safetensors" else _of_pickle(path))
+        is_pickle = path.suffix != ".safetensors"
+        tensors = dict(_of_pickle(path)) if is_pickle else load_file(path)
+        return tensors, dict(zip(tensors, pool.map(_digest, tensors.values()), strict=True))
     except DAMAGED as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
@@ -179,20 +152,7 @@ def _read(path: Path) -> dict[str, _Tensor]:
         ) from error
 
 
-def _of_safetensors(path: Path) -> Iterator[tuple[str, _Tensor]]:
-    # The library's own reader refuses a header that contradicts itself or the file's size.
-    with safetensors.safe_open(path, framework="numpy"):
-        pass
-    content = np.memmap(path, np.uint8, mode="r")
-    length = int.from_bytes(content[:8].tobytes(), "little")
-    header = json.loads(content[8 : 8 + length].tobytes())
-    for name, entry in header.items():
-        if name != "__metadata__":
-            first, last = (8 + length + offset for offset in entry["data_offsets"])
-            yield name, _Tensor(entry["dtype"], tuple(entry["shape"]), content[first:last])
-
-
-def _of_pickle(path: Path) -> Iterator[tuple[str, _Tensor]]:
+def _of_pickle(path: Path) -> Iterator[tuple[str, torch.Tensor]]:
     # Files of old versions of torch are no archives, and cannot be mapped into memory.
     mapped = zipfile.is_zipfile(path)
     if mapped:
@@ -204,8 +164,27 @@ def _of_pickle(path: Path) -> Iterator[tuple[str, _Tensor]]:
         raise ValueError("it holds no dictionary of tensors")
     for name, tensor in loaded.items():
         if isinstance(tensor, torch.Tensor):
-            kind = TYPES[str(tensor.dtype).removeprefix("torch.")]
             if tensor.nbytes > tensor.untyped_storage().nbytes():
                 raise ValueError(f"`{name}` is larger than what is stored of it")
-            content = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
-            yield name, _Tensor(kind, tuple(tensor.shape), content)
+            yield name, tensor.detach()
+
+
+def _digest(tensor: torch.Tensor) -> TensorDigest:
+    """As `TensorDigest` says."""
+    kind, digest = TYPES[str(tensor.dtype).removeprefix("torch.")], hashlib.sha256()
+    content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+    for start in range(0, len(content), BLOCK):
+        block = content[start : start + BLOCK]
+        if size := FLOATS.get(kind):
+            numbers = block.view(f"<u{size}")
+            is_negative_zero = numbers == numbers.dtype.type(1 << (8 * size - 1))
+            if is_negative_zero.any():
+                block = np.where(is_negative_zero, numbers.dtype.type(0), numbers)
+        digest.update(np.ascontiguousarray(block).view(np.uint8).data)
+    return kind, "x".join(map(str, tensor.shape)), digest.hexdigest()
+
+
+def _sample(tensor: torch.Tensor) -> tuple[float, ...]:
+    """Evenly spaced values."""
+    places = np.linspace(0, tensor.numel() - 1, SAMPLED).astype(np.int64)
+    return tuple(tensor.reshape(-1)[torch.from_numpy(places)].double().tolist())

@@ -1,4 +1,4 @@
-"""Which checkpoints of a training are what their names say: by hashes, then by tensors and losses.
+"""Which checkpoints of a training are what their names say, by the hashes of their files.
 
 Training changes weights. So of steps with the same weights at most one is what its name says, and a shard or
 tensor that another step holds too was put where it does not belong. Hashes do not say whose equal weights
@@ -7,35 +7,23 @@ model's entry may name the owner. Where nothing tells, none of them is ok. Only 
 are right: a first update at learning rate 0 moves nothing (EleutherAI/gpt-neox#1373).
 """
 
-import math
+import re
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import pairwise
+from typing import TypeVar
 
 from shape_of_learning.checkpoints.lock import MIXED_SHARDS, Listing
-from shape_of_learning.checkpoints.losses import MeasuredLoss, broken
-from shape_of_learning.checkpoints.shared_parts import (
-    misplaced_parts,
-    shards,
-    sharing,
-    signatures,
-)
 
 OK = "ok"
 NOT_YET_MOVED = "not yet moved"
-NOT_OF_THIS_TRAINING = "not of this training"
-MIXED_TENSORS = "mixed tensors"
-INFINITE = "broken: perplexity is infinite"
 NOT_YET_CONFIRMED = ", not yet confirmed"
 MOST_NAMED = 4  # steps of one verdict; of more, their number and the ends are said
-# Ours: the least share of the elements of all matrices that must be misplaced. Norms and biases are no
-# evidence: rounded to 16 bits, their few numbers may stay as they were, or return.
-LEAST_SHARE = 0.01
-# Nats. Rounding to 16 bits, another batch size or another machine change a loss less than this.
-DIFFERENT_LOSSES = 0.01
-# Ours: steps in which no training loses its initial values,
-# and distances of what has nothing, or much, in common.
-EARLY, UNRELATED, RELATED = 512, 0.9, 0.5
+# So many checkpoints at the end that share a part show that it moves no more; two may be a mistake.
+STANDSTILL = 3
+
+Part = TypeVar("Part", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -113,29 +101,6 @@ class JudgedCheckpoint:
         return not self.is_good and not self.verdict.endswith(NOT_YET_CONFIRMED)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What has been measured of a checkpoint.
-
-    Attributes
-    ----------
-    tensors : mapping of str to (str, str, str)
-        Type, shape and SHA-256 of each tensor; empty if they have not been digested.
-    loss : float
-        Nats per predicted token; NaN where it is undefined.
-    predicted_tokens, vocabulary : int
-        0 where the loss is undefined.
-    sample : sequence of float
-        Some values of one matrix, always the same ones.
-    """
-
-    tensors: Mapping[str, tuple[str, str, str]]
-    loss: float = math.nan
-    predicted_tokens: int = 0
-    vocabulary: int = 0
-    sample: Sequence[float] = ()
-
-
 def judged_curve(
     points: Sequence[CurvePoint],
     mains: Mapping[str, Listing],
@@ -183,64 +148,28 @@ def judged_curve(
     for group in groups:
         members = [judged[name] for name in group if name in judged]
         with_main = len(members) < len(group)
-        found = verdicts_of_equals(members, list(listed), with_main=with_main)
-        judged |= {name: replace(judged[name], verdict=v) for name, v in found.items()}
+        equals = verdicts_of_equals(members, list(listed), with_main=with_main) if members else {}
+        judged = with_verdicts(judged, equals)
         # Whoever they belong to, these weights count once where single shards are compared.
         right = [name for name in group if name in judged and judged[name].verdict == OK]
         once -= set(group) - {right[0] if right else group[-1 if with_main else 0]}
-    curve = [(name, shards(each)) for name, each in listed.items() if name in once]
-    held = {value for _, parts in curve for value in parts.values()}
+    curve = {name: shards(each) for name, each in listed.items() if name in once}
+    held = {value for parts in curve.values() for value in parts.values()}
     for name in once & ends.keys():
         # Written anew, all files of main may differ: that tells nothing.
-        curve.append((name, {p: value for p, value in shards(ends[name]).items() if value in held}))
-    for name in misplaced_parts(curve, {*ends, last.name if last else ""}):
-        if not judged[name].is_condemned:
-            judged[name] = replace(judged[name], verdict=MIXED_SHARDS)
+        curve[name] = {p: value for p, value in shards(ends[name]).items() if value in held}
+    misplaced = misplaced_parts(curve, {*ends, last.name if last else ""})
+    mixed = [name for name in misplaced if not judged[name].is_condemned]
+    judged = with_verdicts(judged, dict.fromkeys(mixed, MIXED_SHARDS))
     return [_with_report(judged[each.name], judged.values(), known_bad) for each in points]
 
 
-def judged_by_measurements(
-    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Evidence]
-) -> list[JudgedCheckpoint]:
-    """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
-
-    Parameters
-    ----------
-    checkpoints : sequence of JudgedCheckpoint
-        By step, with the verdicts on their files.
-    measured : mapping of str to Evidence
-        By name; those that have not been measured keep their verdicts.
-
-    Notes
-    -----
-    An infinite loss comes first: such weights are broken, whosesoever they are, and condemn no other. Tensors
-    of equal names, types and shapes decide; without them losses that are equal to the last bit do, so that
-    weights in a wider type are found. A report that was not yet confirmed is replaced by what these say.
-    """
-    judged = {each.name: each for each in checkpoints}
-    for name, each in measured.items():
-        if math.isinf(each.loss) and not judged[name].is_condemned:
-            judged[name] = replace(judged[name], verdict=INFINITE)
-    known = [n for n in judged if n in measured and not math.isinf(measured[n].loss)]
-    links: dict[str, list[Hashable]] = {name: [name] for name in known}
-    for a, b in combinations(known, 2):
-        if same_weights(measured[a], measured[b]):
-            links[b].append(a)
-    for group in sharing(links):
-        found = verdicts_of_equals([judged[name] for name in group], known)
-        judged |= {name: replace(judged[name], verdict=v) for name, v in found.items()}
-    by_step = {judged[name].step: name for name in known}
-    for name in known:
-        other = by_step.get(judged[name].same_as)
-        doubted = judged[name].verdict.endswith(NOT_YET_CONFIRMED)
-        if doubted and other and same_weights(measured[name], measured[other]) is False:
-            judged[name] = replace(judged[name], verdict=OK)
-    good = [judged[name] for name in known if judged[name].verdict == OK]
-    found = dict.fromkeys(_mixed(good, measured), MIXED_TENSORS)
-    found |= dict.fromkeys(_strange_start(good, measured), NOT_OF_THIS_TRAINING)
-    of_good = [(each, measured[each.name]) for each in good if each.name not in found]
-    found |= broken([MeasuredLoss(e.name, e.step or 0, m.loss, m.vocabulary) for e, m in of_good])
-    return [replace(each, verdict=found.get(name, each.verdict)) for name, each in judged.items()]
+def with_verdicts(
+    judged: Mapping[str, JudgedCheckpoint], found: Mapping[str, str]
+) -> dict[str, JudgedCheckpoint]:
+    """Checkpoints by name, those in `found` with another verdict."""
+    changed = {name: replace(judged[name], verdict=verdict) for name, verdict in found.items()}
+    return {**judged, **changed}
 
 
 def verdicts_of_equals(
@@ -258,9 +187,9 @@ def verdicts_of_equals(
     """
     members = sorted(members, key=lambda each: each.step or 0)
     condemned = [each for each in members if each.is_condemned]
-    ends = with_main or condemned or any(each.is_last for each in members)
+    is_end = with_main or condemned or any(each.is_last for each in members)
     is_start = members[0].step == 0 and {e.name for e in members} == {*in_order[: len(members)]}
-    if is_start and not ends:
+    if is_start and not is_end:
         return {members[0].name: OK} | {each.name: NOT_YET_MOVED for each in members[1:]}
     owner = _owner(members, with_main=with_main)
     if owner is not None:
@@ -286,66 +215,95 @@ def _owner(members: Sequence[JudgedCheckpoint], *, with_main: bool) -> JudgedChe
     return owners[0] if len(owners) == 1 and (last is not None or not with_main) else None
 
 
-def same_weights(a: Evidence, b: Evidence) -> bool | None:
-    """Whether two checkpoints hold the same weights; None if nothing tells.
+def signatures(listed: Listing) -> list[tuple[str, ...]]:
+    """Tell what weights these are, once per format: revisions with one in common hold the same."""
+    formats = (listed.files, listed.other_format)
+    return [tuple(sorted(file.hash for file in files.values())) for files in formats if files]
 
-    Tensors are compared by name, if most of those of the smaller one are also in the other: some formats
-    leave out what can be computed, or write tied tensors twice.
+
+def shards(listed: Listing) -> dict[str, str]:
+    """Hashes of the shards in any format; their names are without the number of shards."""
+    formats = [files for files in (listed.files, listed.other_format) if len(files) > 1]
+    files = {name: file for each in formats for name, file in each.items()}
+    return {re.sub(r"-of-\d+", "", name): file.hash for name, file in files.items()}
+
+
+def sharing(signatures: Mapping[str, Iterable[Hashable]]) -> list[list[str]]:
+    """Find the names that hold the same weights: with a signature in common, or linked by others."""
+    group_of: dict[str, list[str]] = {}
+    holder: dict[Hashable, str] = {}
+    for name, of_name in signatures.items():
+        group_of[name] = [name]
+        for signature in of_name:
+            other = group_of[holder.setdefault(signature, name)]
+            if other is not group_of[name]:
+                merged = other + group_of[name]
+                group_of.update(dict.fromkeys(merged, merged))
+    return list({id(group): group for group in group_of.values() if len(group) > 1}.values())
+
+
+def misplaced_parts(
+    curve: Mapping[str, Mapping[Part, str]], ends: Collection[str]
+) -> dict[str, set[Part]]:
+    """Find parts of the weights, shards or tensors, that are not those of their step.
+
+    Parameters
+    ----------
+    curve : mapping of str to mapping of hashable to str
+        Name of a checkpoint -> the hash of each part, by training step.
+    ends : collection of str
+        Names of the last step of training and of the published model: their parts are theirs.
+
+    Returns
+    -------
+    dict of str to set of hashable
+        Name of a checkpoint -> parts that it should not hold.
+
+    Notes
+    -----
+    A part that changes at fewer than half of the steps mostly stays: what differs between equal ones is
+    wrong. Of any other a value is held by one step, by the first ones in a row, where it has not moved yet,
+    or by three or more in a row at the end, where it moves no more. Who else shares a value should not,
+    but for an end and those in a row before it.
     """
-    common = a.tensors.keys() & b.tensors.keys()
-    if common and 2 * len(common) >= min(len(a.tensors), len(b.tensors)):
-        differing = [name for name in common if a.tensors[name] != b.tensors[name]]
-        if not differing:
-            return True
-        if any(a.tensors[name][:2] == b.tensors[name][:2] for name in differing):
-            return False
-    if not (math.isfinite(a.loss) and math.isfinite(b.loss)):
-        return None
-    if a.loss == b.loss and a.predicted_tokens == b.predicted_tokens:
-        return True
-    return False if abs(a.loss - b.loss) > DIFFERENT_LOSSES else None
+    values: dict[Part, list[tuple[str, str]]] = defaultdict(list)
+    for name, parts in curve.items():
+        for part, value in parts.items():
+            values[part].append((name, value))
+    found: dict[str, set[Part]] = defaultdict(set)
+    for part, held in values.items():
+        changes = sum(a != b for (_, a), (_, b) in pairwise(held))
+        if changes:
+            mostly_stays = 2 * changes < len(held) - 1
+            for place in _between_equals(held) if mostly_stays else _held_twice(held, ends):
+                found[held[place][0]].add(part)
+    return {name: parts for name, parts in found.items() if name not in ends}
 
 
-def distance(a: Sequence[float], b: Sequence[float]) -> float:
-    r"""Relative distance :math:`|a - b| / \sqrt{|a|^2 + |b|^2}`: 0 of equals, near 1 of what is unrelated."""
-    squares = math.fsum(x * x for x in a) + math.fsum(y * y for y in b)
-    apart = math.fsum((x - y) ** 2 for x, y in zip(a, b, strict=True))
-    return math.sqrt(apart / squares) if squares else 0.0
+def _between_equals(held: Sequence[tuple[str, str]]) -> set[int]:
+    last = {value: place for place, (_, value) in enumerate(held)}
+    found, reach = set(), (-1, "")  # the farthest place at which a value comes again
+    for place, (_, value) in enumerate(held):
+        if reach[0] > place and value != reach[1]:
+            found.add(place)
+        else:
+            reach = max(reach, (last[value], value))
+    return found
 
 
-def _strange_start(
-    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Evidence]
-) -> list[str]:
-    """Step 0, if the next steps have much in common, but nothing with it (EleutherAI/pythia#203)."""
-    early = [each for each in checkpoints if each.step is not None and each.step <= EARLY][:3]
-    samples = [measured[each.name].sample for each in early]
-    if len(early) < 3 or early[0].step != 0 or not samples[0]:
-        return []
-    if len({len(sample) for sample in samples}) > 1:
-        return []
-    first, second, third = samples
-    is_strange = distance(first, second) > UNRELATED and distance(second, third) < RELATED
-    return [early[0].name] if is_strange else []
-
-
-def _mixed(checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Evidence]) -> list[str]:
-    """Names of checkpoints with matrices that are not those of their step."""
-    curve = []
-    for each in checkpoints:
-        tensors = measured[each.name].tensors.items()
-        # Converted to another type, a matrix is another part: its bytes cannot be compared.
-        parts = {f"{name} {dtype} {shape}": digest for name, (dtype, shape, digest) in tensors}
-        curve.append(
-            (each.name, {part: d for part, d in parts.items() if "x" in part.rpartition(" ")[2]})
-        )
-    elements = {name: _elements(parts) for name, parts in curve}
-    misplaced = misplaced_parts(curve, {each.name for each in checkpoints if each.is_last})
-    return [n for n, parts in misplaced.items() if _elements(parts) >= LEAST_SHARE * elements[n]]
-
-
-def _elements(parts: Iterable[str]) -> int:
-    shapes = (part.rpartition(" ")[2] for part in parts)
-    return sum(math.prod(map(int, shape.split("x"))) for shape in shapes)
+def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[int]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, (_, value) in enumerate(held):
+        places[value].append(place)
+    found: set[int] = set()
+    for value, shared in places.items():
+        if len(shared) == 1 or shared == list(range(len(shared))):
+            continue
+        row = {p for i, p in enumerate(reversed(shared)) if p == shared[-1] - i}
+        stands_still = value == held[-1][1] and len(row) >= STANDSTILL
+        is_of_the_end = row == set(shared) or any(held[place][0] in ends for place in row)
+        found |= set(shared) - (row if stands_still and is_of_the_end else set())
+    return found
 
 
 def _last_of_training(
@@ -370,7 +328,7 @@ def _on_its_own(
     believed = [each.verdict() for each in reports if each.same_as is None]
     same_as = next((each.same_as for each in reports if each.same_as is not None), None)
     problem = point.listed.problem if point.listed else ""
-    verdict = problem or (believed[0] if believed else OK)
+    verdict = problem or [*believed, OK][0]
     return JudgedCheckpoint(point.name, point.step, point.tokens, verdict, is_last, same_as)
 
 

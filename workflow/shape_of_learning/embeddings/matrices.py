@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shape_of_learning.checkpoints.losses import CrossEntropy, write_loss
-from shape_of_learning.checkpoints.tensor_table import TensorDigests, write_tensor_digests
+from shape_of_learning.checkpoints.measured import (
+    CrossEntropy,
+    TensorDigests,
+    write_loss,
+    write_tensor_digests,
+)
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.estimators.arrays import NotFiniteError
 from shape_of_learning.estimators.weights import principal_coordinates

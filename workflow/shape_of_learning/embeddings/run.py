@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from shape_of_learning.checkpoints.losses import UNDEFINED, CrossEntropy
+from shape_of_learning.checkpoints.measured import UNDEFINED, CrossEntropy
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import (
