@@ -88,7 +88,7 @@ def test_the_number_of_threads_changes_no_more_than_the_order_of_sums_can(name):
     "module",
     [
         *("anisotropy", "arrays", "cosine", "dimension", "linearity"),
-        *("neighbours", "partition_isotropy", "spread", "weights"),
+        *("neighbours", "spread", "weights"),
     ],
 )
 def test_examples_in_docstrings_hold(module):

@@ -8,7 +8,7 @@ import hashlib
 import math
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -173,6 +173,32 @@ def rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
     for number, part in enumerate(parts):
         left[part, number] = 0
     return namespace(X).asarray(left, device=X.device)
+
+
+def part_of_rows(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The number of each row's part, or how many parts there are for a row in none; shape (count,)."""
+    part_of = np.full(count, len(parts))
+    for number, part in enumerate(parts):
+        part_of[part] = number
+    return part_of
+
+
+def completed(
+    without: np.ndarray,
+    X: Any,
+    parts: Sequence[np.ndarray],
+    measure: Callable[[Any], float],
+    least: int,
+) -> np.ndarray:
+    """Values without each part, where those that are NaN are measured of the rows that are left.
+
+    These stay NaN where they are fewer than `least`.
+    """
+    for number in np.flatnonzero(np.isnan(without)).tolist():
+        left = np.delete(np.arange(len(X)), parts[number])
+        if len(left) >= least:
+            without[number] = measure(X[left])
+    return without
 
 
 def is_finite(X: Any) -> bool:

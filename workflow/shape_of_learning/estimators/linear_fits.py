@@ -3,9 +3,9 @@
 :class:`Moments` are these sums, which can be joined and taken apart; :class:`Fit` follows from them.
 """
 
+import copy
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,8 @@ CUT = 1e-6
 SAFETY = 10
 
 
-@dataclass
 class Moments:
-    r"""Numbers, means and centred second moments of inputs x and targets t.
+    r"""Numbers, means and centred second moments of inputs x and targets t: at first of no vectors.
 
     The target is the increment y - x, or y itself where the widths of x and y differ. Residuals of least
     squares are the same for both, and with increments what is large in x and y alike is not subtracted late.
@@ -46,22 +45,11 @@ class Moments:
         :math:`S_{xt}`, in Fortran's order.
     """
 
-    n: int
-    mean_x: np.ndarray
-    mean_t: np.ndarray
-    tt: float
-    yy: float
-    floor: np.ndarray
-    floor_y: float
-    increment: bool
-    xx: np.ndarray
-    xt: np.ndarray
-
-    @classmethod
-    def none(cls, d: int, q: int, increment: bool) -> "Moments":
-        """Of no vectors."""
-        xx, xt = (np.zeros(shape, order="F") for shape in ((d, d), (d, q)))
-        return cls(0, np.zeros(d), np.zeros(q), 0.0, 0.0, np.zeros(d), 0.0, increment, xx, xt)
+    def __init__(self, d: int, q: int, increment: bool):
+        self.n, self.increment = 0, increment
+        self.mean_x, self.mean_t, self.floor = np.zeros(d), np.zeros(q), np.zeros(d)
+        self.tt = self.yy = self.floor_y = 0.0
+        self.xx, self.xt = (np.zeros(shape, order="F") for shape in ((d, d), (d, q)))
 
     def add(self, x: np.ndarray, t: np.ndarray) -> None:
         r"""Add vectors and targets, float64, shapes (b, d) and (b, q).
@@ -90,7 +78,9 @@ class Moments:
 
     def copy(self) -> "Moments":
         """Make one of which the matrices may be overwritten."""
-        return replace(self, xx=self.xx.copy(order="F"), xt=self.xt.copy(order="F"))
+        made = copy.copy(self)
+        made.xx, made.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
+        return made
 
     def join(self, other: "Moments") -> None:
         """Add the vectors of other moments."""
@@ -268,13 +258,20 @@ class Fit:
         return (self._vectors.T @ scaled) * self._values
 
 
-def held_out(first: Fit, second: Fit) -> Squares:
-    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each."""
-    if not (first.is_defined and second.is_defined):
+def held_out(folds: Iterable[Moments]) -> Squares:
+    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each.
+
+    The moments are used up.
+    """
+    first, second = folds
+    if min(first.n, second.n) < 2:
         return UNDEFINED
-    residual = first.residual_on(second) + second.residual_on(first)
-    one, other = first.squares, second.squares
-    return Squares(one.n + other.n, 0, residual, one.tt + other.tt, one.yy + other.yy)
+    one, other = Fit(first), Fit(second)
+    if not (one.is_defined and other.is_defined):
+        return UNDEFINED
+    residual = one.residual_on(other) + other.residual_on(one)
+    a, b = one.squares, other.squares
+    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy)
 
 
 def _squared(matrix: np.ndarray) -> float:

@@ -83,7 +83,7 @@ def _linearity(name: str, label: str, description: str = "") -> Measure:
 
 def _partition_isotropy(label: str, description: str, **variant: bool | str) -> Measure:
     return _measure(
-        *("partition_isotropy:log_partition_isotropy", "isotropy", label, "ln I"),
+        *("weights:log_partition_isotropy", "isotropy", label, "ln I"),
         fixed={"center": False, "signs": "one", **variant},
         description=f"{label[0].lower()}{label[1:]} {description}",
         # A few long vectors decide, and other windows have others.
