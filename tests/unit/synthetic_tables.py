@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from papers.linear.changed_blocks import KINDS, ORDERS
-from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.verdict_table import COLUMNS as VERDICT_COLUMNS
 from shape_of_learning.figures.inputs import KINDS as TYPES
 from shape_of_learning.metrics.measure_entry import Measure
