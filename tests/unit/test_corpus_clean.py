@@ -12,7 +12,7 @@ import pytest
 
 from exports import HEAD, exported
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
-from shape_of_learning.corpus.demo_text import demo_text, prose
+from shape_of_learning.corpus.fetch import demo_text, prose
 from shape_of_learning.corpus.mediawiki import Export, Page
 from shape_of_learning.errors import InputError
 

@@ -166,7 +166,7 @@ def test_blocks_of_any_size_and_order_give_the_same(rows):
     folds = [order[: len(X) // 3], order[len(X) // 3 :]]
     found = []
     for fold in folds:
-        moments = Moments.none(X.shape[1], Y.shape[1], True)
+        moments = Moments(X.shape[1], Y.shape[1], True)
         for start in range(0, len(fold), rows):
             some = fold[start : start + rows]
             moments.add(X[some] + 1e4, Y[some] - X[some])
