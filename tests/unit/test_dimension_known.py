@@ -86,19 +86,18 @@ GRIDE_OF_DADAPY = {
 }
 
 
-def cloud_of_dadapy(name):
-    if name == "gaussian of 20":
-        return np.random.default_rng(2).standard_normal((1000, 20))
-    stream = np.random.default_rng(1)
-    X = stream.standard_normal((1000, 5))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return X * stream.random((1000, 1)) ** (1 / 5)
-
-
 @pytest.mark.parametrize("name", GRIDE_OF_DADAPY)
 def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count(name):
     """It takes m - 1 for m in the likelihood, and solves it to 1e-7 in d."""
-    r, m = nearest_distances(cloud_of_dadapy(name), 128), 1000
+    m = 1000
+    if name == "gaussian of 20":
+        X = np.random.default_rng(2).standard_normal((m, 20))
+    else:
+        stream = np.random.default_rng(1)
+        X = stream.standard_normal((m, 5))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        X *= stream.random((m, 1)) ** (1 / 5)
+    r = nearest_distances(X, 128)
     found = np.array([gride(r, 2**i) for i in range(7)])
     larger = found / GRIDE_OF_DADAPY[name] - 1
     assert larger[0] == pytest.approx(1 / (m - 1), rel=1e-3)
@@ -151,31 +150,21 @@ def reference():
 
 
 @pytest.mark.parametrize("name", ["ball5_in10", "sphere4_in5"])
-class TestReferenceOutputs:
-    def test_two_nn_of_dadapy(self, reference, name):
-        clouds, outputs = reference
-        expected = outputs["dadapy"][name]["twonn_base_mu0.9"]
-        assert two_nn(nearest_distances(clouds[name], 2)) == pytest.approx(expected, rel=1e-6)
-
-    def test_mle_of_r_intrinsic_dimension(self, reference, name):
-        clouds, outputs = reference
-        expected = outputs["intrinsicDimension"][name]
-        r = nearest_distances(clouds[name], 20)
-        assert mle(r) == pytest.approx(expected["mle_k20"], rel=1e-6)
-        assert mle(r, k=5) == pytest.approx(expected["mle_k5"], rel=1e-6)
-        assert mle(r, combine="mean") == pytest.approx(expected["mle_k20_mean"], rel=1e-6)
-
-    def test_mada_of_r_ider_at_every_point(self, reference, name):
-        clouds, outputs = reference
-        r = nearest_distances(clouds[name], 20)
-        found = [mada(row[None]) for row in r]
-        np.testing.assert_allclose(found, outputs["ider"][name]["mada_local_k20"], rtol=1e-6)
-
-    def test_mom_of_octave_at_every_point(self, reference, name):
-        clouds, outputs = reference
-        r = nearest_distances(clouds[name], 20)
-        found = [mom(row[None], k=20) for row in r]
-        np.testing.assert_allclose(found, outputs["matlab"][name]["mom_pw"], rtol=1e-6)
+def test_estimates_are_those_of_dadapy_r_and_octave(reference, name):
+    clouds, outputs = reference
+    r = nearest_distances(clouds[name], 20)
+    of_r = outputs["intrinsicDimension"][name]
+    found = [two_nn(r), mle(r), mle(r, k=5), mle(r, combine="mean")]
+    expected = [outputs["dadapy"][name]["twonn_base_mu0.9"]]
+    expected += [of_r["mle_k20"], of_r["mle_k5"], of_r["mle_k20_mean"]]
+    assert found == pytest.approx(expected, rel=1e-6)
+    of_points = {
+        mada: outputs["ider"][name]["mada_local_k20"],
+        mom: outputs["matlab"][name]["mom_pw"],
+    }
+    for estimator, expected in of_points.items():
+        found = [estimator(row[None], k=20) for row in r]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_estimates_are_those_of_scikit_dimension():
