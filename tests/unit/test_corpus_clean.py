@@ -66,16 +66,10 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             assert shown.startswith(known)
             assert len(shown) - len(known) < len("&amp;")
             assert not page.whole
-
-
-def test_the_size_of_the_chunks_does_not_matter_and_a_page_cut_before_its_text_is_none():
-    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
+    chunks = [whole[at : at + 1] for at in range(len(whole))]
+    assert list(Export(chunks, "").pages()) == [Page("A", "first"), Page("B", text)]
     pages = list(Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").pages())
     assert pages == [Page("A", "first"), Page("", "", whole=False)]
-    pages = list(Export([whole], "").pages())
-    for size in (1, 2, 3, 7):
-        chunks = [whole[i : i + size] for i in range(0, len(whole), size)]
-        assert list(Export(chunks, "").pages()) == pages
 
 
 @pytest.mark.parametrize(

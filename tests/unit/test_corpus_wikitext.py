@@ -49,15 +49,7 @@ MARKS = ("[[", "]]", "{{", "}}", "{|", "|}", "'''", "''", "<ref", "thumb|", "&am
         ("a\n\n\n\nb \t c\N{NO-BREAK SPACE}d", "a\nb c d"),
         ("1 < 2 and x > y, a = b == c", "1 < 2 and x > y, a = b == c"),
         ("", ""),
-    ],
-)
-def test_markup_goes_and_words_stay(wikitext, text):
-    assert clean_page(wikitext).text == text
-
-
-@pytest.mark.parametrize(
-    ("wikitext", "text"),
-    [
+        # What is left open.
         ("'''a''' is {{box\n| b = [[c|d]]", "a is box"),
         ("a [[b", "a b"),
         ("a [http://b.c", "a ["),
@@ -71,7 +63,7 @@ def test_markup_goes_and_words_stay(wikitext, text):
         ("[''[a]'']", "a"),
     ],
 )
-def test_of_markup_that_is_left_open_the_words_stay(wikitext, text):
+def test_markup_goes_and_words_stay(wikitext, text):
     assert clean_page(wikitext).text == text
 
 

@@ -24,7 +24,7 @@ from shape_of_learning.training.finetune import (
 from shape_of_learning.training.pretrain import train_tokenizer
 from shape_of_learning.training.recipe import FinetuningRecipe, pretraining_steps
 from shape_of_learning.training.train import train
-from trainings import TEXT, in_another_process, record
+from trainings import TEXT, in_another_process, recipe, record
 
 # Fine-tuning: sentences of one class are on animals, of the other on places; they differ in length.
 ANIMALS, PLACES = ("cat", "dog", "horse", "bird"), ("river", "forest", "house", "city")
@@ -48,7 +48,8 @@ GRADES = Task("spearman", [replace(e, label=7.5 * e.label - 100) for e in TASK.e
 
 def save_origin(folder: Path, role: str) -> Path:
     text = "\n".join(each.text for each in TASK.examples)
-    tokenizer = train_tokenizer(text, encoder=role == "encoder", vocabulary=300, context=48)
+    architecture = {"encoder": "bert", "decoder": "gpt_neox"}[role]
+    tokenizer = train_tokenizer(text, recipe(architecture, context=48))
     size = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}
     size |= {"vocab_size": len(tokenizer), "intermediate_size": 64}
     torch.manual_seed(1)
@@ -132,7 +133,7 @@ def test_pairs_and_grades_are_learnt_too(tmp_path, task):
 
 
 def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
-    tokenizer = train_tokenizer(TEXT, encoder=True, vocabulary=300, context=48)
+    tokenizer = train_tokenizer(TEXT, recipe("bert", context=48))
     pairs = [
         Example("train", 0, "", "a", "bird"),
         Example("train", 0, "", "the old cat", "a " * 99),

@@ -20,20 +20,11 @@ from shape_of_learning.training.pretrain import (
     tokens_of,
     train_tokenizer,
 )
-from shape_of_learning.training.recipe import PretrainingRecipe, pretraining_steps
-from trainings import TEXT, in_another_process, record
+from shape_of_learning.training.recipe import pretraining_steps
+from trainings import RECIPE, TEXT, in_another_process, recipe, record
 
-RECIPE = {
-    **{"layers": 2, "hidden_size": 32, "attention_heads": 2, "vocabulary": 300, "context": 16},
-    **{"batch_size": 8, "learning_rate": 0.01, "warmup_steps": 2, "last_step": 24, "seed": 7},
-    "threads": 1,
-}
 STEPS = [0, 1, 2, 4, 8, 16, 24]
 SHORT = {"last_step": 2, "warmup_steps": 1}
-
-
-def recipe(architecture: str, **changes: object) -> PretrainingRecipe:
-    return PretrainingRecipe(architecture=architecture, **(RECIPE | changes))
 
 
 def test_steps_are_the_powers_of_two_below_the_last_and_the_last():
@@ -164,7 +155,7 @@ def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, monkey
 
 def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_CHARACTERS", 1000)
-    tokenizer = train_tokenizer(TEXT, encoder=False, vocabulary=300, context=16)
+    tokenizer = train_tokenizer(TEXT, recipe("gpt_neox"))
     odd = "Ωmega, 数学 \t and  two spaces\n"
     assert tokenizer.decode(tokenizer(odd).input_ids) == odd
     ids, ends = tokens_of(tokenizer, TEXT)
@@ -174,10 +165,10 @@ def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long
 
 def test_masking_follows_bert():
     """Shares within 5 standard errors of the binomial at 200,000 positions (Devlin et al. 2019)."""
-    tokenizer = train_tokenizer(TEXT, encoder=True, vocabulary=300, context=102)
+    plan = recipe("bert", context=102)
+    tokenizer = train_tokenizer(TEXT, plan)
     first, count = len(module.ENCODER_TOKENS), len(tokenizer)
     ids = np.random.default_rng(0).integers(first, count, 10_000)
-    plan = recipe("bert", context=102)
     shown, predicted = text_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
     assert (shown[:, 0] == tokenizer.cls_token_id).all()
     assert (shown[:, -1] == tokenizer.sep_token_id).all()

@@ -1,10 +1,12 @@
-"""What tests of trainings share: a text, and a script that is run in another process."""
+"""What tests of trainings share: a text, a recipe, and a script that is run in another process."""
 
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from shape_of_learning.training.recipe import PretrainingRecipe
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 # Regular enough that two dozen small steps learn something of it.
@@ -14,6 +16,15 @@ TEXT = "".join(
     for place in ("river", "forest", "house", "mountain", "city")
     for mood in ("glad", "tired", "hungry", "afraid")
 )
+RECIPE = {
+    **{"layers": 2, "hidden_size": 32, "attention_heads": 2, "vocabulary": 300, "context": 16},
+    **{"batch_size": 8, "learning_rate": 0.01, "warmup_steps": 2, "last_step": 24, "seed": 7},
+    "threads": 1,
+}
+
+
+def recipe(architecture: str, **changes: object) -> PretrainingRecipe:
+    return PretrainingRecipe(architecture=architecture, **(RECIPE | changes))
 
 
 def record(folder: Path) -> dict:

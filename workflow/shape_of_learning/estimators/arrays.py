@@ -279,8 +279,9 @@ def centred(X: Any) -> Any:
     signal only. A constant column becomes exactly zero.
     """
     xp = namespace(X)
+    in_cache = list(row_blocks(X, CACHE_BYTES // (8 * X.shape[1])))
     low, high, total = X[0], X[0], 0.0
-    for rows in _blocks_in_cache(X):  # which come from memory once
+    for rows in in_cache:  # which come from memory once
         block = X[rows]
         low = xp.minimum(low, xp.amin(block, axis=0))
         high = xp.maximum(high, xp.amax(block, axis=0))
@@ -288,7 +289,7 @@ def centred(X: Any) -> Any:
     if is_constant(low, high):
         return xp.zeros_like(X)
     mean, found, rest = total / len(X), xp.empty_like(X), 0.0
-    for rows in _blocks_in_cache(X):
+    for rows in in_cache:
         rest = rest + xp.subtract(X[rows], mean, out=found[rows]).sum(axis=0)
     found -= rest / len(X)
     return found
@@ -305,7 +306,3 @@ def row_blocks(X: Any, rows: int) -> Iterator[slice]:
     size = max(1, rows if isinstance(X, np.ndarray) else len(X))
     for start in range(0, len(X), size):
         yield slice(start, start + size)
-
-
-def _blocks_in_cache(X: Any) -> Iterator[slice]:
-    return row_blocks(X, CACHE_BYTES // (8 * X.shape[1]))

@@ -82,12 +82,17 @@ class Moments:
         made.xx, made.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
         return made
 
-    def join(self, other: "Moments") -> None:
-        """Add the vectors of other moments."""
-        if other.n:
-            self._combine(other, 1.0, self.n + other.n)
-            self.floor = self.floor + other.floor
-            self.floor_y += other.floor_y
+    @staticmethod
+    def of(sets: "Iterable[Moments]") -> "Moments":
+        """Those of the vectors of all sets, of which there is one at least; they come one at a time."""
+        sets = iter(sets)
+        total = next(sets).copy()
+        for other in sets:
+            if other.n:
+                total._combine(other, 1.0, total.n + other.n)
+                total.floor = total.floor + other.floor
+                total.floor_y += other.floor_y
+        return total
 
     def without(self, part: "Moments") -> "Moments":
         """Those of the vectors that are left without some of them."""
@@ -115,15 +120,6 @@ class Moments:
         self.mean_x = self.mean_x + by_x * (sign * other.n / max(total, 1))
         self.mean_t = self.mean_t + by_t * (sign * other.n / max(total, 1))
         self.n = total
-
-
-def together(sets: Iterable[Moments]) -> Moments:
-    """Moments of the vectors of all sets, of which there is one at least; they come one at a time."""
-    sets = iter(sets)
-    total = next(sets).copy()
-    for other in sets:
-        total.join(other)
-    return total
 
 
 def _centred(x: np.ndarray, mean: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -256,22 +252,6 @@ class Fit:
         if self._vectors is None:
             return blas.dtrmm(1.0, self._upper, scaled, overwrite_b=True)
         return (self._vectors.T @ scaled) * self._values
-
-
-def held_out(folds: Iterable[Moments]) -> Squares:
-    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each.
-
-    The moments are used up.
-    """
-    first, second = folds
-    if min(first.n, second.n) < 2:
-        return UNDEFINED
-    one, other = Fit(first), Fit(second)
-    if not (one.is_defined and other.is_defined):
-        return UNDEFINED
-    residual = one.residual_on(other) + other.residual_on(one)
-    a, b = one.squares, other.squares
-    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy)
 
 
 def _squared(matrix: np.ndarray) -> float:

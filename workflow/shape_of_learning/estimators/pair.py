@@ -1,21 +1,14 @@
 """Vectors before and after a block, and the fits that measures of the two share."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from shape_of_learning.estimators import arrays
-from shape_of_learning.estimators.linear_fits import (
-    UNDEFINED,
-    Fit,
-    Moments,
-    Squares,
-    held_out,
-    together,
-)
+from shape_of_learning.estimators.linear_fits import UNDEFINED, Fit, Moments, Squares
 
 # Rows that are taken at a time: of 4096 numbers, 16 MiB.
 ROWS = 512
@@ -88,7 +81,7 @@ class Pair:
     @cached_property
     def fit(self) -> Fit:
         """Least squares on all rows."""
-        return Fit(together(self._folds))
+        return Fit(Moments.of(self._folds))
 
     @cached_property
     def in_sample(self) -> list[Squares]:
@@ -96,9 +89,9 @@ class Pair:
         found = [self.fit.squares]
         if not self.parts:
             return found
-        whole = together(self._folds)
+        whole = Moments.of(self._folds)
         for part in range(len(self.parts)):
-            left = whole.without(together(self._cell(fold, part) for fold in self._fold_numbers))
+            left = whole.without(Moments.of(self._cell(fold, part) for fold in self._fold_numbers))
             found.append(Fit(left).squares if left.n else UNDEFINED)
         return found
 
@@ -108,19 +101,19 @@ class Pair:
         parts = len(self.parts)
         if len(self._folds) != FOLDS:
             return [UNDEFINED] * (1 + parts)
-        found = [held_out(fold.copy() for fold in self._folds)]
+        found = [_held_out(fold.copy() for fold in self._folds)]
         if self._width > WIDEST_HELD_OUT:
             return found + [UNDEFINED] * parts
         for part in range(parts):
             left = (fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds))
-            found.append(held_out(left))
+            found.append(_held_out(left))
         return found
 
     @cached_property
     def _folds(self) -> list[Moments]:
         """Moments of each fold."""
         parts = range(len(self.parts) + 1)  # the last is of the rows in no part
-        return [together(self._cell(fold, part) for part in parts) for fold in self._fold_numbers]
+        return [Moments.of(self._cell(fold, part) for part in parts) for fold in self._fold_numbers]
 
     def _cell(self, fold: int, part: int) -> Moments:
         """Moments of the rows of a part in a fold."""
@@ -149,6 +142,22 @@ class Pair:
                     products = np.einsum("ij,ij->i", x, y) / before / after
                 cosines[some] = np.clip(products, -1, 1)
         return ratios, cosines
+
+
+def _held_out(folds: Iterable[Moments]) -> Squares:
+    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each.
+
+    The moments are used up.
+    """
+    first, second = folds
+    if min(first.n, second.n) < 2:
+        return UNDEFINED
+    one, other = Fit(first), Fit(second)
+    if not (one.is_defined and other.is_defined):
+        return UNDEFINED
+    residual = one.residual_on(other) + other.residual_on(one)
+    a, b = one.squares, other.squares
+    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy)
 
 
 def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:

@@ -73,9 +73,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     """
     used = _prepare(recipe.device)
     with deterministic(recipe.threads), atomic_write(destination) as folder:
-        tokenizer = train_tokenizer(
-            text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
-        )
+        tokenizer = train_tokenizer(text, recipe)
         ids, ends = tokens_of(tokenizer, text)
         end = len(ids) - max(recipe.context, round(HELD_OUT_SHARE * len(ids)))
         if end < recipe.context:
@@ -250,45 +248,41 @@ def mse_term(states: list[torch.Tensor]) -> torch.Tensor:
 TERMS = {"cosine": cosine_term, "mse": mse_term}
 
 
-def train_tokenizer(
-    text: str, *, encoder: bool, vocabulary: int, context: int
-) -> transformers.PreTrainedTokenizerFast:
+def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTrainedTokenizerFast:
     """Train a byte-level BPE tokenizer, so that any text has tokens and none is unknown.
 
     Parameters
     ----------
     text : str
         The training text.
-    encoder : bool
-        Whether a text is framed as ``[CLS] text [SEP]`` and there is a mask token.
-    vocabulary : int
-        Number of tokens, special ones and the 256 bytes included; fewer come out of a text that has
-        no more pairs to merge.
-    context : int
-        Longest sequence that the model is made for.
+    recipe : PretrainingRecipe
+        Its `vocabulary` is the number of tokens, special ones and the 256 bytes included; fewer come out of a
+        text that has no more pairs to merge. For an encoder, a text is framed as ``[CLS] text [SEP]`` and there
+        is a mask token.
 
     Raises
     ------
     InputError
-        If `vocabulary` has no room for the bytes.
+        If the vocabulary has no room for the bytes.
     """
-    special = ENCODER_TOKENS if encoder else DECODER_TOKENS
-    if vocabulary < BYTES + len(special):
+    special = ENCODER_TOKENS if recipe.encoder else DECODER_TOKENS
+    least = BYTES + len(special)
+    if recipe.vocabulary < least:
         raise InputError(
-            f"`pretraining.vocabulary` is {vocabulary}, but {BYTES} bytes and {len(special)} special "
-            f"tokens need room; make it at least {BYTES + len(special)}"
+            f"`pretraining.vocabulary` is {recipe.vocabulary}, but {BYTES} bytes and {len(special)} special "
+            f"tokens need room; make it at least {least}"
         )
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
+        vocab_size=recipe.vocabulary,
         special_tokens=special,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(_chunks(text), trainer)
-    if encoder:
+    if recipe.encoder:
         frame = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
         tokenizer.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=frame
@@ -298,7 +292,7 @@ def train_tokenizer(
         names = {"bos_token": DECODER_TOKENS[0], "eos_token": DECODER_TOKENS[0]}
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        model_max_length=context,
+        model_max_length=recipe.context,
         clean_up_tokenization_spaces=False,
         **names,
     )
