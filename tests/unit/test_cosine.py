@@ -116,3 +116,9 @@ def test_windows_are_one_whole_number_for_each_row(windows):
             ValueError, match=r"^windows must hold one whole number for each of the 3"
         ):
             function(np.eye(3), windows)
+
+
+def test_two_vectors_that_are_left_near_each_other_still_have_a_cosine():
+    X = [[1e6, 0.0], [1e6 + 1, 0.0], [-5e6, 3.0]]
+    found = module.average_cosine_without(X, [np.array([2])], center=True)[1]
+    assert found == pytest.approx([-1])

@@ -106,6 +106,12 @@ def finetune(
             betas=FINETUNING_BETAS,
             name=model,
         )
+        by = {
+            "source": "finetuning",
+            "recipe": asdict(recipe),
+            "software": software(),
+            "model": model,
+        }
         saved: dict[int, list[int]] = {}
         for step in pretraining_steps(steps):
             saved.setdefault(math.ceil(step * per_epoch / STEPS_PER_EPOCH), []).append(step)
@@ -114,20 +120,10 @@ def finetune(
                 continue
             score = tuned.score()
             logger.info("%s: after %d updates, held-out %s %.3f", model, done, task.metric, score)
+            found = {"updates": done, "score": None if math.isnan(score) else score}
             for step in saved[done]:
-                save_step(
-                    start.network,
-                    start.write_tokenizer,
-                    folder,
-                    step=step,
-                    updates=done,
-                    score=None if math.isnan(score) else score,
-                    source="finetuning",
-                    recipe=asdict(recipe),
-                    software=software(),
-                    model=model,
-                    **provenance,
-                )
+                known = {**found, **by, **provenance}
+                save_step(start.network, start.write_tokenizer, folder, step=step, **known)
 
 
 class _TunedModel:
