@@ -23,13 +23,6 @@ def sphere(n: int, d: int, seed: int = 0) -> np.ndarray:
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
-def swiss_roll(n: int, seed: int = 0) -> np.ndarray:
-    """Two-dimensional sheet, rolled up in three dimensions."""
-    stream = random_stream(seed, "swiss roll")
-    angle = 1.5 * np.pi * (1 + 2 * stream.random(n))
-    return np.stack([angle * np.cos(angle), 21 * stream.random(n), angle * np.sin(angle)], axis=1)
-
-
 def rotation(d: int, seed: int = 0) -> np.ndarray:
     return np.linalg.qr(random_stream(seed, "rotation").standard_normal((d, d)))[0]
 

@@ -1,5 +1,6 @@
 import math
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 import pytest
@@ -7,17 +8,17 @@ import torch
 import transformers
 
 from runs import sample_of
-from shape_of_learning.blocks.editing import BlockEditing, check_blocks
+from shape_of_learning import linearity
 from shape_of_learning.blocks.edits import Editor, changed_blocks
-from shape_of_learning.blocks.fit import (
+from shape_of_learning.blocks.maps import (
+    AffineMap,
+    BlockEditing,
+    EditableBlocks,
     TeacherStates,
     distil,
     fit_error_rows,
     fitted_blocks,
-    states_of_training_text,
 )
-from shape_of_learning.blocks.replace import AffineMap, EditableBlocks
-from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_stirred_model
@@ -31,6 +32,7 @@ TEXT = "".join(
     for place in ("river", "forest", "house", "mountain", "city", "sea")
     for mood in ("glad", "tired", "hungry", "afraid", "proud")
 )
+WINDOWS = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
 SHAPE = {"role": "decoder", "layers": 3, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
 PROTOCOL = SamplingProtocol(1, 64, 0)
 EDITING = BlockEditing(
@@ -48,23 +50,16 @@ EDITING = BlockEditing(
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
     """Folders of stirred models by architecture."""
-    folders = {}
-
-    def folder(name):
-        if name not in folders:
-            folders[name] = save_stirred_model(tmp_path_factory.mktemp(name), name)
-        return folders[name]
-
-    return folder
+    return cache(lambda name: save_stirred_model(tmp_path_factory.mktemp(name), name))
 
 
 @pytest.fixture
 def blocks_of(checkpoints):
-    """A loaded model and its blocks."""
+    """A model that is loaded anew, its blocks, and texts that are tokenised for it."""
 
     def load(name):
-        forward = sample_of(checkpoints(name), WIDTHS[name]).forward
-        return forward, EditableBlocks(forward, "the model")
+        sample = sample_of(checkpoints(name), WIDTHS[name], WINDOWS)
+        return sample.forward, EditableBlocks(sample.forward, "the model"), sample.windows
 
     return load
 
@@ -91,7 +86,7 @@ def random_map(seed):
 def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
     name, recorded_before, blocks_of
 ):
-    forward, blocks = blocks_of(name)
+    forward, blocks, _ = blocks_of(name)
     if recorded_before:  # the library hooks its blocks when hidden states are first asked for
         states(forward)
     weights = {key: value.clone() for key, value in forward.head.model.state_dict().items()}
@@ -114,8 +109,16 @@ def test_a_replaced_block_is_recorded_and_afterwards_nothing_is_changed(
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_dropped_block_is_one_that_the_model_does_not_have(name, blocks_of):
-    forward, blocks = blocks_of(name)
+def test_states_are_those_of_the_library_and_a_dropped_block_is_one_that_the_model_does_not_have(
+    name, blocks_of
+):
+    forward, blocks, _ = blocks_of(name)
+    with torch.no_grad():
+        own = blocks.states(list(IDS), 0)
+    assert len(own) == LAYERS + 1
+    # But for the last, which the library takes after the final norm.
+    assert all(map(torch.equal, own[:-1], states(forward)))
+    assert own[-1].shape == (*IDS.shape, WIDTH)
     with blocks.replaced({2: torch.nn.Identity()}):
         dropped = logits(forward)
     del blocks._blocks[1]
@@ -123,75 +126,48 @@ def test_a_dropped_block_is_one_that_the_model_does_not_have(name, blocks_of):
     assert torch.equal(logits(forward), dropped)
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_the_states_of_blocks_are_those_of_the_library(name, blocks_of):
-    """But for the last, which the library takes after the final norm."""
-    forward, blocks = blocks_of(name)
-    with torch.no_grad():
-        own = blocks.states(list(IDS), 0)
-    assert len(own) == LAYERS + 1
-    for state, expected in zip(own[:-1], states(forward)[:-1], strict=True):
-        assert torch.equal(state, expected)
-    assert own[-1].shape == (*IDS.shape, WIDTH)
-
-
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom"])
-def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, checkpoints):
-    windows = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
-    sample = sample_of(checkpoints(name), WIDTHS[name], windows)
-    blocks = EditableBlocks(sample.forward, "the model")
+def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, blocks_of):
+    forward, blocks, windows = blocks_of(name)
     with blocks.replaced({number: random_map(number) for number in (1, 2, 3)}):
-        expected = logits(sample.forward)
-        fitted = fitted_blocks(states_of_training_text(blocks, sample.windows, 0, 4))
+        expected = logits(forward)
+        fitted = fitted_blocks(TeacherStates(blocks, windows, 0).states)
         with blocks.replaced({number: fitted[number - 1].map() for number in (1, 2, 3)}):
-            found = logits(sample.forward)
+            found = logits(forward)
     assert min(block.linearity for block in fitted) > 1 - 1e-9
     # Of states in float32, 30 of which share a map's coordinate.
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
-    assert not torch.allclose(logits(sample.forward), expected, atol=0.1)
+    assert not torch.allclose(logits(forward), expected, atol=0.1)
 
 
-def test_errors_of_tokens_add_up_to_what_is_not_linear():
+def test_a_row_on_a_block_says_how_well_its_map_fits():
     random = np.random.default_rng(0)
     x = random.normal(size=(500, 8)).astype(np.float32)
     y = (x @ random.normal(size=(8, 8)) + random.normal(size=(500, 8)) / 3).astype(np.float32)
     y[7] += 100  # one token has nearly all of the error
-    (block,) = fitted_blocks([x, y])
-    # The residual of an SVD with a column of ones, over the variance.
-    design = np.column_stack([x, np.ones(500)]).astype(np.float64)
-    residual = y - design @ np.linalg.lstsq(design, y.astype(np.float64), rcond=None)[0]
-    expected = 1 - (residual**2).sum() / ((y - y.mean(axis=0, dtype=np.float64)) ** 2).sum()
-    assert block.linearity == pytest.approx(expected, abs=1e-9)
-    ((_, _, layer, depth, tokens, linearity, worst, *quantiles),) = fit_error_rows(
-        "m", "r", [block]
-    )
-    assert (layer, depth, tokens, linearity) == (1, 1.0, 500, block.linearity)
+    fitted = fitted_blocks([x, y])
+    assert fitted[0].linearity == pytest.approx(linearity(x, y), abs=1e-9)
+    (row,) = fit_error_rows("m", "r", fitted)
+    assert row[:6] == ("m", "r", 1, 1.0, 500, fitted[0].linearity)
+    worst, *quantiles = row[6:]
     assert 0.9 < worst < 1
     assert quantiles == sorted(quantiles)
 
 
-def test_fewer_tokens_than_coordinates_fit_anything_and_are_refused():
-    x = np.random.default_rng(0).normal(size=(33, 32)).astype(np.float32)
-    with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
-        fitted_blocks([x, x])
-
-
-def test_states_that_are_no_numbers_leave_values_empty():
+def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused():
     x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
     fitted = fitted_blocks([x, x, np.full_like(x, np.nan)])
     assert fitted[0].linearity == pytest.approx(1)
     assert math.isnan(fitted[1].linearity)
     assert list(changed_blocks("most_linear_first", fitted, 2)) == [()]
     assert all(math.isnan(value) for value in fit_error_rows("m", "r", fitted)[1][5:])
+    with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
+        fitted_blocks([x[:5], x[:5]])
 
 
-def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(checkpoints):
-    windows = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
-    sample = sample_of(checkpoints("gpt_neox"), WIDTHS["gpt_neox"], windows)
-    blocks = EditableBlocks(sample.forward, "the model")
-    teacher = TeacherStates(
-        sample.windows, states_of_training_text(blocks, sample.windows, 0, 4), sample.padding
-    )
+def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_of):
+    forward, blocks, windows = blocks_of("gpt_neox")
+    teacher = TeacherStates(blocks, windows, 0)
     poor = AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
         assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
@@ -200,7 +176,7 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(checkpo
         editing = BlockEditing(1, 1, 1, [], [], 30, 4, 0.01)
         distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
         assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
-    assert not any(weight.requires_grad for weight in sample.forward.head.model.parameters())
+    assert not any(weight.requires_grad for weight in forward.head.model.parameters())
 
 
 def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_anew():
@@ -283,14 +259,6 @@ def test_the_loss_is_that_of_the_library_on_the_end_of_the_text(checkpoints, tex
         count += ids.shape[1] - 1
     assert unchanged.predicted_tokens == count
     assert unchanged.loss == pytest.approx(total / count, rel=1e-5)
-
-
-def test_encoders_and_models_with_too_few_blocks_are_refused():
-    with pytest.raises(InputError, match="`b` is an encoder, but blocks are changed of decoders"):
-        check_blocks(1, Shape("encoder", 3, 8, 8), "b")
-    with pytest.raises(InputError, match=r"`block_editing\.most_blocks` is 4, .* `g` has 3 blocks"):
-        check_blocks(4, Shape("decoder", 3, 8, 8), "g")
-    check_blocks(3, Shape("decoder", 3, 8, 8), "g")
 
 
 def test_a_checkpoint_without_a_head_is_refused(checkpoints, text, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from exports import HEAD, exported
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
-from shape_of_learning.corpus.demo_text import demo_text, prose
+from shape_of_learning.corpus.fetch import demo_text, prose
 from shape_of_learning.corpus.mediawiki import Export, Page
 from shape_of_learning.errors import InputError
 
@@ -66,24 +66,24 @@ def test_wherever_a_file_is_cut_the_text_up_to_there_is_read():
             assert shown.startswith(known)
             assert len(shown) - len(known) < len("&amp;")
             assert not page.whole
-
-
-def test_the_size_of_the_chunks_does_not_matter_and_a_page_cut_before_its_text_is_none():
-    whole = exported(("Ä", "öü & 漢"), ("B", "#REDIRECT [[C]]"))[:-30]
+    chunks = [whole[at : at + 1] for at in range(len(whole))]
+    assert list(Export(chunks, "").pages()) == [Page("A", "first"), Page("B", text)]
     pages = list(Export([exported(("A", "first"), closed=False) + b"<page><ti"], "cut").pages())
     assert pages == [Page("A", "first"), Page("", "", whole=False)]
-    pages = list(Export([whole], "").pages())
-    for size in (1, 2, 3, 7):
-        chunks = [whole[i : i + size] for i in range(0, len(whole), size)]
-        assert list(Export(chunks, "").pages()) == pages
 
 
 @pytest.mark.parametrize(
-    "content", [b"plain text", b"<html><p>a</p></html>", HEAD.encode() + b"<page></a>", b""]
+    ("content", "format"),
+    [
+        *((content, "mediawiki") for content in (b"plain text", b"<html><p>a</p></html>", b"")),
+        (HEAD.encode() + b"<page></a>", "mediawiki"),
+        ("déjà vu".encode("latin-1"), "text"),
+        (b"", "text"),
+    ],
 )
-def test_what_is_no_export_is_refused_and_nothing_is_written(tmp_path, content):
+def test_what_is_not_of_its_format_is_refused_and_nothing_is_written(tmp_path, content, format):
     with pytest.raises(InputError, match=r"source.*corpus\.sources"):
-        prepared(tmp_path, content)
+        prepared(tmp_path, content, format)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
@@ -104,26 +104,18 @@ def test_the_alphabet_counts_the_text(tmp_path, source_format):
     assert json.loads((tmp_path / "alphabet.json").read_text("utf-8")) == description
 
 
-def test_text_is_taken_as_it_is_but_for_the_ends_of_lines(tmp_path):
-    markup = "  [[a]] &amp;\r\nb\rc\n\n\n''d''"
-    text, _ = prepared(tmp_path, markup.encode(), "text")
-    assert text == "  [[a]] &amp;\nb\nc\n\n\n''d''\n"
-
-
-def test_ties_of_characters_go_to_the_lower_code_point(tmp_path):
-    text, description = prepared(tmp_path, "cccbbaaéd".encode(), "text", size=4)
-    assert text == "cccbbaa\n"
-    assert [entry["character"] for entry in description["alphabet"]] == ["c", "a", "b", "\n"]
-
-
-def test_text_that_ends_within_a_character_loses_that_character_only(tmp_path):
-    assert prepared(tmp_path, "aé漢".encode()[:-1], "text")[0] == "aé\n"
-
-
-def test_text_in_another_encoding_is_refused(tmp_path):
-    with pytest.raises(InputError, match="not UTF-8"):
-        prepared(tmp_path, "déjà vu".encode("latin-1"), "text")
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+@pytest.mark.parametrize(
+    ("content", "size", "expected"),
+    [
+        (b"  [[a]] &amp;\r\nb\rc\n\n\n''d''", 205, "  [[a]] &amp;\nb\nc\n\n\n''d''\n"),
+        ("aé漢".encode()[:-1], 205, "aé\n"),  # it ends within a character
+        ("cccbbaaéd".encode(), 4, "cccbbaa\n"),  # of equal counts the lower code points are kept
+    ],
+)
+def test_text_is_taken_as_it_is_but_for_the_ends_of_lines_and_rare_characters(
+    tmp_path, content, size, expected
+):
+    assert prepared(tmp_path, content, "text", size)[0] == expected
 
 
 def test_processes_do_not_change_a_byte(tmp_path):

@@ -144,16 +144,13 @@ def test_a_password_is_sent_and_not_shown(tmp_path, answers, caplog):
         assert secret not in said + caplog.text
 
 
-def test_a_git_blob_is_named_as_git_does(tmp_path):
+def test_a_git_blob_is_named_as_git_does_and_without_a_digest_there_is_a_warning(tmp_path, caplog):
     (tmp_path / "hello").write_bytes(b"hello world\n")
     # `printf 'hello world\n' | git hash-object --stdin`
     blob = "3b18e512dba79e4c8300dd08aeb37f8e728b8dad"
-    get(tmp_path / "out", tmp_path / "hello", sha256=None, git_blob=blob)
-    assert (tmp_path / "out").exists()
-
-
-def test_without_a_digest_the_file_is_accepted_with_a_warning(tmp_path, caplog):
-    (tmp_path / "corpus").write_bytes(CONTENT)
     with caplog.at_level(logging.WARNING):
-        get(tmp_path / "out", tmp_path / "corpus", sha256=None)
-    assert f"corpus.sources.enwik8.sha256 to {SHA256}" in caplog.text
+        get(tmp_path / "out", tmp_path / "hello", sha256=None, git_blob=blob)
+        assert caplog.text == ""
+        get(tmp_path / "more", tmp_path / "hello", sha256=None)
+    digest = hashlib.sha256(b"hello world\n").hexdigest()
+    assert f"corpus.sources.enwik8.sha256 to {digest}" in caplog.text

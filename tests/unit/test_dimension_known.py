@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clouds import ball, embedded, gaussian, hidden_states, sphere, swiss_roll
+from clouds import embedded, hidden_states, sphere
 from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
 from shape_of_learning.random_streams import random_stream
 
@@ -86,19 +86,18 @@ GRIDE_OF_DADAPY = {
 }
 
 
-def cloud_of_dadapy(name):
-    if name == "gaussian of 20":
-        return np.random.default_rng(2).standard_normal((1000, 20))
-    stream = np.random.default_rng(1)
-    X = stream.standard_normal((1000, 5))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return X * stream.random((1000, 1)) ** (1 / 5)
-
-
 @pytest.mark.parametrize("name", GRIDE_OF_DADAPY)
 def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count(name):
     """It takes m - 1 for m in the likelihood, and solves it to 1e-7 in d."""
-    r, m = nearest_distances(cloud_of_dadapy(name), 128), 1000
+    m = 1000
+    if name == "gaussian of 20":
+        X = np.random.default_rng(2).standard_normal((m, 20))
+    else:
+        stream = np.random.default_rng(1)
+        X = stream.standard_normal((m, 5))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        X *= stream.random((m, 1)) ** (1 / 5)
+    r = nearest_distances(X, 128)
     found = np.array([gride(r, 2**i) for i in range(7)])
     larger = found / GRIDE_OF_DADAPY[name] - 1
     assert larger[0] == pytest.approx(1 / (m - 1), rel=1e-3)
@@ -107,34 +106,13 @@ def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count(name):
     assert (np.diff(larger) < 0).all()
 
 
-# TwoNN, MADA, MOM and MLE by scikit-dimension 0.5.0 on one other draw of 4096 vectors, which has the
-# error of a draw itself. Mostly below the dimension: neighbourhoods reach over the boundary.
-MANIFOLDS = {
-    "ball of 5": (lambda: embedded(ball(N, 5), 50), [5.005, 4.872, 4.578, 4.639]),
-    "ball of 10": (lambda: embedded(ball(N, 10), 50), [9.037, 9.194, 8.354, 8.670]),
-    "ball of 20": (lambda: embedded(ball(N, 20), 50), [16.427, 16.242, 14.447, 15.311]),
-    "swiss roll": (lambda: swiss_roll(N), [1.938, 2.095, 1.967, 1.944]),
-    "gaussian of 50": (lambda: gaussian(N, 50), [33.695, 29.974, 26.050, 29.093]),
-}
-
-
-@pytest.mark.parametrize("name", MANIFOLDS)
-def test_dimension_of_a_known_manifold(name):
-    make, expected = MANIFOLDS[name]
-    r = nearest_distances(make(), 100)
-    found = np.array([two_nn(r), mada(r), mom(r), mle(r)])
-    # Relative standard deviation of one draw. TwoNN: 2.1 % observed on balls. Local: at least N / k
-    # neighbourhoods do not overlap, with pointwise deviations in the exact model of 0.39 (MADA,
-    # k = 20), 0.11 (MOM, k = 100) and 1 / sqrt(k - 1) (MLE, k = 20).
-    deviation = [0.021, 0.39 * math.sqrt(20 / N), 0.11 * math.sqrt(100 / N), math.sqrt(20 / 19 / N)]
-    assert (np.abs(found / expected - 1) < 4 * math.sqrt(2) * np.array(deviation)).all()
-
-
 @pytest.mark.parametrize("d", [1, 2, 4])
-def test_two_nn_finds_the_dimension_of_a_sphere(d):
+def test_estimates_are_the_dimension_of_a_sphere(d):
     # No boundary, and curvature changes volumes by O(r^2): only the spread of the exact model is left.
-    found = two_nn(nearest_distances(embedded(sphere(N, d), 30), 2))
-    assert found == pytest.approx(d, rel=4 * 0.017)
+    r = nearest_distances(embedded(sphere(N, d), 30), 20)
+    assert two_nn(r[:, :2]) == pytest.approx(d, rel=4 * 0.017)
+    # At least N / k neighbourhoods do not overlap, with deviations of 1 / sqrt(k - 1).
+    assert mle(r) == pytest.approx(d, rel=4 * math.sqrt(20 / 19 / N))
 
 
 @pytest.fixture(scope="module")
@@ -151,31 +129,21 @@ def reference():
 
 
 @pytest.mark.parametrize("name", ["ball5_in10", "sphere4_in5"])
-class TestReferenceOutputs:
-    def test_two_nn_of_dadapy(self, reference, name):
-        clouds, outputs = reference
-        expected = outputs["dadapy"][name]["twonn_base_mu0.9"]
-        assert two_nn(nearest_distances(clouds[name], 2)) == pytest.approx(expected, rel=1e-6)
-
-    def test_mle_of_r_intrinsic_dimension(self, reference, name):
-        clouds, outputs = reference
-        expected = outputs["intrinsicDimension"][name]
-        r = nearest_distances(clouds[name], 20)
-        assert mle(r) == pytest.approx(expected["mle_k20"], rel=1e-6)
-        assert mle(r, k=5) == pytest.approx(expected["mle_k5"], rel=1e-6)
-        assert mle(r, combine="mean") == pytest.approx(expected["mle_k20_mean"], rel=1e-6)
-
-    def test_mada_of_r_ider_at_every_point(self, reference, name):
-        clouds, outputs = reference
-        r = nearest_distances(clouds[name], 20)
-        found = [mada(row[None]) for row in r]
-        np.testing.assert_allclose(found, outputs["ider"][name]["mada_local_k20"], rtol=1e-6)
-
-    def test_mom_of_octave_at_every_point(self, reference, name):
-        clouds, outputs = reference
-        r = nearest_distances(clouds[name], 20)
-        found = [mom(row[None], k=20) for row in r]
-        np.testing.assert_allclose(found, outputs["matlab"][name]["mom_pw"], rtol=1e-6)
+def test_estimates_are_those_of_dadapy_r_and_octave(reference, name):
+    clouds, outputs = reference
+    r = nearest_distances(clouds[name], 20)
+    of_r = outputs["intrinsicDimension"][name]
+    found = [two_nn(r), mle(r), mle(r, k=5), mle(r, combine="mean")]
+    expected = [outputs["dadapy"][name]["twonn_base_mu0.9"]]
+    expected += [of_r["mle_k20"], of_r["mle_k5"], of_r["mle_k20_mean"]]
+    assert found == pytest.approx(expected, rel=1e-6)
+    of_points = {
+        mada: outputs["ider"][name]["mada_local_k20"],
+        mom: outputs["matlab"][name]["mom_pw"],
+    }
+    for estimator, expected in of_points.items():
+        found = [estimator(row[None], k=20) for row in r]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_estimates_are_those_of_scikit_dimension():

@@ -17,11 +17,7 @@ from shape_of_learning import (
 )
 from shape_of_learning.estimators import linearity as scores
 from shape_of_learning.estimators import pair as pairs
-from shape_of_learning.estimators.linear_fits import Fit, Moments, together
-from shape_of_learning.estimators.linearity import (
-    error_summary,
-    fit_errors,
-)
+from shape_of_learning.estimators.linearity import error_summary, fit_errors
 from shape_of_learning.estimators.pair import Pair
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -107,12 +103,10 @@ def test_few_directions_of_many_vectors_are_defined():
     X = gaussian(1000, 60) @ gaussian(60, 128, 1)
     Y = X + np.tanh(X @ gaussian(128, 128, 2) / 60)
     assert Pair(X, Y).fit.rank == 60
-    for increment, plain, adjusted in (
-        (False, linearity, linearity_adjusted),
-        (True, linearity_increment, linearity_increment_adjusted),
-    ):
-        assert plain(X, Y) == pytest.approx(by_svd(X, Y, increment), rel=1e-9)
-        assert adjusted(X, Y) == pytest.approx(by_svd(X, Y, increment, True), rel=1e-9)
+    assert linearity(X, Y) == pytest.approx(by_svd(X, Y), rel=1e-9)
+    assert linearity_adjusted(X, Y) == pytest.approx(by_svd(X, Y, False, True), rel=1e-9)
+    adjusted = linearity_increment_adjusted(X, Y)
+    assert adjusted == pytest.approx(by_svd(X, Y, True, True), rel=1e-9)
     X, Y = X[:90], Y[:90]  # fewer vectors than dimensions, more than directions
     assert linearity_increment(X, Y) == pytest.approx(by_svd(X, Y, True), rel=1e-9)
 
@@ -128,18 +122,16 @@ def after_layer_norm(X, Y):
     return (centred / centred.std(axis=1, keepdims=True)).astype(np.float32), Y.astype(np.float32)
 
 
+def constant_coordinates(X, Y):
+    return np.hstack([X, X[:, :2] * 0 + 0.1]), np.hstack([Y, Y[:, :2]])
+
+
 HARD = {
     "a coordinate of 1e7": huge_coordinate,
     "an offset of 1e4": lambda X, Y: (X + 1e4, Y + 1e4),
-    "an offset of 1e4, float32": lambda X, Y: (
-        (X + 1e4).astype(np.float32),
-        (Y + 1e4).astype(np.float32),
-    ),
+    "an offset of 1e4, float32": lambda X, Y: np.float32([X + 1e4, Y + 1e4]),
     "after a LayerNorm": after_layer_norm,
-    "constant coordinates": lambda X, Y: (
-        np.hstack([X, X[:, :2] * 0 + 0.1]),
-        np.hstack([Y, Y[:, :2]]),
-    ),
+    "constant coordinates": constant_coordinates,
     "huge numbers": lambda X, Y: (X * 1e30, Y * 1e30),
     "tiny numbers": lambda X, Y: (X * 1e-30, Y * 1e-30),
 }
@@ -158,28 +150,19 @@ def test_hard_vectors_score_as_by_a_scaled_svd(name):
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 300, 900])
-def test_blocks_of_any_size_and_order_give_the_same(rows):
+@pytest.mark.parametrize("rows", [1, 7, 300])
+def test_blocks_of_any_size_and_order_give_the_same(rows, monkeypatch):
     X, Y = block()
     X[0] *= 1000  # the first block has little in common with the others
+    expected = linearity(X, Y), linearity_increment(X, Y)
+    monkeypatch.setattr(pairs, "ROWS", rows)
     order = np.random.default_rng(rows).permutation(len(X))
-    folds = [order[: len(X) // 3], order[len(X) // 3 :]]
-    found = []
-    for fold in folds:
-        moments = Moments.none(X.shape[1], Y.shape[1], True)
-        for start in range(0, len(fold), rows):
-            some = fold[start : start + rows]
-            moments.add(X[some] + 1e4, Y[some] - X[some])
-        found.append(moments)
-    squares = Fit(together(found)).squares
-    assert 1 - squares.residual / squares.yy == pytest.approx(linearity(X, Y), rel=1e-10)
-    assert 1 - squares.residual / squares.tt == pytest.approx(linearity_increment(X, Y), rel=1e-10)
+    X, Y = X[order] + 1e4, Y[order] + 1e4
+    assert (linearity(X, Y), linearity_increment(X, Y)) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("narrow", [1024, 0])
-@pytest.mark.parametrize(
-    "name", ["plain", "low rank", "a lonely direction", "an offset of 1e4", "wider"]
-)
+@pytest.mark.parametrize("name", ["plain", "low rank", "a lonely direction", "offset", "wider"])
 def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     monkeypatch.setattr(pairs, "NARROW", narrow)  # both ways, at one width
     X, Y = block()
@@ -190,7 +173,7 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     elif name == "a lonely direction":  # that without its group is gone
         X[:, 4] = np.where(group == 3, X[:, 4], X[:, 5])
         Y = X + np.tanh(X)
-    elif name == "an offset of 1e4":
+    elif name == "offset":
         X, Y = X + 1e4, Y + 1e4
     elif name == "wider":
         Y = np.hstack([Y, Y[:, :3] ** 2])
@@ -206,34 +189,26 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
         assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
 
     check(scores.linearity_without(pair), lambda r: by_svd(X[r], Y[r]))
-    check(
-        scores.linearity_adjusted_without(pair),
-        lambda r: by_svd(X[r], Y[r], adjusted=True),
-    )
-    check(
-        scores.linearity_held_out_without(pair),
-        lambda r: held_out_by_svd(X[r], Y[r], second[r]),
-    )
+    check(scores.linearity_adjusted_without(pair), lambda r: by_svd(X[r], Y[r], adjusted=True))
+    held_out = scores.linearity_held_out_without(pair)
+    check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r]))
     if name == "wider":
         assert math.isnan(scores.linearity_increment_without(pair)[0])
         return
     check(scores.linearity_increment_without(pair), lambda r: by_svd(X[r], Y[r], True))
-    check(
-        scores.linearity_increment_held_out_without(pair),
-        lambda r: held_out_by_svd(X[r], Y[r], second[r], True),
-    )
+    held_out = scores.linearity_increment_held_out_without(pair)
+    check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r], True))
 
 
 def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
     X, Y = block()
     parts = np.array_split(np.arange(len(X)), 16)
-    for found, plain in (
-        (scores.block_norm_ratio_without(Pair(X, Y, parts=parts)), block_norm_ratio),
-        (scores.block_cosine_without(Pair(X, Y, parts=parts)), block_cosine),
-    ):
-        assert found[0] == plain(X, Y)
+    for plain in (block_norm_ratio, block_cosine):
+        leaving_out = getattr(scores, f"{plain.__name__}_without")
+        value, without = leaving_out(Pair(X, Y, parts=parts))
+        assert value == plain(X, Y)
         expected = [plain(np.delete(X, part, 0), np.delete(Y, part, 0)) for part in parts]
-        assert found[1] == pytest.approx(expected, rel=1e-12)
+        assert without == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_map_is_that_of_least_squares():
@@ -270,14 +245,14 @@ def test_other_widths_have_no_increment():
     X, Y = block()
     Y = Y[:, :5]
     assert linearity(X, Y) == pytest.approx(by_svd(X, Y), rel=1e-9)
-    undefined = (
-        linearity_increment(X, Y),
-        linearity_increment_adjusted(X, Y),
-        linearity_increment_held_out(X, Y, windows_of(len(X))),
-        block_norm_ratio(X, Y),
-        block_cosine(X, Y),
+    of_increments = (
+        linearity_increment,
+        linearity_increment_adjusted,
+        block_norm_ratio,
+        block_cosine,
     )
-    assert all(map(math.isnan, undefined))
+    assert all(math.isnan(measure(X, Y)) for measure in of_increments)
+    assert math.isnan(linearity_increment_held_out(X, Y, windows_of(len(X))))
 
 
 def test_no_variance_is_undefined():
@@ -295,11 +270,7 @@ def test_no_variance_is_undefined():
     [
         ([[1.0], [2.0]], [1.0, 2.0], "Y must have two dimensions"),
         ([[1.0], [2.0]], [[1.0]], "X and Y must have the same rows, but have 2 and 1"),
-        (
-            [[1.0], [2.0]],
-            torch.tensor([[1.0], [math.inf]]),
-            "Y holds NaN or infinity, first in row 1",
-        ),
+        ([[1.0], [2.0]], torch.tensor([[1.0], [math.inf]]), "Y holds NaN or inf.* in row 1"),
     ],
 )
 def test_bad_vectors_are_refused(X, Y, message):

@@ -3,7 +3,7 @@ import pytest
 
 from clouds import gaussian, hidden_states, rotation
 from shape_of_learning import log_partition_isotropy
-from shape_of_learning.estimators import partition_isotropy as module
+from shape_of_learning.estimators import weights as module
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -67,5 +67,5 @@ def test_it_is_unchanged_by_rotation_and_order_of_rows(change, signs, center):
 def test_blocks_of_any_size_give_the_same(rows, monkeypatch):
     X = hidden_states()
     value = log_partition_isotropy(X)
-    monkeypatch.setattr(module, "BLOCK_BYTES", rows * 8 * X.shape[1])
+    monkeypatch.setattr(module, "PARTITION_BYTES", rows * 8 * X.shape[1])
     assert log_partition_isotropy(X) == pytest.approx(value, rel=1e-11)

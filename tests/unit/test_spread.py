@@ -57,10 +57,9 @@ def test_it_is_the_spectrum_of_numpys_covariance(shape):
 
 
 def test_isoscore_is_zero_on_a_line_one_where_all_directions_are_alike_and_undefined_of_one_coordinate():
+    line = np.outer(gaussian(50, 1)[:, 0], gaussian(1, 8)) + 3
     assert isoscore(np.vstack([np.eye(6), -np.eye(6)])) == pytest.approx(1)
-    assert isoscore(np.outer(gaussian(50, 1)[:, 0], gaussian(1, 8)) + 3) == pytest.approx(
-        0, abs=1e-12
-    )
+    assert isoscore(line) == pytest.approx(0, abs=1e-12)
     assert math.isnan(isoscore(gaussian(50, 1)))
 
 
@@ -75,9 +74,7 @@ def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows(
 
 
 @pytest.mark.parametrize("tails", ["gaussian", "heavy"])
-def test_the_corrected_ratio_recovers_the_truth_where_there_are_as_many_vectors_as_coordinates(
-    tails,
-):
+def test_the_corrected_ratio_recovers_the_truth_of_as_many_vectors_as_coordinates(tails):
     n = d = 200
     scales = np.arange(1, d + 1) ** -0.25
     truth = (scales**2).sum() ** 2 / (scales**4).sum()
@@ -93,14 +90,10 @@ def test_the_corrected_ratio_recovers_the_truth_where_there_are_as_many_vectors_
     assert corrected.mean() == pytest.approx(truth, abs=4 * error)
 
 
-def test_few_vectors_have_no_corrected_ratio():
+def test_vectors_without_variance_or_too_few_are_undefined():
+    for function in (participation_ratio, participation_ratio_corrected, isoscore, effective_rank):
+        assert math.isnan(function(np.full((40, 30), 0.1)))
     assert math.isnan(participation_ratio_corrected(gaussian(3, 5)))
-    assert math.isnan(participation_ratio_corrected(np.ones((9, 5))))
-
-
-@pytest.mark.parametrize("function", [participation_ratio, isoscore, effective_rank])
-def test_vectors_without_variance_are_undefined(function):
-    assert math.isnan(function(np.full((40, 30), 0.1)))
 
 
 @pytest.mark.parametrize("exponent", [1, 2])
@@ -147,13 +140,10 @@ def test_alpha_req_weighs_ranks_by_their_inverse():
 
 
 @pytest.mark.parametrize("function", OF_EIGENVALUES)
-def test_a_measure_effective_rank_of_spectrum_is_undefined_without_variance_and_refuses_what_is_no_spectrum(
+def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what_is_no_spectrum(
     function,
 ):
     assert math.isnan(function(np.zeros(60)))
-    assert not math.isnan(
-        function(np.array([2.0, 1.0]), *([1, 2] if function is alpha_req else []))
-    )
     for bad in ([1.0, 2.0], [1.0, -1.0], [np.nan, 0], [[1.0]], []):
         with pytest.raises(ValueError, match=r"^eigenvalues must"):
             function(bad)
@@ -162,10 +152,8 @@ def test_a_measure_effective_rank_of_spectrum_is_undefined_without_variance_and_
 def test_the_final_norm_has_lengths_and_without_a_bias_only_one():
     gain, bias = torch.tensor([3.0, 4.0]), np.array([0.0, 2.5])
     assert [f(gain, bias) for f in (gain_length, bias_length, bias_gain_ratio)] == [5, 2.5, 0.5]
-    assert gain_length(gain) == 5
-    assert math.isnan(bias_length(gain))
-    assert math.isnan(bias_gain_ratio(gain, None))
-    assert math.isnan(bias_gain_ratio([0.0, 0.0], [1.0, 1.0]))
+    undefined = bias_length(gain), bias_gain_ratio(gain, None), bias_gain_ratio([0.0], [1.0])
+    assert all(map(math.isnan, undefined))
 
 
 def test_isoscore_is_that_of_its_package():

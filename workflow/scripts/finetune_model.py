@@ -14,7 +14,7 @@ from shape_of_learning.embeddings.model import load_model, load_tokenizer
 from shape_of_learning.job import job, parameters
 from shape_of_learning.tasks.examples import read_task
 from shape_of_learning.training.finetune import Start, finetune
-from shape_of_learning.training.recipe import STEPS_PER_EPOCH, FinetuningRecipe, pretraining_steps
+from shape_of_learning.training.recipe import FinetuningRecipe
 from shape_of_learning.training.train import write_training_table
 
 
@@ -46,7 +46,6 @@ def main(
         Start(network, load_tokenizer(checkpoint), role, copy_tokenizer),
         examples,
         FinetuningRecipe(**recipe),
-        pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"]),
         model=model,
         destination=steps,
         provenance={"origin": origin, "task": {"name": task.stem, **described}},

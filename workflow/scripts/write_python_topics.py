@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shape_of_learning.corpus.demo_text import demo_text
+from shape_of_learning.corpus.fetch import demo_text
 from shape_of_learning.files import atomic_write
 from shape_of_learning.job import job
 

@@ -36,8 +36,8 @@ _MODULES = {
         "linearity_increment_held_out",
     ),
     "neighbours": ("nearest_distances", "nearest_neighbours"),
-    "partition_isotropy": ("log_partition_isotropy",),
     "spread": ("effective_rank", "isoscore", "participation_ratio"),
+    "weights": ("log_partition_isotropy",),
 }
 _HOME = {name: f"estimators.{module}" for module, names in _MODULES.items() for name in names}
 __all__ = list(_HOME)

@@ -7,8 +7,6 @@ OUTPUTS:
 STEPS: edit_blocks, which loads the model once.
 """
 
-from shape_of_learning.blocks.editing import check_blocks
-
 
 def edited(function):
     """What a function says of the checkpoint that is edited: a model's last one that is what it should be."""
@@ -16,8 +14,18 @@ def edited(function):
 
 
 def block_editing(model):
-    """Section `block_editing`, if the model has so many blocks."""
-    check_blocks(SETTINGS["block_editing"]["most_blocks"], MODELS[model].shape, model)
+    """Section `block_editing`, if the model is a decoder with so many blocks."""
+    most, shape = SETTINGS["block_editing"]["most_blocks"], MODELS[model].shape
+    if shape.role != "decoder":
+        raise InputError(
+            f"model `{model}` is an {shape.role}, but blocks are changed of decoders only, which predict the "
+            "next token; remove it from the figures that draw changed blocks"
+        )
+    if most > shape.layers:
+        raise InputError(
+            f"configuration key `block_editing.most_blocks` is {most}, but model `{model}` has {shape.layers} "
+            "blocks; lower it"
+        )
     return SETTINGS["block_editing"]
 
 

@@ -12,15 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from shape_of_learning.blocks.editing import BlockEditing
-from shape_of_learning.blocks.fit import (
-    FittedBlock,
-    TeacherStates,
-    distil,
-    fitted_blocks,
-    states_of_training_text,
-)
-from shape_of_learning.blocks.replace import EditableBlocks
+from shape_of_learning.blocks import maps
+from shape_of_learning.blocks.maps import BlockEditing, EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.corpus.windows import (
     held_out_part,
@@ -38,7 +31,6 @@ logger = logging.getLogger(__name__)
 
 ORDERS = ("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone")
 KINDS = ("dropped", "replaced", "maps_distilled", "all_distilled")
-WINDOW_BATCH = 16  # windows of the training text that go through the model together
 MOST_NATS = 709.78  # a loss above it has a perplexity that no float64 holds
 
 
@@ -122,13 +114,12 @@ class Editor:
                 f"{name} has no language-model head, without which nothing is predicted; remove it from the "
                 "figures that draw changed blocks"
             )
-        shown, held_out = sample.windows[: len(fitting)], sample.windows[len(fitting) :]
-        predicted = sample.predicted[len(fitting) :]
-        self._sample = replace(sample, windows=held_out, predicted=predicted)
+        first = len(fitting)
+        shown, held_out = sample.windows[:first], sample.windows[first:]
+        self._sample = replace(sample, windows=held_out, predicted=sample.predicted[first:])
         self._blocks = EditableBlocks(sample.forward, name)
-        states = states_of_training_text(self._blocks, shown, sample.padding, WINDOW_BATCH)
-        self.fitted = fitted_blocks(states)
-        self._teacher = TeacherStates(shown, states, sample.padding)
+        self._teacher = maps.TeacherStates(self._blocks, shown, sample.padding)
+        self.fitted = maps.fitted_blocks(self._teacher.states)
         self._editing, self._seed = editing, protocol.seed
         self._done: dict[tuple[str, frozenset[int]], tuple] = {}
 
@@ -152,19 +143,22 @@ class Editor:
         fitted = {number: self.fitted[number - 1] for number in sorted(chosen)}
         if kind != "dropped" and any(math.isnan(block.linearity) for block in fitted.values()):
             return 0, math.nan, math.nan, 0, 0.0
-        maps: dict[int, torch.nn.Module] = {
+        instead: dict[int, torch.nn.Module] = {
             number: torch.nn.Identity() if kind == "dropped" else block.map()
             for number, block in fitted.items()
         }
-        forward = self._sample.forward
-        with self._blocks.replaced(maps):
-            if chosen and kind == "maps_distilled":
-                trained = [weight for each in maps.values() for weight in each.parameters()]
-                self._distil(self._blocks, trained, chosen)
+        forward, blocks, trained = self._sample.forward, self._blocks, []
+        with blocks.replaced(instead):
+            if kind == "maps_distilled":
+                trained = [weight for each in instead.values() for weight in each.parameters()]
             elif chosen and kind == "all_distilled":
                 forward = _copy_of(forward)
-                every = list(forward.model.parameters())
-                self._distil(EditableBlocks(forward, self._sample.name), every, chosen)
+                blocks = EditableBlocks(forward, self._sample.name)
+                trained = list(forward.model.parameters())
+            if trained:
+                # All edits are shown the same windows, so that they are paired.
+                random = random_stream(self._seed, "distilled windows")
+                maps.distil(blocks, trained, self._teacher, min(chosen), self._editing, random)
             measured = replace(self._sample, forward=forward).into(_Nowhere(forward.device))
             assert forward.head is not None  # else nothing is predicted
             parameters = sum(weight.numel() for weight in forward.head.model.parameters())
@@ -172,16 +166,6 @@ class Editor:
         perplexity = math.inf if measured.loss > MOST_NATS else math.exp(measured.loss)
         seconds = fits + time.perf_counter() - start
         return measured.predicted_tokens, measured.loss, perplexity, parameters, seconds
-
-    def _distil(
-        self,
-        blocks: EditableBlocks,
-        parameters: list[torch.nn.Parameter],
-        chosen: tuple[int, ...],
-    ) -> None:
-        # All edits are shown the same windows, so that they are paired.
-        random = random_stream(self._seed, "distilled windows")
-        distil(blocks, parameters, self._teacher, min(chosen), self._editing, random)
 
 
 def _windows(

@@ -4,20 +4,14 @@ Of all vectors by Lanczos iteration, and without each of some parts of them by o
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import (
-    as_numpy,
-    as_vectors,
-    centred,
-    namespace,
-    row_blocks,
-    rows_left,
-)
+from shape_of_learning.estimators import arrays
+from shape_of_learning.estimators.arrays import as_numpy, namespace
 from shape_of_learning.random_streams import random_stream
 
 # Up to this many rows or columns the Gram matrix and its top eigenvalue take a few milliseconds; beyond,
@@ -114,82 +108,54 @@ def anisotropy_without(
     them at the same time: each pass over the data serves all parts. What it cannot tell soon is computed from
     the rows that are left.
     """
-    whole = as_vectors(X, least=2 if center else 1)
-    rows = centred(whole) if center else whole
-    xp = namespace(rows)
-    variance = float(xp.einsum("ij,ij->i", rows, rows).sum())
-    if variance == 0:
-        # The rows of a part may be all that differ in the last bits, or not at all.
-        return math.nan, np.array([_of_the_rest(whole, part, center) for part in parts])
-
-    def product(v: np.ndarray) -> np.ndarray:
-        v = xp.asarray(v, device=rows.device)
-        # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
-        blocks = (rows[some] for some in row_blocks(rows, ROWS_PER_BLOCK))
-        return as_numpy(sum((block @ v) @ block for block in blocks) / variance)
-
-    leading = _by_lanczos(product, rows.shape[1]) if min(rows.shape) > GRAM_SIDE else None
-    if leading is None:
-        tall = rows.shape[0] >= rows.shape[1]
-        gram = rows.T @ rows if tall else rows @ rows.T
-        # In Fortran's order, which spares a copy.
-        largest, direction = _of_gram(as_numpy(gram).T)
-        if not tall:
-            direction = as_numpy(xp.asarray(direction, device=rows.device) @ rows)
-        leading = largest / variance, direction
-    value = min(leading[0], 1.0)
-    without = _without_parts(rows, parts, leading[1], variance, center)
-    for number in np.flatnonzero(np.isnan(without)).tolist():
-        without[number] = _of_the_rest(whole, parts[number], center)
-    return value, without
+    least = 2 if center else 1
+    whole = arrays.as_vectors(X, least)
+    rows = arrays.centred(whole) if center else whole
+    variance = float(namespace(rows).einsum("ij,ij->i", rows, rows).sum())
+    value, without = math.nan, np.full(len(parts), math.nan)
+    # Without variance, the rows of a part may be all that differ in the last bits, or not at all.
+    if variance > 0:
+        value, direction = _leading(rows, variance)
+        if parts:
+            without = _without_parts(rows, parts, direction, variance, center)
+    return value, arrays.completed(without, whole, parts, lambda X: anisotropy(X, center), least)
 
 
-def _of_the_rest(X: Any, part: np.ndarray, center: bool) -> float:
-    """Anisotropy of the rows that are left without a part; NaN if they are too few."""
-    left = np.delete(np.arange(len(X)), part)
-    return anisotropy_without(X[left], [], center)[0] if len(left) > center else math.nan
-
-
-def _of_gram(gram: np.ndarray) -> tuple[float, np.ndarray]:
-    """Leading eigenvalue and eigenvector of a symmetric matrix, given by its upper triangle.
-
-    It is overwritten.
-    """
+def _leading(X: Any, variance: float) -> tuple[float, np.ndarray]:
+    """Share of the leading direction in the sum of all squares, and this direction, (d,)."""
     from scipy.linalg import eigh
-
-    last = len(gram) - 1
-    top, directions = eigh(
-        gram, lower=False, subset_by_index=[last, last], overwrite_a=True, check_finite=False
-    )
-    return float(top[0]), directions[:, 0]
-
-
-def _by_lanczos(
-    product: Callable[[np.ndarray], np.ndarray], width: int
-) -> tuple[float, np.ndarray] | None:
-    """Leading eigenvalue and eigenvector of a symmetric matrix, given by its product with a vector.
-
-    None if it is too close to the next to be told apart soon.
-    """
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-    matrix = LinearOperator((width, width), matvec=product, dtype=float)
-    # A random start, unlike a vector of ones, is orthogonal to no direction that data could have.
-    start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
-    try:
-        top, directions = eigsh(
-            matrix,
-            k=1,
-            v0=start,
-            ncv=min(LANCZOS_VECTORS, width),
-            maxiter=LANCZOS_RESTARTS,
+    xp, width = namespace(X), X.shape[1]
+
+    def product(v: np.ndarray) -> np.ndarray:
+        v = xp.asarray(v, device=X.device)
+        # Of variance one: Lanczos iteration takes an eigenvalue of 1e-11 for zero.
+        blocks = (X[some] for some in arrays.row_blocks(X, ROWS_PER_BLOCK))
+        return as_numpy(sum((block @ v) @ block for block in blocks) / variance)
+
+    if min(X.shape) > GRAM_SIDE:
+        # A random start, unlike a vector of ones, is orthogonal to no direction that data could have.
+        start = random_stream(0, "start of Lanczos iteration").standard_normal(width)
+        matrix = LinearOperator((width, width), matvec=product, dtype=float)
+        few = {"k": 1, "ncv": min(LANCZOS_VECTORS, width), "maxiter": LANCZOS_RESTARTS}
+        try:
             # To machine precision: a residual is small beside *some* eigenvalue, and where the two largest
             # nearly agree, only a tiny one tells which.
-            tol=0,
-        )
-    except ArpackError:
-        return None
-    return float(top[0]), directions[:, 0]
+            top, directions = eigsh(matrix, v0=start, tol=0, **few)
+            return min(float(top[0]), 1.0), directions[:, 0]
+        except ArpackError:  # the largest is too close to the next to be told apart soon
+            pass
+    is_tall = X.shape[0] >= width
+    gram = as_numpy(X.T @ X if is_tall else X @ X.T).T  # in Fortran's order, which spares a copy
+    last = [len(gram) - 1] * 2
+    top, directions = eigh(
+        gram, lower=False, subset_by_index=last, overwrite_a=True, check_finite=False
+    )
+    direction = directions[:, 0]
+    if not is_tall:
+        direction = as_numpy(xp.asarray(direction, device=X.device) @ X)
+    return min(float(top[0]) / variance, 1.0), direction
 
 
 def _without_parts(
@@ -222,11 +188,8 @@ def _without_parts(
     :math:`r^2 / (\theta_1 - \theta_2)`, with the residual r and the two largest Ritz values, which bounds the
     error (Parlett, The Symmetric Eigenvalue Problem, 1998, section 11.7), is small.
     """
-    if not parts:
-        return np.empty(0)
-    xp = namespace(X)
-    d = X.shape[1]
-    left_there = rows_left(X, parts)
+    xp, d = namespace(X), X.shape[1]
+    left_there = arrays.rows_left(X, parts)
     left = as_numpy(left_there)
     counts = left.sum(axis=0)
     means = np.zeros((d, len(parts)))
@@ -239,7 +202,7 @@ def _without_parts(
         """Covariance without each part, times its own vector, (d, parts)."""
         there = xp.asarray(vectors, device=X.device)
         total = 0.0
-        for rows in row_blocks(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
+        for rows in arrays.row_blocks(X, max(PARTS_LEAST_ROWS, PARTS_BLOCK_BYTES // (8 * d))):
             total = total + X[rows].T @ ((X[rows] @ there) * left_there[rows])
         return as_numpy(total) - counts * means * (means * vectors).sum(axis=0)
 

@@ -8,7 +8,7 @@ import hashlib
 import math
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -175,6 +175,32 @@ def rows_left(X: Any, parts: Sequence[np.ndarray]) -> Any:
     return namespace(X).asarray(left, device=X.device)
 
 
+def part_of_rows(count: int, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The number of each row's part, or how many parts there are for a row in none; shape (count,)."""
+    part_of = np.full(count, len(parts))
+    for number, part in enumerate(parts):
+        part_of[part] = number
+    return part_of
+
+
+def completed(
+    without: np.ndarray,
+    X: Any,
+    parts: Sequence[np.ndarray],
+    measure: Callable[[Any], float],
+    least: int,
+) -> np.ndarray:
+    """Values without each part, where those that are NaN are measured of the rows that are left.
+
+    These stay NaN where they are fewer than `least`.
+    """
+    for number in np.flatnonzero(np.isnan(without)).tolist():
+        left = np.delete(np.arange(len(X)), parts[number])
+        if len(left) >= least:
+            without[number] = measure(X[left])
+    return without
+
+
 def is_finite(X: Any) -> bool:
     """Whether an array or a tensor of real numbers holds neither NaN nor infinity."""
     return all(math.isfinite(float(extreme)) for extreme in (X.min(), X.max()))
@@ -253,8 +279,9 @@ def centred(X: Any) -> Any:
     signal only. A constant column becomes exactly zero.
     """
     xp = namespace(X)
+    in_cache = list(row_blocks(X, CACHE_BYTES // (8 * X.shape[1])))
     low, high, total = X[0], X[0], 0.0
-    for rows in _blocks_in_cache(X):  # which come from memory once
+    for rows in in_cache:  # which come from memory once
         block = X[rows]
         low = xp.minimum(low, xp.amin(block, axis=0))
         high = xp.maximum(high, xp.amax(block, axis=0))
@@ -262,7 +289,7 @@ def centred(X: Any) -> Any:
     if is_constant(low, high):
         return xp.zeros_like(X)
     mean, found, rest = total / len(X), xp.empty_like(X), 0.0
-    for rows in _blocks_in_cache(X):
+    for rows in in_cache:
         rest = rest + xp.subtract(X[rows], mean, out=found[rows]).sum(axis=0)
     found -= rest / len(X)
     return found
@@ -279,7 +306,3 @@ def row_blocks(X: Any, rows: int) -> Iterator[slice]:
     size = max(1, rows if isinstance(X, np.ndarray) else len(X))
     for start in range(0, len(X), size):
         yield slice(start, start + size)
-
-
-def _blocks_in_cache(X: Any) -> Iterator[slice]:
-    return row_blocks(X, CACHE_BYTES // (8 * X.shape[1]))

@@ -11,17 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import (
-    as_matrix,
-    as_numpy,
-    as_vectors,
-    as_windows,
-    centred,
-    is_constant,
-    namespace,
-    row_blocks,
-    rows_left,
-)
+from shape_of_learning.estimators import arrays
+from shape_of_learning.estimators.arrays import as_numpy, namespace
 
 # Rows are taken in so many bytes at a time, so that what is made of them takes little memory.
 BLOCK_BYTES = 1 << 24
@@ -70,7 +61,7 @@ def average_cosine(X: ArrayLike, center: bool = False) -> float:
     >>> average_cosine([[1, 0], [0, 2], [-3, 0]])
     -0.3333333333333333
     """
-    return _average_cosine(as_vectors(X), center)
+    return _average_cosine(arrays.as_vectors(X), center)
 
 
 def _average_cosine(X: Any, center: bool) -> float:
@@ -78,7 +69,7 @@ def _average_cosine(X: Any, center: bool) -> float:
         return _from_directions((X[rows] for rows in _blocks(X)), noise=0.0)
     xp = namespace(X)
     low, high = xp.amin(X, axis=0), xp.amax(X, axis=0)
-    if is_constant(low, high):
+    if arrays.is_constant(low, high):
         return math.nan
     # The mean in two parts: the first row, lest a common offset cost digits, and the rest.
     first, rest = X[0], _mean_beside(X[0], X)
@@ -112,17 +103,12 @@ def average_cosine_without(
     :math:`|x - m|^2 = |x|^2 - 2 x \cdot m + |m|^2` gives the norms for all parts by one matrix product, and
     another one the sums of directions. Where that would cost digits, parts are left out one after the other.
     """
-    X = as_vectors(X)
-    value = _average_cosine(X, center)
-    without = np.full(len(parts), math.nan)
+    X = arrays.as_vectors(X)
+    value, without = _average_cosine(X, center), np.empty(0)
     if parts:
-        rows = centred(X) if center else X
-        without = _without_parts(rows, rows_left(rows, parts), center)
-    for number in np.flatnonzero(np.isnan(without)).tolist():
-        left = np.delete(np.arange(len(X)), parts[number])
-        if len(left) > 1:
-            without[number] = _average_cosine(X[left], center)
-    return value, without
+        rows = arrays.centred(X) if center else X
+        without = _without_parts(rows, arrays.rows_left(rows, parts), center)
+    return value, arrays.completed(without, X, parts, lambda X: _average_cosine(X, center), 2)
 
 
 def _without_parts(X: Any, left: Any, center: bool) -> np.ndarray:
@@ -187,7 +173,7 @@ def _column_sums(X: Any) -> Any:
 
 
 def _blocks(X: Any) -> Iterable[slice]:
-    return row_blocks(X, BLOCK_BYTES // (8 * X.shape[1]))
+    return arrays.row_blocks(X, BLOCK_BYTES // (8 * X.shape[1]))
 
 
 def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
@@ -270,11 +256,9 @@ def _of_windows(
     without : ndarray of float64, shape (parts,)
         NaN where undefined.
     """
-    X = as_matrix(X, stay=True)
-    windows = as_windows(windows, len(X))
-    part = np.full(len(X), -1)
-    for number, rows in enumerate(parts):
-        part[rows] = number
+    X = arrays.as_matrix(X, stay=True)
+    windows = arrays.as_windows(windows, len(X))
+    part = arrays.part_of_rows(len(X), parts)
     # Cells of rows that share window and part.
     order = np.lexsort((part, windows))
     edges = np.flatnonzero(np.diff(windows[order]) | np.diff(part[order])) + 1

@@ -3,9 +3,9 @@
 :class:`Moments` are these sums, which can be joined and taken apart; :class:`Fit` follows from them.
 """
 
+import copy
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,8 @@ CUT = 1e-6
 SAFETY = 10
 
 
-@dataclass
 class Moments:
-    r"""Numbers, means and centred second moments of inputs x and targets t.
+    r"""Numbers, means and centred second moments of inputs x and targets t: at first of no vectors.
 
     The target is the increment y - x, or y itself where the widths of x and y differ. Residuals of least
     squares are the same for both, and with increments what is large in x and y alike is not subtracted late.
@@ -46,22 +45,11 @@ class Moments:
         :math:`S_{xt}`, in Fortran's order.
     """
 
-    n: int
-    mean_x: np.ndarray
-    mean_t: np.ndarray
-    tt: float
-    yy: float
-    floor: np.ndarray
-    floor_y: float
-    increment: bool
-    xx: np.ndarray
-    xt: np.ndarray
-
-    @classmethod
-    def none(cls, d: int, q: int, increment: bool) -> "Moments":
-        """Of no vectors."""
-        xx, xt = (np.zeros(shape, order="F") for shape in ((d, d), (d, q)))
-        return cls(0, np.zeros(d), np.zeros(q), 0.0, 0.0, np.zeros(d), 0.0, increment, xx, xt)
+    def __init__(self, d: int, q: int, increment: bool):
+        self.n, self.increment = 0, increment
+        self.mean_x, self.mean_t, self.floor = np.zeros(d), np.zeros(q), np.zeros(d)
+        self.tt = self.yy = self.floor_y = 0.0
+        self.xx, self.xt = (np.zeros(shape, order="F") for shape in ((d, d), (d, q)))
 
     def add(self, x: np.ndarray, t: np.ndarray) -> None:
         r"""Add vectors and targets, float64, shapes (b, d) and (b, q).
@@ -90,14 +78,21 @@ class Moments:
 
     def copy(self) -> "Moments":
         """Make one of which the matrices may be overwritten."""
-        return replace(self, xx=self.xx.copy(order="F"), xt=self.xt.copy(order="F"))
+        made = copy.copy(self)
+        made.xx, made.xt = self.xx.copy(order="F"), self.xt.copy(order="F")
+        return made
 
-    def join(self, other: "Moments") -> None:
-        """Add the vectors of other moments."""
-        if other.n:
-            self._combine(other, 1.0, self.n + other.n)
-            self.floor = self.floor + other.floor
-            self.floor_y += other.floor_y
+    @staticmethod
+    def of(sets: "Iterable[Moments]") -> "Moments":
+        """Those of the vectors of all sets, of which there is one at least; they come one at a time."""
+        sets = iter(sets)
+        total = next(sets).copy()
+        for other in sets:
+            if other.n:
+                total._combine(other, 1.0, total.n + other.n)
+                total.floor = total.floor + other.floor
+                total.floor_y += other.floor_y
+        return total
 
     def without(self, part: "Moments") -> "Moments":
         """Those of the vectors that are left without some of them."""
@@ -125,15 +120,6 @@ class Moments:
         self.mean_x = self.mean_x + by_x * (sign * other.n / max(total, 1))
         self.mean_t = self.mean_t + by_t * (sign * other.n / max(total, 1))
         self.n = total
-
-
-def together(sets: Iterable[Moments]) -> Moments:
-    """Moments of the vectors of all sets, of which there is one at least; they come one at a time."""
-    sets = iter(sets)
-    total = next(sets).copy()
-    for other in sets:
-        total.join(other)
-    return total
 
 
 def _centred(x: np.ndarray, mean: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -266,15 +252,6 @@ class Fit:
         if self._vectors is None:
             return blas.dtrmm(1.0, self._upper, scaled, overwrite_b=True)
         return (self._vectors.T @ scaled) * self._values
-
-
-def held_out(first: Fit, second: Fit) -> Squares:
-    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each."""
-    if not (first.is_defined and second.is_defined):
-        return UNDEFINED
-    residual = first.residual_on(second) + second.residual_on(first)
-    one, other = first.squares, second.squares
-    return Squares(one.n + other.n, 0, residual, one.tt + other.tt, one.yy + other.yy)
 
 
 def _squared(matrix: np.ndarray) -> float:

@@ -11,13 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import (
-    as_count,
-    as_matrix,
-    as_numpy,
-    first_equals,
-    namespace,
-)
+from shape_of_learning.estimators import arrays
+from shape_of_learning.estimators.arrays import as_numpy, namespace
 
 # How far squared distances may be off, relative to themselves: 0.95e-9 in a distance, which leaves
 # of the 1e-9 that is promised some for differences and square roots.
@@ -114,11 +109,11 @@ def nearest_neighbours(X: ArrayLike, k: int) -> Neighbours:
            [2, 0],
            [0, 1]])
     """
-    X = as_matrix(X, stay=True)
-    k = as_count(k, "k", 1)
+    X = arrays.as_matrix(X, stay=True)
+    k = arrays.as_count(k, "k", 1)
     if len(X) < k + 1:
         raise ValueError(f"X has {len(X)} rows, but k={k} neighbours take at least {k + 1}")
-    first = first_equals(X)
+    first = arrays.first_equals(X)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     m = len(distinct)
     if m < len(X):
@@ -204,13 +199,10 @@ def _too_close(halves: Any, d: int) -> Any:
 
 def _products(vectors: Any) -> Iterator[tuple[slice, Any]]:
     """Inner products of some rows with all, to be overwritten at will: (rows, products (b, m))."""
-    m = len(vectors)
-    if not isinstance(vectors, np.ndarray):
-        everything, block_bytes = None, GPU_BLOCK_BYTES
-    elif m * m * 8 <= ALL_BYTES:
+    m, on_cpu = len(vectors), isinstance(vectors, np.ndarray)
+    everything, block_bytes = None, BLOCK_BYTES if on_cpu else GPU_BLOCK_BYTES
+    if on_cpu and m * m * 8 <= ALL_BYTES:
         everything, block_bytes = vectors @ vectors.T, CACHE_BYTES
-    else:
-        everything, block_bytes = None, BLOCK_BYTES
     size = max(1, block_bytes // (8 * m))
     for start in range(0, m, size):
         rows = slice(start, min(start + size, m))
@@ -269,10 +261,9 @@ def _put_in(
     found: np.ndarray,
 ) -> None:
     """Put the distances that were `found` of some pairs, which come row by row, among the nearest."""
-    k = distances.shape[1]
     rows, starts = np.unique(one, return_index=True)
     of_rows = (np.split(each, starts[1:]) for each in (found, other))
     for row, values, others in zip(rows, *of_rows, strict=True):
         values, others = np.append(distances[row], values), np.append(indices[row], others)
-        order = np.argsort(values, kind="stable")[:k]
+        order = np.argsort(values, kind="stable")[: distances.shape[1]]
         distances[row], indices[row] = values[order], others[order]

@@ -1,26 +1,14 @@
 """Vectors before and after a block, and the fits that measures of the two share."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from shape_of_learning.estimators.arrays import (
-    as_matrix,
-    as_windows,
-    require_finite,
-    require_plain_values,
-)
-from shape_of_learning.estimators.linear_fits import (
-    UNDEFINED,
-    Fit,
-    Moments,
-    Squares,
-    held_out,
-    together,
-)
+from shape_of_learning.estimators import arrays
+from shape_of_learning.estimators.linear_fits import UNDEFINED, Fit, Moments, Squares
 
 # Rows that are taken at a time: of 4096 numbers, 16 MiB.
 ROWS = 512
@@ -72,21 +60,12 @@ class Pair:
             )
         self.is_increment = self.x.shape[1] == self.y.shape[1]
         self._width = max(self.x.shape[1], self.y.shape[1])
-        fold_of = np.zeros(len(self.x), int)
+        self._fold_of = np.zeros(len(self.x), int)
         if windows is not None:
-            names = as_windows(windows, len(self.x))
-            fold_of = np.unique(names, return_inverse=True)[1] % FOLDS
-        part_of = np.full(len(self.x), len(parts))
-        for number, part in enumerate(parts):
-            part_of[part] = number
-        # Of each fold the rows of each part, and last those in no part.
-        self._cells = [
-            [
-                np.flatnonzero((fold_of == fold) & (part_of == part))
-                for part in range(len(parts) + 1)
-            ]
-            for fold in range(1 if windows is None else FOLDS)
-        ]
+            names = arrays.as_windows(windows, len(self.x))
+            self._fold_of = np.unique(names, return_inverse=True)[1] % FOLDS
+        self._fold_numbers = range(1 if windows is None else FOLDS)
+        self._part_of = arrays.part_of_rows(len(self.x), parts)
         self._kept: dict[tuple[int, int], Moments] = {}
 
     def __len__(self) -> int:
@@ -102,7 +81,7 @@ class Pair:
     @cached_property
     def fit(self) -> Fit:
         """Least squares on all rows."""
-        return Fit(together(self._folds))
+        return Fit(Moments.of(self._folds))
 
     @cached_property
     def in_sample(self) -> list[Squares]:
@@ -110,40 +89,38 @@ class Pair:
         found = [self.fit.squares]
         if not self.parts:
             return found
-        whole = together(self._folds)
+        whole = Moments.of(self._folds)
         for part in range(len(self.parts)):
-            cells = (self._cell(fold, part) for fold in range(len(self._folds)))
-            left = whole.without(together(cells))
+            left = whole.without(Moments.of(self._cell(fold, part) for fold in self._fold_numbers))
             found.append(Fit(left).squares if left.n else UNDEFINED)
         return found
 
     @cached_property
     def held_out(self) -> list[Squares]:
         """Those of each fold by the map of the other one, of all rows and without each part."""
+        parts = len(self.parts)
         if len(self._folds) != FOLDS:
-            return [UNDEFINED] * (1 + len(self.parts))
-        found = [_held_out([fold.copy() for fold in self._folds])]
+            return [UNDEFINED] * (1 + parts)
+        found = [_held_out(fold.copy() for fold in self._folds)]
         if self._width > WIDEST_HELD_OUT:
-            return found + [UNDEFINED] * len(self.parts)
-        for part in range(len(self.parts)):
-            left = [fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds)]
+            return found + [UNDEFINED] * parts
+        for part in range(parts):
+            left = (fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds))
             found.append(_held_out(left))
         return found
 
     @cached_property
     def _folds(self) -> list[Moments]:
         """Moments of each fold."""
-        return [
-            together(self._cell(fold, part) for part in range(len(cells)))
-            for fold, cells in enumerate(self._cells)
-        ]
+        parts = range(len(self.parts) + 1)  # the last is of the rows in no part
+        return [Moments.of(self._cell(fold, part) for part in parts) for fold in self._fold_numbers]
 
     def _cell(self, fold: int, part: int) -> Moments:
         """Moments of the rows of a part in a fold."""
         if (fold, part) in self._kept:
             return self._kept[fold, part]
-        found = Moments.none(self.x.shape[1], self.y.shape[1], self.is_increment)
-        for some in blocks(self._cells[fold][part]):
+        found = Moments(self.x.shape[1], self.y.shape[1], self.is_increment)
+        for some in blocks(np.flatnonzero((self._fold_of == fold) & (self._part_of == part))):
             found.add(*self.rows(some))
         if self._width <= NARROW:
             self._kept[fold, part] = found
@@ -167,10 +144,20 @@ class Pair:
         return ratios, cosines
 
 
-def _held_out(folds: list[Moments]) -> Squares:
-    if min(fold.n for fold in folds) < 2:
+def _held_out(folds: Iterable[Moments]) -> Squares:
+    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each.
+
+    The moments are used up.
+    """
+    first, second = folds
+    if min(first.n, second.n) < 2:
         return UNDEFINED
-    return held_out(*(Fit(fold) for fold in folds))
+    one, other = Fit(first), Fit(second)
+    if not (one.is_defined and other.is_defined):
+        return UNDEFINED
+    residual = one.residual_on(other) + other.residual_on(one)
+    a, b = one.squares, other.squares
+    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy)
 
 
 def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:
@@ -181,10 +168,10 @@ def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:
 
 def _readable(X: Any, name: str) -> Any:
     """An array or tensor of two dimensions and finite real numbers, as it is."""
-    require_plain_values(X, name)
+    arrays.require_plain_values(X, name)
     array = X.detach() if hasattr(X, "detach") else np.asanyarray(X)
-    as_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)
-    require_finite(array, name)
+    arrays.as_matrix(array[:1] if array.ndim == 2 else array, name, finite=False)
+    arrays.require_finite(array, name)
     return array
 
 

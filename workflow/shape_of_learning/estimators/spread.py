@@ -9,13 +9,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import (
-    as_count,
-    as_numpy,
-    as_vectors,
-    centred,
-    namespace,
-)
+from shape_of_learning.estimators.arrays import as_count, as_numpy, as_vectors, centred, namespace
 
 
 def spectrum(X: ArrayLike) -> np.ndarray:

@@ -85,7 +85,7 @@ def _partition_isotropy(label: str, **variant: bool | str) -> Measure:
     fixed = {"center": False, "signs": "one", **variant}
     # A few long vectors decide, and other windows have others.
     kept = {"interval": False, "left_out": False}
-    where = "partition_isotropy:log_partition_isotropy"
+    where = "weights:log_partition_isotropy"
     return _own(where, "isotropy", label, "ln I", fixed=fixed, **kept)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from shape_of_learning.estimators.arrays import distinct_rows, is_finite
 from shape_of_learning.estimators.cosine import average_cosine
-from shape_of_learning.estimators.partition_isotropy import log_partition_isotropy
 from shape_of_learning.estimators.spread import participation_ratio, spectrum
+from shape_of_learning.estimators.weights import log_partition_isotropy
 from shape_of_learning.random_streams import stream_seed
 from shape_of_learning.tasks.adjustments import (
     Adjustment,

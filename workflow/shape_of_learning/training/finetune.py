@@ -20,7 +20,7 @@ from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
     STEPS_PER_EPOCH,
     FinetuningRecipe,
-    revision_of_step,
+    pretraining_steps,
 )
 from shape_of_learning.training.train import deterministic, save_step, software, train
 
@@ -56,16 +56,16 @@ def finetune(
     start: Start,
     task: Task,
     recipe: FinetuningRecipe,
-    steps: Sequence[int],
     *,
     model: str,
     destination: Path,
     provenance: Mapping[str, Any],
 ) -> None:
-    """Train a checkpoint with a linear head on a task and save it at some steps.
+    """Train a checkpoint with a linear head on a task and save it at log-spaced steps.
 
     An encoder's head reads the mean of the last hidden states of all tokens of an example, special ones
-    included, a decoder's head the last token's.
+    included, a decoder's head the last token's. 16 steps make an epoch, and step k comes after as many updates
+    as k sixteenths of an epoch have, rounded up, so a plan knows the steps before the task is there.
 
     Parameters
     ----------
@@ -73,9 +73,6 @@ def finetune(
     task : Task
         Trained on its split ``train``, scored on ``held_out``.
     recipe : FinetuningRecipe
-    steps : sequence of int
-        Which are saved. 16 make an epoch, and step k comes after as many updates as k sixteenths of an epoch
-        have, rounded up, so a plan knows the steps before the task is there.
     model : str
         Name of the model that comes of it.
     destination : Path
@@ -98,29 +95,35 @@ def finetune(
     with deterministic(recipe.threads), atomic_write(destination) as folder:
         torch.manual_seed(stream_seed(recipe.seed, "fine-tuning"))
         tuned = _TunedModel(start, task)
-        per_epoch = recipe.updates_per_epoch(len(tuned.texts["train"]))
-        after = {step: math.ceil(step * per_epoch / STEPS_PER_EPOCH) for step in sorted(steps)}
-        for updates in tuned.train(recipe, model):
-            if updates not in after.values():
+        examples = len(tuned.texts["train"])
+        per_epoch = recipe.updates_per_epoch(examples)
+        count, steps = recipe.epochs * per_epoch, recipe.epochs * STEPS_PER_EPOCH
+        updates = train(
+            [*tuned.base.parameters(), *tuned.head.parameters()],
+            shuffled_batches(examples, recipe, random_stream(recipe.seed, "fine-tuning batches")),
+            tuned.losses,
+            [recipe.learning_rate_at(update, count) for update in range(count)],
+            betas=FINETUNING_BETAS,
+            name=model,
+        )
+        by = {
+            "source": "finetuning",
+            "recipe": asdict(recipe),
+            "software": software(),
+            "model": model,
+        }
+        saved: dict[int, list[int]] = {}
+        for step in pretraining_steps(steps):
+            saved.setdefault(math.ceil(step * per_epoch / STEPS_PER_EPOCH), []).append(step)
+        for done in updates:
+            if done not in saved:
                 continue
             score = tuned.score()
-            logger.info(
-                "%s: after %d updates, held-out %s %.3f", model, updates, task.metric, score
-            )
-            for step in (step for step in after if after[step] == updates):
-                save_step(
-                    start.network,
-                    start.write_tokenizer,
-                    folder / revision_of_step(step),
-                    step=step,
-                    updates=updates,
-                    score=None if math.isnan(score) else score,
-                    source="finetuning",
-                    recipe=asdict(recipe),
-                    software=software(),
-                    model=model,
-                    **provenance,
-                )
+            logger.info("%s: after %d updates, held-out %s %.3f", model, done, task.metric, score)
+            found = {"updates": done, "score": None if math.isnan(score) else score}
+            for step in saved[done]:
+                known = {**found, **by, **provenance}
+                save_step(start.network, start.write_tokenizer, folder, step=step, **known)
 
 
 class _TunedModel:
@@ -139,6 +142,7 @@ class _TunedModel:
         longest = min(MOST_TOKENS, start.tokenizer.model_max_length, context)
         segments = getattr(config, "type_vocab_size", 0)
         self.padding = start.tokenizer.pad_token_id or 0
+        self.base.requires_grad_(True).train()
         self.texts, self.truth = {}, {}
         for split in ("train", "held_out"):
             examples = task.split(split)
@@ -147,25 +151,10 @@ class _TunedModel:
                 start.tokenizer, examples, role=start.role, longest=longest, segments=segments
             )
 
-    def train(self, recipe: FinetuningRecipe, model: str) -> Iterator[int]:
-        """Yield the number of updates made so far."""
-        texts, labels = self.texts["train"], self.truth["train"]
-        random = random_stream(recipe.seed, "fine-tuning batches")
-        updates = recipe.epochs * recipe.updates_per_epoch(len(texts))
-
-        def losses(batch: np.ndarray) -> dict[str, torch.Tensor]:
-            outputs = self.outputs([texts[number] for number in batch])
-            return {"loss": self.labels.loss(outputs, labels[batch].tolist())}
-
-        self.base.requires_grad_(True).train()
-        return train(
-            [*self.base.parameters(), *self.head.parameters()],
-            shuffled_batches(len(texts), recipe, random),
-            losses,
-            [recipe.learning_rate_at(update, updates) for update in range(updates)],
-            betas=FINETUNING_BETAS,
-            name=model,
-        )
+    def losses(self, batch: np.ndarray) -> dict[str, torch.Tensor]:
+        """Loss of the examples of the training split with these numbers."""
+        outputs = self.outputs([self.texts["train"][number] for number in batch])
+        return {"loss": self.labels.loss(outputs, self.truth["train"][batch].tolist())}
 
     def outputs(self, texts: Sequence[Mapping[str, torch.Tensor]]) -> torch.Tensor:
         """Outputs of the head, of shape (texts, outputs)."""
@@ -181,14 +170,12 @@ class _TunedModel:
     @torch.no_grad()
     def score(self) -> float:
         """Score of the held-out split, without dropout."""
-        texts = self.texts["held_out"]
-        size = SCORED_AT_A_TIME
+        texts, size = self.texts["held_out"], SCORED_AT_A_TIME
         self.base.eval()
         parts = [self.outputs(texts[at : at + size]) for at in range(0, len(texts), size)]
         self.base.train()
-        return SCORES[self.metric](
-            self.truth["held_out"], self.labels.predictions(torch.cat(parts))
-        )
+        predictions = self.labels.predictions(torch.cat(parts))
+        return SCORES[self.metric](self.truth["held_out"], predictions)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pretraining of small models, whose saved steps serve like revisions of a Hub repository."""
+"""Pretraining of small models and their tokenizers; saved steps serve like revisions of a Hub repository."""
 
 import hashlib
 import logging
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from shape_of_learning.corpus.windows import HELD_OUT_SHARE
 from shape_of_learning.errors import InputError
@@ -21,13 +22,17 @@ from shape_of_learning.training.recipe import (
     PRETRAINING_BETAS,
     PretrainingRecipe,
     pretraining_steps,
-    revision_of_step,
 )
-from shape_of_learning.training.tokenizer import ENCODER_TOKENS, tokens_of, train_tokenizer
 from shape_of_learning.training.train import deterministic, save_step, shown, software, train
 
 logger = logging.getLogger(__name__)
 
+# A decoder is trained and read without special tokens, as Pythia is; its one is never inserted.
+DECODER_TOKENS = ["<|endoftext|>"]
+ENCODER_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+BYTES = 256
+# The library keeps about 100 bytes beside each token, so a long text is encoded in parts.
+CHUNK_CHARACTERS = 1 << 20
 WIDENING = 4
 IGNORED = -100  # the label that transformers leaves out of the loss
 # Devlin et al. 2019, section 3.1: of the masked positions 80 % show the mask, 10 % another token.
@@ -68,9 +73,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     """
     used = _prepare(recipe.device)
     with deterministic(recipe.threads), atomic_write(destination) as folder:
-        tokenizer = train_tokenizer(
-            text, encoder=recipe.encoder, vocabulary=recipe.vocabulary, context=recipe.context
-        )
+        tokenizer = train_tokenizer(text, recipe)
         ids, ends = tokens_of(tokenizer, text)
         end = len(ids) - max(recipe.context, round(HELD_OUT_SHARE * len(ids)))
         if end < recipe.context:
@@ -92,15 +95,15 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
         held_out = text_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
         torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
         network = _network(recipe, tokenizer).to(recipe.device).train()
-        random = random_stream(seed, "training batches", model=owner)
+        random, steps = (
+            random_stream(seed, "training batches", model=owner),
+            range(recipe.last_step),
+        )
         updates = train(
             list(network.parameters()),
-            (
-                text_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer)
-                for _ in range(recipe.last_step)
-            ),
+            (text_batch(ids[:end], recipe.batch_size, random, recipe, tokenizer) for _ in steps),
             lambda batch: _losses(network, batch, recipe),
-            [recipe.learning_rate_at(step) for step in range(recipe.last_step)],
+            list(map(recipe.learning_rate_at, steps)),
             betas=PRETRAINING_BETAS,
             name=model,
         )
@@ -111,15 +114,10 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
             with torch.no_grad():
                 measured = _losses(network, held_out, recipe)
             logger.info("%s: step %d, held-out %s", model, step, shown(measured))
-            save_step(
-                network,
-                tokenizer.save_pretrained,
-                folder / revision_of_step(step),
-                step=step,
-                tokens=step * recipe.tokens_per_step,
-                **{name: value.item() for name, value in measured.items()},
-                **provenance,
-            )
+            found = {name: value.item() for name, value in measured.items()}
+            tokens = step * recipe.tokens_per_step
+            known = {"tokens": tokens, **found, **provenance}
+            save_step(network, tokenizer.save_pretrained, folder, step=step, **known)
 
 
 def text_batch(
@@ -248,3 +246,77 @@ def mse_term(states: list[torch.Tensor]) -> torch.Tensor:
 
 
 TERMS = {"cosine": cosine_term, "mse": mse_term}
+
+
+def train_tokenizer(text: str, recipe: PretrainingRecipe) -> transformers.PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer, so that any text has tokens and none is unknown.
+
+    Parameters
+    ----------
+    text : str
+        The training text.
+    recipe : PretrainingRecipe
+        Its `vocabulary` is the number of tokens, special ones and the 256 bytes included; fewer come out of a
+        text that has no more pairs to merge. For an encoder, a text is framed as ``[CLS] text [SEP]`` and there
+        is a mask token.
+
+    Raises
+    ------
+    InputError
+        If the vocabulary has no room for the bytes.
+    """
+    special = ENCODER_TOKENS if recipe.encoder else DECODER_TOKENS
+    least = BYTES + len(special)
+    if recipe.vocabulary < least:
+        raise InputError(
+            f"`pretraining.vocabulary` is {recipe.vocabulary}, but {BYTES} bytes and {len(special)} special "
+            f"tokens need room; make it at least {least}"
+        )
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=recipe.vocabulary,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_chunks(text), trainer)
+    if recipe.encoder:
+        frame = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=frame
+        )
+        names = {f"{token[1:-1].lower()}_token": token for token in ENCODER_TOKENS}
+    else:
+        names = {"bos_token": DECODER_TOKENS[0], "eos_token": DECODER_TOKENS[0]}
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=recipe.context,
+        clean_up_tokenization_spaces=False,
+        **names,
+    )
+
+
+def tokens_of(tokenizer: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of a whole text without special ones, and where in it each ends, both int64 of shape (tokens,).
+
+    Of a character that several tokens share, all of them have the end.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    ids, ends, before = [nothing], [nothing], 0
+    for chunk in _chunks(text):
+        encoding = tokenizer.backend_tokenizer.encode(chunk, add_special_tokens=False)
+        ids.append(np.array(encoding.ids, dtype=np.int64))
+        ends.append(np.array([end + before for _, end in encoding.offsets], dtype=np.int64))
+        before += len(chunk)
+    return np.concatenate(ids), np.concatenate(ends)
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Cut at line ends, where no token of ordinary text crosses the cut."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + CHUNK_CHARACTERS) + 1 or len(text)
+        yield text[start:end]
+        start = end

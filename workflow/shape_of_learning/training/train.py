@@ -13,7 +13,7 @@ import transformers
 
 from shape_of_learning.checkpoints.record import read_record, write_record
 from shape_of_learning.files import write_table
-from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY
+from shape_of_learning.training.recipe import GRADIENT_NORM, WEIGHT_DECAY, revision_of_step
 
 logger = logging.getLogger(__name__)
 
@@ -103,34 +103,38 @@ def software() -> dict[str, str]:
 
 
 def save_step(
-    network: Any, write_tokenizer: Callable[[Path], object], folder: Path, **provenance: Any
+    network: Any,
+    write_tokenizer: Callable[[Path], object],
+    steps: Path,
+    *,
+    step: int,
+    **provenance: Any,
 ) -> None:
-    """Save a model with its tokenizer and its record, as :func:`.write_record` has it."""
+    """Save a model with its tokenizer and its record, as :func:`.write_record` has it, among other steps."""
+    folder = steps / revision_of_step(step)
     network.save_pretrained(folder)
     write_tokenizer(folder)
     # safetensors writes for the owner alone; a shared cluster reads with the group.
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / "config.json").stat().st_mode)
-    write_record(folder, revision=folder.name, **provenance)
+    write_record(folder, revision=folder.name, step=step, **provenance)
 
 
 def write_training_table(steps: Path, table: Path) -> None:
     """Write held-out losses and scores of all steps in a folder, and what was trained how."""
-    rows = sorted(map(training_row, steps.iterdir()), key=lambda row: row[2])
+    rows: list[list[Any]] = []
+    for folder in steps.iterdir():
+        record = read_record(folder) or {}
+        recipe, task, origin = (record.get(key, {}) for key in ("recipe", "task", "origin"))
+        known = {
+            **record,
+            **{key: recipe.get(key) for key in ("twin_of", "regulariser", "strength", "seed")},
+            "origin": origin.get("model"),
+            "origin_revision": origin.get("revision"),
+            "task": task.get("name"),
+            "metric": task.get("metric"),
+            "held_out_loss": record.get("loss"),
+        }
+        rows.append([known.get(column) for column in TRAINING_COLUMNS])
+    rows.sort(key=lambda row: row[TRAINING_COLUMNS.index("step")])
     write_table(table, TRAINING_COLUMNS, rows)
-
-
-def training_row(folder: Path) -> tuple[Any, ...]:
-    """The row of one saved step, of columns :data:`TRAINING_COLUMNS`; what it does not have is None."""
-    record = read_record(folder) or {}
-    recipe, task, origin = (record.get(key, {}) for key in ("recipe", "task", "origin"))
-    row = {
-        **record,
-        **{key: recipe.get(key) for key in ("twin_of", "regulariser", "strength", "seed")},
-        "origin": origin.get("model"),
-        "origin_revision": origin.get("revision"),
-        "task": task.get("name"),
-        "metric": task.get("metric"),
-        "held_out_loss": record.get("loss"),
-    }
-    return tuple(row.get(column) for column in TRAINING_COLUMNS)

@@ -1,0 +1,212 @@
+"""Fine-tuning: the optimiser that it shares with pretraining, what it learns, and what is saved."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from shape_of_learning.tasks.examples import Example, Task, write_task
+from shape_of_learning.training import recipe as constants
+from shape_of_learning.training.finetune import (
+    HEAD_DEVIATION,
+    Labels,
+    Start,
+    encode,
+    finetune,
+    padded,
+    shuffled_batches,
+)
+from shape_of_learning.training.pretrain import train_tokenizer
+from shape_of_learning.training.recipe import FinetuningRecipe, pretraining_steps
+from shape_of_learning.training.train import train
+from trainings import TEXT, in_another_process, recipe, record
+
+# Fine-tuning: sentences of one class are on animals, of the other on places; they differ in length.
+ANIMALS, PLACES = ("cat", "dog", "horse", "bird"), ("river", "forest", "house", "city")
+TUNING = {"learning_rate": 0.01, "batch_size": 8, "epochs": 2, "seed": 3, "threads": 1}
+SAVED = pretraining_steps(32)
+
+
+def examples(split: str, number: int) -> list[Example]:
+    random = np.random.default_rng(number)
+    return [
+        Example(split, label, str(k), f"the {'very ' * (k % 5)}old {random.choice(words)}")
+        for k in range(number)
+        for label, words in enumerate((ANIMALS, PLACES))
+    ]
+
+
+TASK = Task("accuracy", examples("train", 40) + examples("held_out", 15))
+PAIRS = Task("accuracy", [replace(e, text="what is it?", text_2=e.text) for e in TASK.examples])
+GRADES = Task("spearman", [replace(e, label=7.5 * e.label - 100) for e in TASK.examples])
+
+
+def save_origin(folder: Path, role: str) -> Path:
+    text = "\n".join(each.text for each in TASK.examples)
+    architecture = {"encoder": "bert", "decoder": "gpt_neox"}[role]
+    tokenizer = train_tokenizer(text, recipe(architecture, context=48))
+    size = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2}
+    size |= {"vocab_size": len(tokenizer), "intermediate_size": 64}
+    torch.manual_seed(1)
+    if role == "encoder":
+        network = transformers.BertForMaskedLM(transformers.BertConfig(**size))
+    else:
+        network = transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**size))
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tuned(origin: Path, role: str, output: Path, task: Task = TASK, epochs: int = 2) -> Path:
+    kind = {"encoder": "AutoModelForMaskedLM", "decoder": "AutoModelForCausalLM"}[role]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(origin)
+    network = getattr(transformers, kind).from_pretrained(origin)
+    start = Start(network, tokenizer, role, tokenizer.save_pretrained)
+    plan = FinetuningRecipe(**{**TUNING, "epochs": epochs})
+    finetune(start, task, plan, model="tuned", destination=output, provenance={})
+    return output
+
+
+@pytest.fixture(scope="module", params=["encoder", "decoder"])
+def finished(request, tmp_path_factory) -> tuple[Path, Path]:
+    """Where a fine-tuning begins, and what it makes of it."""
+    folder = tmp_path_factory.mktemp(request.param)
+    origin = save_origin(folder / "origin", request.param)
+    return origin, tuned(origin, request.param, folder / "model")
+
+
+def states_of(folder: Path) -> torch.Tensor:
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    words = transformers.AutoTokenizer.from_pretrained(folder)("the old cat", return_tensors="pt")
+    with torch.no_grad():
+        return torch.stack(model(**words, output_hidden_states=True).hidden_states)
+
+
+def test_step_0_is_its_origin_and_the_last_step_has_learnt_the_task(finished):
+    origin, model = finished
+    assert torch.equal(states_of(model / "step0"), states_of(origin))
+    assert not torch.equal(states_of(model / "step32"), states_of(origin))
+    # The head of the language model is not trained.
+    heads = [load_file(each / "model.safetensors") for each in (origin, model / "step32")]
+    for name in {"embed_out.weight", "cls.predictions.transform.dense.weight"} & heads[0].keys():
+        assert torch.equal(heads[0][name], heads[1][name])
+    assert record(model / "step0")["score"] == pytest.approx(0.5, abs=0.25)
+    assert record(model / "step32")["score"] > 0.9
+    # Steps are sixteenths of an epoch.
+    assert {path.name for path in model.iterdir()} == {f"step{step}" for step in SAVED}
+    # 80 examples are 10 updates per epoch, and 4/16 of it 2.5.
+    updates = [record(model / f"step{step}")["updates"] for step in SAVED]
+    assert dict(zip(SAVED, updates, strict=True)) == {0: 0, 1: 1, 2: 2, 4: 3, 8: 5, 16: 10, 32: 20}
+
+
+def test_the_script_gives_the_same_bytes_and_its_records_say_what_the_task_was(tmp_path):
+    origin = save_origin(tmp_path / "origin", "encoder")
+    task, output = tmp_path / "words.csv", (tmp_path / "model", tmp_path / "table.csv")
+    write_task(task, TASK)
+    names = {"model": "plain", "revision": "main"}
+    arguments = f"'tuned', {names}, {origin!r}, '', 'encoder', {task!r}, {TUNING}, {output!r}"
+    in_another_process("finetune_model", arguments)
+    again = tuned(origin, "encoder", tmp_path / "again")
+    for step in (f"step{step}" for step in SAVED):
+        for name in ("model.safetensors", "config.json"):
+            assert (output[0] / step / name).read_bytes() == (again / step / name).read_bytes()
+    said = record(output[0] / "step32")
+    assert (said["task"]["name"], said["task"]["train"], said["origin"]) == ("words", 80, names)
+    files = {path.name for path in (output[0] / "step32").iterdir()}
+    assert set(said["files"]) == files - {"checkpoint.json"}
+    row = pd.read_csv(output[1]).iloc[-1]
+    told = row[["revision", "origin", "origin_revision", "task", "metric", "seed", "score"]]
+    assert told.tolist() == ["step32", "plain", "main", "words", "accuracy", 3, said["score"]]
+
+
+@pytest.mark.parametrize("task", [PAIRS, GRADES], ids=["pairs", "grades"])
+def test_pairs_and_grades_are_learnt_too(tmp_path, task):
+    origin = save_origin(tmp_path / "origin", "encoder")
+    model = tuned(origin, "encoder", tmp_path / "model", task, epochs=6)
+    # Of two grades, equal ones in halves, a right order alone gives a correlation of .87.
+    assert record(model / "step96")["score"] > 0.8
+
+
+def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
+    tokenizer = train_tokenizer(TEXT, recipe("bert", context=48))
+    pairs = [
+        Example("train", 0, "", "a", "bird"),
+        Example("train", 0, "", "the old cat", "a " * 99),
+    ]
+    texts = encode(tokenizer, pairs, role="encoder", longest=20, segments=2)
+    assert len(texts[1]["input_ids"]) == 20
+    arguments = padded(texts, 0)
+    kinds, mask = arguments["token_type_ids"].numpy(), arguments["attention_mask"].numpy()
+    for row, text in enumerate(texts):
+        tokens = tokenizer.convert_ids_to_tokens(text["input_ids"])
+        separator = tokens.index("[SEP]")
+        expected = [int(separator < place < len(tokens)) for place in range(20)]
+        assert kinds[row].tolist() == expected
+        assert mask[row].tolist() == [int(place < len(tokens)) for place in range(20)]
+        assert tokens[-1] == "[SEP]"
+    (plain, _) = encode(tokenizer, pairs, role="encoder", longest=20, segments=1)
+    assert "token_type_ids" not in plain
+
+
+def test_each_epoch_shows_each_example_once():
+    plan = FinetuningRecipe(learning_rate=0.01, batch_size=4, epochs=2, seed=3)
+    batches = list(shuffled_batches(10, plan, np.random.default_rng(0)))
+    assert [len(batch) for batch in batches] == [4, 4, 2] * 2
+    first, second = (np.concatenate(epoch).tolist() for epoch in (batches[:3], batches[3:]))
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert first != second
+
+
+def test_labels_of_the_held_out_split_do_not_decide_how_grades_are_standardised():
+    task = Task("spearman", [Example("train", 1, "", "a"), Example("train", 3, "", "b")])
+    other = Task("spearman", [*task.examples, Example("held_out", 99, "", "c")])
+    assert Labels.of(task) == Labels.of(other) == Labels((), 2.0, 1.0)
+
+
+def test_what_decides_weights_has_the_values_of_the_papers():
+    assert constants.PRETRAINING_BETAS == (0.9, 0.95)
+    assert constants.FINETUNING_BETAS == (0.9, 0.999)
+    assert (constants.WEIGHT_DECAY, constants.GRADIENT_NORM) == (0.01, 1.0)
+    assert (constants.STEPS_PER_EPOCH, HEAD_DEVIATION) == (16, 0.02)
+
+
+def test_the_rate_of_a_finetuning_rises_for_a_tenth_and_falls_to_nothing():
+    plan = FinetuningRecipe(learning_rate=0.01, batch_size=8, epochs=2, seed=3)
+    rates = [plan.learning_rate_at(update, 100) for update in range(100)]
+    assert max(rates) == rates[9] == rates[10] == 0.01
+    assert rates[0] == pytest.approx(0.001)
+    assert rates[99] == pytest.approx(0.01 / 90)
+
+
+def test_updates_are_those_of_adamw_with_clipped_gradients_and_decaying_matrices():
+    """By hand (Loshchilov and Hutter 2019, algorithm 2), of the loss sum(gradient x parameter)."""
+    parameters = [torch.nn.Parameter(torch.ones(1, 2)), torch.nn.Parameter(torch.ones(1))]
+    gradients = [
+        (np.array([[3.0, 0.0]]), np.array([4.0])),
+        (np.array([[0.1, 0.2]]), np.array([0.0])),
+    ]
+    expected = [np.ones((1, 2)), np.ones(1)]
+    moments = [[np.zeros_like(each), np.zeros_like(each)] for each in expected]
+    for update, (both, rate) in enumerate(zip(gradients, (0.5, 0.25), strict=True), start=1):
+        norm = np.sqrt(sum((each**2).sum() for each in both))  # 5, then below 1
+        for number, decay in enumerate((0.01, 0.0)):
+            gradient = both[number] / max(norm, 1.0)
+            mean, square = moments[number]
+            mean[:] = 0.9 * mean + 0.1 * gradient
+            square[:] = 0.95 * square + 0.05 * gradient**2
+            step = mean / (1 - 0.9**update) / (np.sqrt(square / (1 - 0.95**update)) + 1e-8)
+            expected[number] = expected[number] * (1 - rate * decay) - rate * step
+
+    def losses(batch):
+        terms = [(torch.tensor(g) * p).sum() for g, p in zip(batch, parameters, strict=True)]
+        return {"loss": terms[0], "more": terms[1]}
+
+    updates = train(parameters, gradients, losses, [0.5, 0.25], betas=(0.9, 0.95), name="m")
+    assert list(updates) == [0, 1, 2]
+    for found, wanted in zip(parameters, expected, strict=True):
+        np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-5)

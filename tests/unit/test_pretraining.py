@@ -1,0 +1,231 @@
+"""Pretraining: schedule, masking, determinism, and what is saved."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+
+from shape_of_learning.errors import InputError
+from shape_of_learning.training import pretrain as module
+from shape_of_learning.training.pretrain import (
+    IGNORED,
+    TERMS,
+    pretrain,
+    recorded_states,
+    text_batch,
+    tokens_of,
+    train_tokenizer,
+)
+from shape_of_learning.training.recipe import pretraining_steps
+from trainings import RECIPE, TEXT, in_another_process, recipe, record
+
+STEPS = [0, 1, 2, 4, 8, 16, 24]
+SHORT = {"last_step": 2, "warmup_steps": 1}
+
+
+def test_steps_are_the_powers_of_two_below_the_last_and_the_last():
+    assert list(map(pretraining_steps, (1, 3, 8))) == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 4, 8]]
+    assert pretraining_steps(24) == STEPS
+
+
+def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_tenth():
+    plan = recipe("bert", learning_rate=0.001, warmup_steps=10, last_step=110)
+    expected = {0: 1e-4, 4: 5e-4, 9: 1e-3, 10: 1e-3, 35: 8.681980515339464e-4, 60: 5.5e-4}
+    assert {step: plan.learning_rate_at(step) for step in expected} == pytest.approx(expected)
+    assert plan.learning_rate_at(110) == pytest.approx(1e-4)
+
+
+@pytest.fixture(scope="module", params=["gpt_neox", "bert"])
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param) / "model"
+    pretrain(TEXT, recipe(request.param), model="tiny", destination=folder)
+    return folder
+
+
+def different_files(*folders: Path) -> list[str]:
+    first, again = (
+        {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in folders
+    )
+    assert first.keys() == again.keys()
+    return [name for name in first if first[name] != again[name]]
+
+
+def architecture_of(folder: Path) -> str:
+    return json.loads((folder / "step0" / "config.json").read_text())["model_type"]
+
+
+def test_each_step_loads_as_any_checkpoint_and_says_on_how_much_it_was_trained(trained):
+    assert {path.name for path in trained.iterdir()} == {f"step{step}" for step in STEPS}
+    for step in STEPS:
+        found = record(trained / f"step{step}")
+        assert (found["step"], found["tokens"]) == (step, step * 8 * 16)
+    model = transformers.AutoModel.from_pretrained(trained / "step24")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(trained / "step24")
+    inputs = tokenizer("The cat saw the river.", return_tensors="pt")
+    hidden = model(**inputs, output_hidden_states=True).hidden_states
+    assert [state.shape[-1] for state in hidden] == [32, 32, 32]
+    # The characters of the first tokens, so that nobody calls a part of them held out.
+    end, characters = found["training_tokens"], found["training_characters"]
+    assert tokenizer.decode(tokens_of(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
+    assert 0.9 < characters / len(TEXT) < 1
+    # An encoder frames a text, a decoder does not.
+    tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+    assert (tokens[0] == "[CLS]" and tokens[-1] == "[SEP]") == (architecture_of(trained) == "bert")
+
+
+def test_the_held_out_loss_falls_from_that_of_guessing(trained):
+    vocabulary = len(transformers.AutoTokenizer.from_pretrained(trained / "step0"))
+    # Initial logits have a standard deviation below 0.02 sqrt(32) = 0.11 (of normed states), which
+    # moves the expected cross-entropy by half its square; 0.1 nats allow for a sample of tokens.
+    first = record(trained / "step0")["loss"]
+    assert first == pytest.approx(np.log(vocabulary), abs=0.1)
+    assert record(trained / "step24")["loss"] < first
+
+
+def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    again, table = tmp_path / "again", tmp_path / "table.csv"
+    plan = {"architecture": architecture_of(trained), **RECIPE}
+    arguments = f"'tiny', {tmp_path / 'text.txt'!r}, {plan}, {again!r}, {table!r}"
+    in_another_process("pretrain_model", arguments)
+    assert different_files(trained, again) == []
+    rows = pd.read_csv(table)
+    assert rows.revision.tolist() == [f"step{step}" for step in STEPS]
+    assert rows.held_out_loss.tolist() == [record(again / name)["loss"] for name in rows.revision]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU, and torch.cuda.is_available() is false"
+)
+def test_a_gpu_gives_the_same_bytes_each_time_and_begins_with_the_same_weights(trained, tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    plan = {"architecture": architecture_of(trained), **RECIPE, "device": "cuda"}
+    for name in ("once", "again"):
+        folders = f"{tmp_path / name!r}, {tmp_path / f'{name}.csv'!r}"
+        in_another_process(
+            "pretrain_model", f"'tiny', {tmp_path / 'text.txt'!r}, {plan}, {folders}"
+        )
+    assert different_files(tmp_path / "once", tmp_path / "again") == []
+    cpu, gpu = (folder / "step0" / "model.safetensors" for folder in (trained, tmp_path / "once"))
+    assert cpu.read_bytes() == gpu.read_bytes()
+    there = record(tmp_path / "once/step1")
+    assert there["loss"] == pytest.approx(record(trained / "step1")["loss"], abs=1e-3)
+    assert there["software"]["gpu"] == torch.cuda.get_device_name()
+
+
+def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_was(
+    trained, tmp_path
+):
+    threads = torch.get_num_threads()
+    before = threads, torch.are_deterministic_algorithms_enabled()
+    state = torch.get_rng_state()
+    for model, seed in (("tiny", 8), ("other", RECIPE["seed"])):
+        plan = recipe(architecture_of(trained), seed=seed, threads=threads + 1, **SHORT)
+        pretrain(TEXT, plan, model=model, destination=tmp_path / model)
+        first, other = (each / "step0/model.safetensors" for each in (trained, tmp_path / model))
+        assert first.read_bytes() != other.read_bytes()
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"attention_heads": 3}, "attention_heads"),
+        ({"warmup_steps": 24}, "warmup_steps"),
+        ({"vocabulary": 256}, "vocabulary"),
+        ({"context": 2000}, "context"),
+        ({"regulariser": "cosine"}, "strength"),
+        ({"strength": 0.5}, "strength"),
+        ({"device": "cuda"}, "device"),
+    ],
+)
+def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, monkeypatch, change, key):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match=f"`pretraining.{key}`"):
+        pretrain(TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_CHARACTERS", 1000)
+    tokenizer = train_tokenizer(TEXT, recipe("gpt_neox"))
+    odd = "Ωmega, 数学 \t and  two spaces\n"
+    assert tokenizer.decode(tokenizer(odd).input_ids) == odd
+    ids, ends = tokens_of(tokenizer, TEXT)
+    for tokens in (1, 500, len(ids) - 1, len(ids)):
+        assert tokenizer.decode(ids[:tokens]) == TEXT[: ends[tokens - 1]]
+
+
+def test_masking_follows_bert():
+    """Shares within 5 standard errors of the binomial at 200,000 positions (Devlin et al. 2019)."""
+    plan = recipe("bert", context=102)
+    tokenizer = train_tokenizer(TEXT, plan)
+    first, count = len(module.ENCODER_TOKENS), len(tokenizer)
+    ids = np.random.default_rng(0).integers(first, count, 10_000)
+    shown, predicted = text_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
+    assert (shown[:, 0] == tokenizer.cls_token_id).all()
+    assert (shown[:, -1] == tokenizer.sep_token_id).all()
+    assert (predicted[:, [0, -1]] == IGNORED).all()
+    chosen, mask = predicted != IGNORED, tokenizer.mask_token_id
+    assert chosen[:, 1:-1].mean() == pytest.approx(0.15, abs=5 * np.sqrt(0.15 * 0.85 / 200_000))
+    error = 5 * np.sqrt(0.8 * 0.2 / (0.15 * 200_000))
+    assert (shown[chosen] == mask).mean() == pytest.approx(0.8, abs=error)
+    # A tenth is shown as it is; of the tenth that is replaced, a few by themselves.
+    same = 0.1 + 0.1 / (count - first)
+    assert (shown[chosen] == predicted[chosen]).mean() == pytest.approx(same, abs=error)
+    assert ((shown == mask) <= chosen).all()
+
+
+def test_a_twin_starts_alike_and_its_layers_stay_alike(trained, tmp_path):
+    folder, architecture = tmp_path / "twin", architecture_of(trained)
+    regulariser = {"gpt_neox": "cosine", "bert": "mse"}[architecture]
+    plan = recipe(architecture, regulariser=regulariser, strength=0.5, twin_of="tiny")
+    pretrain(TEXT, plan, model="twin", destination=folder)
+    weights = [each / "step0" / "model.safetensors" for each in (trained, folder)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert record(folder / "step0")["loss"] == record(trained / "step0")["loss"]
+    assert record(folder / "step24")["loss"] < record(folder / "step0")["loss"]
+    assert term(folder / "step24", regulariser) < 0.5 * term(trained / "step24", regulariser)
+
+
+def term(folder: Path, regulariser: str) -> float:
+    """The term of a saved model on a sentence, of all blocks but the last, which may be normed."""
+    model = transformers.AutoModel.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        words = tokenizer("The cat saw it.", return_tensors="pt")
+        states = model(**words, output_hidden_states=True).hidden_states[:-1]
+    return float(TERMS[regulariser](states))
+
+
+def test_the_terms_are_those_of_the_formula():
+    """Two tokens at three states: angles of 90 and 0, then 180 and 60 degrees; squared distances by hand."""
+    states = [
+        torch.tensor([[[1.0, 0.0], [2.0, 0.0]]]),
+        torch.tensor([[[0.0, 3.0], [4.0, 0.0]]]),
+        torch.tensor([[[0.0, -1.0], [0.5, np.sqrt(0.75)]]]),
+    ]
+    assert TERMS["cosine"](states).item() == pytest.approx((1 + 0) / 2 + (2 + 0.5) / 2)
+    first, second = (10 + 4) / 2, (16 + 3.5**2 + 0.75) / 2
+    assert TERMS["mse"](states).item() == pytest.approx(first + second)
+
+
+def test_states_are_recorded_before_the_final_norm():
+    size = {"vocab_size": 300, "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2}
+    network = transformers.GPTNeoXForCausalLM(
+        transformers.GPTNeoXConfig(**size, intermediate_size=64)
+    )
+    ids = torch.arange(8)[None]
+    with torch.no_grad(), recorded_states(network) as states:
+        returned = network(ids, output_hidden_states=True).hidden_states
+        normed = network.base_model.final_layer_norm(states[-1])
+    assert len(states) == len(returned) == 4
+    assert all(map(torch.equal, states[:-1], returned))
+    assert torch.equal(normed, returned[-1])

@@ -1,0 +1,374 @@
+"""The blocks of a loaded decoder, and affine maps in their place: fitted on the training text, or distilled."""
+
+import copy
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
+from shape_of_learning.errors import InputError
+from shape_of_learning.estimators import linearity
+from shape_of_learning.estimators.pair import Pair
+
+FIT_ERROR_COLUMNS = (
+    *("model", "revision", "layer", "depth", "tokens", "linearity", "share_of_worst_tokens"),
+    *(f"quantile_{quantile:g}" for quantile in linearity.QUANTILES),
+)
+WINDOW_BATCH = 16  # windows of the training text that go through the model together
+
+
+@dataclass(frozen=True)
+class BlockEditing:
+    """How blocks are changed, and on how much text; section `block_editing` of the configuration.
+
+    Attributes
+    ----------
+    fitting_windows, evaluation_windows : int
+        Windows of the training text that maps are fitted on, and of the held-out end that perplexity is taken
+        on.
+    most_blocks : int
+        How many blocks are changed at most.
+    orders : list of str
+        Of :data:`~shape_of_learning.blocks.edits.ORDERS`.
+    kinds : list of str
+        Of :data:`~shape_of_learning.blocks.edits.KINDS`.
+    distillation_steps, distillation_windows : int
+        Updates of a distillation, and windows of each.
+    learning_rate : float
+        Of a distillation, at its first update.
+    """
+
+    fitting_windows: int
+    evaluation_windows: int
+    most_blocks: int
+    orders: list[str]
+    kinds: list[str]
+    distillation_steps: int
+    distillation_windows: int
+    learning_rate: float
+
+
+class AffineMap(torch.nn.Module):
+    """y = x A + b, formed in float32 whatever the precision of x.
+
+    Parameters
+    ----------
+    weight : array-like, shape (d, d)
+        A.
+    bias : array-like, shape (d,)
+        b.
+    """
+
+    def __init__(self, weight: Any, bias: Any):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.tensor(np.asarray(weight), dtype=torch.float32))
+        self.bias = torch.nn.Parameter(torch.tensor(np.asarray(bias), dtype=torch.float32))
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Map hidden states, shape (..., d)."""
+        return (states.float() @ self.weight + self.bias).to(states.dtype)
+
+
+class EditableBlocks:
+    """The transformer blocks of a loaded model, numbered from 1.
+
+    Parameters
+    ----------
+    forward : ForwardPass
+        The model. A token is run through it.
+    name : str
+        How messages call it.
+
+    Raises
+    ------
+    InputError
+        If the model has no list of blocks, or is spread over several devices.
+    """
+
+    def __init__(self, forward: ForwardPass, name: str):
+        remedy = f"its blocks cannot be changed one by one: remove {name} from what draws them"
+        self._blocks = forward.blocks(remedy)
+        self._forward = forward
+        if len({weight.device for weight in forward.model.parameters()}) > 1:
+            raise InputError(
+                f"the model in {name} is spread over several devices, where its blocks cannot be changed; "
+                "give the job a GPU that holds all of it, or none"
+            )
+        self._entries: dict[int, int | None] = {}
+        with self._hooked(self._note_entries):
+            forward.run([np.zeros(1, dtype=np.int64)], 0)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    @contextmanager
+    def replaced(self, maps: Mapping[int, torch.nn.Module]) -> Iterator[None]:
+        """Let `maps` take the places of blocks, by their numbers, and give these back.
+
+        Parameters
+        ----------
+        maps : mapping of int to Module
+            Each takes the hidden states before its block, shape (batch, tokens, d), to those after it:
+            ``torch.nn.Identity()`` drops a block. It is moved to the device of the model.
+        """
+        originals = {number: self._blocks[number - 1] for number in maps}
+        try:
+            for number, block in originals.items():
+                states_map = maps[number].to(self._forward.device)
+                self._blocks[number - 1] = _in_its_place(block, states_map, self._entries[number])
+            yield
+        finally:
+            for number, block in originals.items():
+                self._blocks[number - 1] = block
+
+    def states(self, texts: list[np.ndarray], padding: int) -> list[torch.Tensor]:
+        """Run windows through the model.
+
+        Parameters
+        ----------
+        texts : list of ndarray of int64, shape (length,)
+            Their tokens, which are padded on the right by the token `padding`.
+
+        Returns
+        -------
+        list of tensor, length L + 1
+            Hidden states before the first block and after each, before any final norm: shape (windows,
+            longest, d).
+        """
+        kept: dict[int, torch.Tensor] = {}
+
+        def keep(number: int, args: tuple, options: dict, output: Any) -> None:
+            if number == 1:
+                kept[0] = args[0] if args else options["hidden_states"]
+            kept[number] = output[0] if isinstance(output, tuple) else output
+
+        with self._hooked(keep):
+            self._forward.run(texts, padding)
+        return [kept[number] for number in range(len(self) + 1)]
+
+    @contextmanager
+    def _hooked(self, call: Any) -> Iterator[None]:
+        """Call ``call(number, args, options, output)`` after each block."""
+        with ExitStack() as hooks:
+            for number, block in enumerate(self._blocks, start=1):
+                handle = block.register_forward_hook(
+                    lambda _, args, options, output, number=number: call(
+                        number, args, options, output
+                    ),
+                    with_kwargs=True,
+                )
+                hooks.callback(handle.remove)
+            yield
+
+    def _note_entries(self, number: int, args: tuple, options: dict, output: Any) -> None:
+        """How many entries the tuple has that a block returns; None for one tensor."""
+        self._entries[number] = len(output) if isinstance(output, tuple) else None
+
+
+def _in_its_place(
+    block: torch.nn.Module, states_map: torch.nn.Module, entries: int | None
+) -> torch.nn.Module:
+    """Make a block of the same class that applies a map and returns it as `block` returns hidden states.
+
+    The library records hidden states by the class of a block, and once and for all by hooks: a block of
+    another class, or without these hooks, would silently be missing among them. So the new block has all
+    of the old one but its weights, the very hooks too.
+    """
+
+    def forward(self: Any, hidden_states: torch.Tensor, *_: Any, **__: Any) -> Any:
+        mapped = self.states_map(hidden_states)
+        return mapped if entries is None else (mapped, *[None] * (entries - 1))
+
+    kind = type(block)
+    replaced = copy.copy(block)
+    replaced.__class__ = type(kind.__name__, (kind,), {"forward": forward})
+    vars(replaced).update(_parameters={}, _buffers={}, _modules={"states_map": states_map})
+    return replaced
+
+
+@dataclass(frozen=True)
+class FittedBlock:
+    r"""The affine map that is nearest to a block on the training text.
+
+    Attributes
+    ----------
+    weight, bias : ndarray of float64, shapes (d, d) and (d,)
+        :math:`A, b` that minimise :math:`\sum_i \|x_i A + b - y_i\|^2`, where a block takes hidden state
+        :math:`x_i` to :math:`y_i`.
+    errors : ndarray of float64, shape (tokens,)
+        :math:`\|x_i A + b - y_i\| / \|Y - \bar Y\|_F`, normalised as linearity is: their squares add up to
+        1 - linearity.
+    norm_ratio : float
+        Median of :math:`\|y_i - x_i\| / \|y_i\|`.
+    seconds : float
+        Of the fit.
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
+    errors: np.ndarray
+    norm_ratio: float
+    seconds: float
+
+    @property
+    def linearity(self) -> float:
+        """Linearity of the block on these tokens, the share of variance that the map gives."""
+        return 1 - float(self.errors @ self.errors)
+
+    def map(self) -> AffineMap:
+        """Make a module of it."""
+        return AffineMap(self.weight, self.bias)
+
+
+def fitted_blocks(states: Sequence[np.ndarray]) -> list[FittedBlock]:
+    """Fit an affine map to each block by least squares.
+
+    Parameters
+    ----------
+    states : sequence of ndarray of float32, shape (tokens, d), length L + 1
+        Before the first block and after each.
+
+    Raises
+    ------
+    InputError
+        If there are so few tokens that any data would fit.
+    """
+    return [_fitted(x, y) for x, y in pairwise(states)]
+
+
+def _fitted(x: np.ndarray, y: np.ndarray) -> FittedBlock:
+    start = time.perf_counter()
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        nothing = np.full(len(x), np.nan)
+        return FittedBlock(nothing, nothing, nothing, np.nan, 0.0)
+    pair = Pair(x, y)
+    weight, bias, rank = linearity.map_of(pair)
+    if len(x) - 1 <= rank:
+        raise InputError(
+            f"{len(x)} tokens of the training text are too few to fit a map in {rank} directions, where any "
+            "data fit; raise `block_editing.fitting_windows`"
+        )
+    seconds = time.perf_counter() - start
+    ratio = linearity.block_norm_ratio(x, y)
+    return FittedBlock(weight, bias, linearity.fit_errors(pair), ratio, seconds)
+
+
+def fit_error_rows(model: str, revision: str, fitted: Sequence[FittedBlock]) -> list[tuple]:
+    """One row per block, of the columns :data:`FIT_ERROR_COLUMNS`.
+
+    `layer` is the number of the block from 1, and `depth` its share of them; the quantiles are those of the
+    errors of all tokens, and `share_of_worst_tokens` is what the tokens with the largest errors, one in a
+    hundred, have of the sum of their squares.
+    """
+    rows = []
+    for number, block in enumerate(fitted, start=1):
+        quantiles, worst_share = linearity.error_summary(block.errors)
+        measured = len(block.errors), block.linearity, worst_share, *quantiles
+        rows.append((model, revision, number, number / len(fitted), *measured))
+    return rows
+
+
+class TeacherStates:
+    """Windows of the training text, and the hidden states that the unchanged model gives them.
+
+    Parameters
+    ----------
+    blocks : EditableBlocks
+        Of the unchanged model.
+    windows : sequence of TokenisedWindow
+    padding : int
+        Token that fills up short windows.
+
+    Attributes
+    ----------
+    states : list of ndarray of float32, shape (tokens, d), length L + 1
+        Before the first block and after each, of all tokens of all windows in their order.
+    """
+
+    def __init__(self, blocks: EditableBlocks, windows: Sequence[TokenisedWindow], padding: int):
+        self._texts, self._padding = [window.ids for window in windows], padding
+        ends = np.cumsum([len(ids) for ids in self._texts]).tolist()
+        self._rows = list(map(slice, [0, *ends], ends))
+        layers: list[list[np.ndarray]] = [[] for _ in range(len(blocks) + 1)]
+        with torch.no_grad():
+            for first in range(0, len(windows), WINDOW_BATCH):
+                texts = self._texts[first : first + WINDOW_BATCH]
+                for layer, states in zip(layers, blocks.states(texts, padding), strict=True):
+                    rows = states.float().cpu().numpy()
+                    layer += [own[: len(ids)].copy() for own, ids in zip(rows, texts, strict=True)]
+        # Each layer's parts are given back before the next one is joined.
+        self.states = [np.concatenate(layers.pop(0)) for _ in range(len(layers))]
+        self._spreads = [float(state.var(axis=0, dtype=np.float64).sum()) for state in self.states]
+
+    def error(self, blocks: EditableBlocks, first: int, chosen: Iterable[int]) -> torch.Tensor:
+        r"""Error of the hidden states after the blocks `first` to L on some windows.
+
+        Mean over these blocks of :math:`\sum_i \|s_i - y_i\|^2 / \sum_i \|y_i - \bar y\|^2`: each is compared
+        with the variance of its own hidden states, else the last ones would weigh most.
+
+        Parameters
+        ----------
+        blocks : EditableBlocks
+            Of the changed model.
+        first : int
+            The first one that is changed: before it nothing differs.
+        chosen : iterable of int
+            Numbers of the windows.
+        """
+        chosen = list(chosen)
+        found = blocks.states([self._texts[number] for number in chosen], self._padding)
+        rows = [self._rows[number] for number in chosen]
+        tokens = sum(each.stop - each.start for each in rows)
+        errors = []
+        for number in range(first, len(found)):
+            squares = []
+            for own, each in zip(found[number], rows, strict=True):
+                wanted = torch.from_numpy(self.states[number][each]).to(own.device)
+                squares.append((own[: len(wanted)].float() - wanted).square().sum())
+            errors.append(torch.stack(squares).sum() / (tokens * self._spreads[number]))
+        return torch.stack(errors).mean()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+def distil(
+    blocks: EditableBlocks,
+    parameters: Iterable[torch.nn.Parameter],
+    teacher: TeacherStates,
+    first: int,
+    editing: BlockEditing,
+    random: np.random.Generator,
+) -> None:
+    """Train parameters of a changed model by Adam, at a rate that falls to zero linearly.
+
+    Parameters
+    ----------
+    blocks : EditableBlocks
+        Of the changed model.
+    parameters : iterable of Parameter
+        Those that are trained; they are changed.
+    teacher : TeacherStates
+    first : int
+        The first block that is changed.
+    editing : BlockEditing
+        Number of updates, windows of each, learning rate.
+    random : numpy.random.Generator
+        Decides which windows.
+    """
+    trained = [parameter.requires_grad_() for parameter in parameters]
+    optimiser = torch.optim.Adam(trained, lr=editing.learning_rate)
+    for step in range(editing.distillation_steps):
+        for group in optimiser.param_groups:
+            group["lr"] = editing.learning_rate * (1 - step / editing.distillation_steps)
+        chosen = random.permutation(len(teacher))[: editing.distillation_windows]
+        optimiser.zero_grad()
+        teacher.error(blocks, first, chosen.tolist()).backward()
+        optimiser.step()
