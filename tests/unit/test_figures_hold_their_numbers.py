@@ -13,7 +13,7 @@ from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 import draw_figure
 from figure_tables import HEADER, rows_of_model, table_of, undefined, verdicts_on, write_rows
 from papers.linear.changed_blocks import KINDS, ORDERS
-from shape_of_learning.blocks.fit import FIT_ERROR_COLUMNS
+from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS
 from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_HEADER
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
