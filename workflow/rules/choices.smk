@@ -63,7 +63,9 @@ rule measure_choices:
         mem_mb=memory(needs.checkpoint_memory),
         runtime=minutes(minutes_of_choices),
     params:
-        code=lambda wildcards: code_of_measures("measure_checkpoint", CHOICES.measures_at(*wildcards)),
+        code=lambda wildcards: code_of_measures(
+            "measure_checkpoint", CHOICES.measures_at(*wildcards)
+        ),
         step=told(step_of, "model", "revision"),
         weights=told(RUN.weights, "model", "revision"),
         sample=told(sample, "model"),
