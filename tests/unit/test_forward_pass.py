@@ -12,11 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import (
-    LanguageModelHead,
-    load_tokenizer,
-    require_memory,
-)
+from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer, require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow, next_tokens, tokenise
 from shape_of_learning.errors import InputError
 from tiny_models import (
