@@ -139,12 +139,7 @@ def structure_rows(
         yield last, "log_partition_isotropy", clusters, len(X), value
 
 
-def probe_rows(
-    train: SplitVectors,
-    held_out: SplitVectors,
-    task: Task,
-    seed: int,
-) -> Iterator[Row]:
+def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: int) -> Iterator[Row]:
     """Give what is left of the task, and of isotropy, after each adjustment of the space.
 
     Adjustments are fitted on the training tokens and applied to both splits; with ``fitted_on`` "each split",
