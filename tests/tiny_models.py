@@ -39,52 +39,36 @@ def save_tokenizer(
     hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
-# Sizes of attention and vocabulary are the same everywhere; what differs is how each library class
-# names them and what its hidden states mean.
+# Sizes are the same everywhere; what differs is how each library class names them and what its hidden states mean.
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+}
+USUAL = {**SIZES, "intermediate_size": 64, "max_position_embeddings": 128}
+GPT = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 3, "n_head": 2, "n_positions": 128}
+OPT = {**SIZES, "ffn_dim": 64, "max_position_embeddings": 128}
 CONFIGURATIONS = {
-    "gpt_neox": lambda: hf.GPTNeoXConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=128,
-    ),
-    "bloom": lambda: hf.BloomConfig(
-        vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=2
-    ),
+    "gpt_neox": lambda: hf.GPTNeoXConfig(**USUAL),
+    "bloom": lambda: hf.BloomConfig(vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=2),
     "llama": lambda: hf.LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, intermediate_size=64, max_position_embeddings=128,
+        **{**USUAL, "num_attention_heads": 4, "num_key_value_heads": 2}
     ),
-    "gpt2": lambda: hf.GPT2Config(
-        vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=2, n_positions=128
-    ),
-    "gptj": lambda: hf.GPTJConfig(
-        vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=2, n_positions=128, rotary_dim=8
-    ),
-    "falcon": lambda: hf.FalconConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2
-    ),
-    "opt": lambda: hf.OPTConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        ffn_dim=64, max_position_embeddings=128, word_embed_proj_dim=32,
-    ),
+    "gpt2": lambda: hf.GPT2Config(**GPT),
+    "gptj": lambda: hf.GPTJConfig(**GPT, rotary_dim=8),
+    "falcon": lambda: hf.FalconConfig(**SIZES),
+    "opt": lambda: hf.OPTConfig(**OPT, word_embed_proj_dim=32),
     # As opt-350m: norm after the block, embeddings narrower than the hidden states.
     "opt_projected": lambda: hf.OPTConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        ffn_dim=64, max_position_embeddings=128, word_embed_proj_dim=16,
-        do_layer_norm_before=False,
+        **OPT, word_embed_proj_dim=16, do_layer_norm_before=False
     ),
-    "bert": lambda: hf.BertConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=128, pad_token_id=0,
-    ),
+    "bert": lambda: hf.BertConfig(**USUAL, pad_token_id=0),
     "roberta": lambda: hf.RobertaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=130, pad_token_id=0,
+        **{**USUAL, "max_position_embeddings": 130}, pad_token_id=0
     ),
-    "albert": lambda: hf.AlbertConfig(
-        vocab_size=VOCABULARY, hidden_size=32, embedding_size=16, num_hidden_layers=3,
-        num_attention_heads=2, intermediate_size=64, max_position_embeddings=128, pad_token_id=0,
-    ),
-}  # fmt: skip
+    "albert": lambda: hf.AlbertConfig(**USUAL, embedding_size=16, pad_token_id=0),
+}
 ENCODERS = ("bert", "roberta", "albert")
 WIDTHS = {name: [32, 32, 32, 32] for name in CONFIGURATIONS} | {"opt_projected": [32, 32, 32, 16]}
 

@@ -24,6 +24,7 @@ from shape_of_learning.random_streams import random_stream
 from tiny_models import (
     CONFIGURATIONS,
     ENCODERS,
+    USUAL,
     VOCABULARY,
     WIDTHS,
     save_stirred_model,
@@ -34,10 +35,7 @@ from tiny_models import (
 
 DECODERS = [name for name in CONFIGURATIONS if name not in ENCODERS]
 UNIT_ROUNDOFF = 2.0**-24  # of float32
-SIZES = {
-    "vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "intermediate_size": 64,
-    "num_attention_heads": 4, "num_key_value_heads": 2,
-}  # fmt: skip
+SIZES = {**USUAL, "num_attention_heads": 4, "num_key_value_heads": 2}
 # Decoders whose logits are scaled or capped, or whose base model returns more than hidden states.
 MORE_THAN_LINEAR = {
     "cohere": lambda: transformers.CohereConfig(**SIZES, logit_scale=0.3),
@@ -175,10 +173,7 @@ def test_the_head_of_a_base_model_is_there_if_it_is_tied_to_the_embeddings(name,
 
 
 def test_an_architecture_without_such_a_head_has_hidden_states_but_no_loss(tmp_path):
-    configuration = transformers.SqueezeBertConfig(
-        vocab_size=300, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=128, embedding_size=32,
-    )  # fmt: skip
+    configuration = transformers.SqueezeBertConfig(**USUAL, embedding_size=32)
     transformers.SqueezeBertModel(configuration).save_pretrained(tmp_path)
     save_tokenizer(tmp_path, special=True)
     kept = run(tmp_path, "gpt2", role="decoder")

@@ -12,15 +12,13 @@ from safetensors.torch import load_file, save_file
 
 from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import (
-    LanguageModelHead,
-    load_tokenizer,
-    require_memory,
-)
+from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer, require_memory
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow, next_tokens, tokenise
 from shape_of_learning.errors import InputError
 from tiny_models import (
     CONFIGURATIONS,
+    OPT,
+    USUAL,
     VOCABULARY,
     WIDTHS,
     save_stirred_model,
@@ -30,10 +28,7 @@ from tiny_models import (
 CPU = torch.device("cpu")
 # Batches of fewer than 16 tokens are padded, and padding may change the last bits.
 LONG_WINDOWS = [f"{window} ; ; ; ; ; ; ; ; a model" for window in WINDOWS]
-SIZES = {
-    "vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "intermediate_size": 64,
-    "num_attention_heads": 4,
-}  # fmt: skip
+SIZES = {**USUAL, "num_attention_heads": 4}
 # By architecture, the path of the norm that follows the blocks; more of them than are run elsewhere.
 FINAL_NORMS = {
     "gpt_neox": "final_layer_norm",
@@ -63,10 +58,7 @@ MORE = {
     "gemma2": lambda: hf.Gemma2Config(**SIZES, num_key_value_heads=2, head_dim=8),
     "qwen2": lambda: hf.Qwen2Config(**SIZES, num_key_value_heads=2),
     "olmo": lambda: hf.OlmoConfig(**SIZES),  # whose norms have no weights
-    "opt_norm_and_projection": lambda: hf.OPTConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        ffn_dim=64, word_embed_proj_dim=16,
-    ),
+    "opt_norm_and_projection": lambda: hf.OPTConfig(**OPT, word_embed_proj_dim=16),
     "modernbert": lambda: hf.ModernBertConfig(
         **SIZES, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2
     ),

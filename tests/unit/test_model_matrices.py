@@ -6,14 +6,8 @@ import torch
 import transformers as hf
 
 from runs import sample_of
-from shape_of_learning.embeddings.forward_pass import model_matrices
-from tiny_models import (
-    CONFIGURATIONS,
-    VOCABULARY,
-    WIDTHS,
-    save_stirred_model,
-    with_head,
-)
+from shape_of_learning.embeddings.matrices import model_matrices
+from tiny_models import CONFIGURATIONS, USUAL, VOCABULARY, WIDTHS, save_stirred_model, with_head
 
 TIED = ["tied"]
 APART = ["input", "output"]
@@ -56,10 +50,7 @@ def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_p
 
 
 def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):
-    config = hf.GemmaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=16, intermediate_size=64, max_position_embeddings=128,
-    )  # fmt: skip
+    config = hf.GemmaConfig(**USUAL, num_key_value_heads=1, head_dim=16)
     checkpoint = save_stirred_model(tmp_path, "gemma", config)
     gain = matrices_of(checkpoint, "gemma")["final_norm"]
     weight = hf.AutoModel.from_pretrained(checkpoint, dtype=torch.float32).norm.weight

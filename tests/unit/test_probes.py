@@ -116,10 +116,7 @@ def test_what_is_fitted_on_training_tokens_reads_no_held_out_one():
     train, whole = split_of(numbers, 60), split_of(numbers, 40)
     halves = [
         SplitVectors({1: whole.last[half]}, *[whole.texts[:120]] * 2, whole.labels[examples])
-        for half, examples in (
-            (slice(0, 120), slice(0, 20)),
-            (slice(120, 240), slice(20, 40)),
-        )
+        for half, examples in ((slice(0, 120), slice(0, 20)), (slice(120, 240), slice(20, 40)))
     ]
     together, *apart = (rows_of(train, split) for split in (whole, *halves))
     for name, row in together.items():

@@ -56,6 +56,12 @@ def measured_matrices(kind, model):
     ]
 
 
+def checkpoints_of_matrices(kind, model):
+    """What that table says of each of them."""
+    named = model, MODELS[model].shape.role
+    return [(*named, c.name, c.step, c.tokens) for c in RUN.weight_checkpoints(kind, model)]
+
+
 def tables_of_all(table):
     """The tables of all models that are put together."""
     if table == "weights":
@@ -88,12 +94,12 @@ rule gather_model:
     conda:
         "../../envs/metrics.yaml"
     params:
-        code=code("gather_model"),
+        code=code("gather_tables"),
         folder=MEASUREMENTS,
         model=told(gathered_model, "model"),
         curves=told(RUN.gathered_curves, "model"),
     script:
-        "../scripts/gather_model.py"
+        "../scripts/gather_tables.py"
 
 
 rule gather_weights:
@@ -114,16 +120,7 @@ rule gather_weights:
     params:
         code=code("gather_tables"),
         kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
-        checkpoints=lambda wildcards: [
-            (
-                wildcards.model,
-                MODELS[wildcards.model].shape.role,
-                each.name,
-                each.step,
-                each.tokens,
-            )
-            for each in RUN.weight_checkpoints(wildcards.kind, wildcards.model)
-        ],
+        checkpoints=told(checkpoints_of_matrices, "kind", "model"),
     script:
         "../scripts/gather_tables.py"
 

@@ -1,11 +1,12 @@
-"""Gather tables into one: of all models, or of the matrices of one model at its checkpoints."""
+"""Gather tables: what was measured of the checkpoints of one model or of its matrices, or tables of all models."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from shape_of_learning.files import read_rows, write_table
-from shape_of_learning.job import job
+from shape_of_learning.job import job, parameters
 from shape_of_learning.metrics import tidy
+from shape_of_learning.metrics.tables import write_model_tables
 
 COLUMNS = {
     "measurements": tidy.MEASUREMENT_COLUMNS,
@@ -52,10 +53,15 @@ def main(
 
 if __name__ == "__main__":
     with job(snakemake.log[0]):
-        main(
-            snakemake.params.kind,
-            [Path(table) for table in snakemake.input],
-            Path(snakemake.output[0]),
-            snakemake.params.get("curves"),
-            snakemake.params.get("checkpoints"),
-        )
+        given = parameters(snakemake)
+        if "kind" in given:
+            main(
+                tables=[Path(table) for table in snakemake.input],
+                output=Path(snakemake.output[0]),
+                **given,
+            )
+        else:
+            results = Path(snakemake.output.measurements).parents[2]
+            folder = results / given.pop("folder") / snakemake.wildcards.model
+            tables = {name: Path(path) for name, path in snakemake.output.items()}
+            write_model_tables(folder, tables=tables, **given)

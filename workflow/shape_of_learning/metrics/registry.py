@@ -182,9 +182,7 @@ MEASURES: dict[str, Measure] = {
     ),
     # A whole number, which most groups do not change.
     "directions_for_90": _spread_with_n(
-        *("spectrum", "directions_for", "Directions for 90 %"),
-        fixed={"share": 0.9},
-        interval=False,
+        *("spectrum", "directions_for", "Directions for 90 %"), fixed={"share": 0.9}, interval=False
     ),
     "gain_length": _final_norm("gain_length", "Length of the gain", "|g|"),
     "bias_length": _final_norm("bias_length", "Length of the bias", "|b|"),

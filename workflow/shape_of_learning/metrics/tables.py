@@ -90,7 +90,7 @@ class AtCheckpoint(NamedTuple):
 
 def write_model_tables(
     folder: Path,
-    of_model: Mapping[str, Any],
+    model: Mapping[str, Any],
     curves: Iterable[Mapping[str, Any]],
     tables: Mapping[str, Path],
 ) -> None:
@@ -100,7 +100,7 @@ def write_model_tables(
     ----------
     folder : Path
         Of the model's measurements: ``{revision}/{family}/layer_{layer}.csv``.
-    of_model : mapping
+    model : mapping
         Fields of :class:`MeasuredModel`.
     curves : iterable of mapping
         Fields of :class:`Curve` of each, in the order of the tables.
@@ -112,7 +112,7 @@ def write_model_tables(
     InputError
         If a measure has no value at a checkpoint though its vectors are distinct.
     """
-    model = MeasuredModel(**of_model)
+    of_model = MeasuredModel(**model)
     writers = {
         "measurements": (MEASUREMENT_COLUMNS, measurement_rows),
         "estimates": (ESTIMATE_COLUMNS, estimate_rows),
@@ -122,14 +122,14 @@ def write_model_tables(
 
     @cache
     def tidy_rows(revision: str, family: str) -> list[TidyRow]:
-        layers = range(family == "linearity", model.layers + 1)
+        layers = range(family == "linearity", of_model.layers + 1)
         paths = [layer_table(folder / revision, family, layer) for layer in layers]
         return [row for path in paths for row in read_tidy(path)]
 
     measured = []
     for curve in (Curve(**each) for each in curves):
         found = []
-        for checkpoint in model.checkpoints:
+        for checkpoint in of_model.checkpoints:
             if checkpoint[0] in curve.revisions:
                 rows = tidy_rows(checkpoint[0], curve.family)
                 own = [row for row in rows if row.estimator == curve.estimator]
@@ -137,7 +137,7 @@ def write_model_tables(
         measured.append((curve, found))
     for name, path in tables.items():
         columns, rows_of = writers[name]
-        write_table(path, columns, (row for each in measured for row in rows_of(model, *each)))
+        write_table(path, columns, (row for each in measured for row in rows_of(of_model, *each)))
 
 
 def _at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:

@@ -17,7 +17,7 @@ from shape_of_learning.tasks.adjustments import (
     frequency_bands,
     share_between,
 )
-from shape_of_learning.tasks.examples import METRICS, Task
+from shape_of_learning.tasks.examples import Task
 from shape_of_learning.tasks.probes import SCORES, features, fit_probe, mean_pooled
 
 LARGEST = 64  # eigenvalues of each layer that are kept
@@ -71,55 +71,43 @@ def task_rows(
     dict of str to list of tuple
         Rows of the tables of :data:`.TASK_COLUMNS`, without what says which checkpoint and sample it is.
     """
-    spectra = spectra_of(held_out.layers)
-    probes = probe_rows(train, held_out, metric=task.metric, has_pairs=task.has_pairs, seed=seed)
+    layers: list[Row] = []
+    spectra: list[Row] = []
+    for layer, X in held_out.layers.items():
+        eigenvalues = spectrum(X) if _is_measurable(X) else np.full(min(X.shape), np.nan)
+        layers += [(layer, *row) for row in _values_of_layer(X, eigenvalues)]
+        spectra += [(layer, len(X), *row) for row in _largest(eigenvalues, X.shape[1])]
     return {
-        "finetuning_layers": list(layer_rows(held_out.layers, spectra)),
-        "finetuning_spectra": list(spectrum_rows(held_out.layers, spectra)),
+        "finetuning_layers": layers,
+        "finetuning_spectra": spectra,
         "finetuning_structure": list(structure_rows(held_out.layers, held_out.token_ids, seed)),
-        "finetuning_probes": list(probes),
+        "finetuning_probes": list(probe_rows(train, held_out, task, seed)),
     }
 
 
-def spectra_of(layers: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-    """Find the eigenvalues of each layer's covariance, of vectors (tokens, width); NaN where undefined."""
-    return {
-        layer: spectrum(X) if _is_measurable(X) else np.full(min(X.shape), np.nan)
-        for layer, X in layers.items()
+def _values_of_layer(X: np.ndarray, eigenvalues: np.ndarray) -> Iterator[Row]:
+    """Name, number of vectors and value of each measure of a layer."""
+    trace = float(eigenvalues.sum())
+    # In units of the trace, so that what is not defined without variance is undefined.
+    shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
+    values = {
+        "log_partition_isotropy": _value(log_partition_isotropy, X),
+        "average_cosine": _value(average_cosine, X),
+        "participation_ratio": _value(participation_ratio, X),
+        "top_1_share": float(shares[0]),
+        "top_10_share": float(shares[:10][-1]),
     }
+    for estimator, value in values.items():
+        yield estimator, len(X), value
 
 
-def layer_rows(
-    layers: Mapping[int, np.ndarray], spectra: Mapping[int, np.ndarray]
-) -> Iterator[Row]:
-    """Give the values of each layer as rows of ``finetuning_layers``, from vectors and :func:`spectra_of`."""
-    for layer, X in layers.items():
-        eigenvalues = spectra[layer]
-        trace = float(eigenvalues.sum())
-        # In units of the trace, so that what is not defined without variance is undefined.
-        shares = np.cumsum(eigenvalues) / trace if trace > 0 else np.full(len(eigenvalues), np.nan)
-        values = {
-            "log_partition_isotropy": _value(log_partition_isotropy, X),
-            "average_cosine": _value(average_cosine, X),
-            "participation_ratio": _value(participation_ratio, X),
-            "top_1_share": float(shares[0]),
-            "top_10_share": float(shares[:10][-1]),
-        }
-        for estimator, value in values.items():
-            yield layer, estimator, len(X), value
-
-
-def spectrum_rows(
-    layers: Mapping[int, np.ndarray], spectra: Mapping[int, np.ndarray]
-) -> Iterator[Row]:
-    """Give the largest eigenvalues of each layer's covariance, with the median one of all, and their sum."""
-    for layer, X in layers.items():
-        eigenvalues = spectra[layer]
-        # Of n vectors fewer than the width the others are zero.
-        every = np.concatenate([eigenvalues, np.zeros(X.shape[1] - len(eigenvalues))])
-        median, trace = float(np.median(every)), float(every.sum())
-        for place, eigenvalue in enumerate(eigenvalues[:LARGEST].tolist(), start=1):
-            yield layer, len(X), median, trace, place, eigenvalue
+def _largest(eigenvalues: np.ndarray, width: int) -> Iterator[Row]:
+    """The median of all eigenvalues, their sum, and the largest of them by their places."""
+    # Of n vectors fewer than the width the others are zero.
+    every = np.concatenate([eigenvalues, np.zeros(width - len(eigenvalues))])
+    median, trace = float(np.median(every)), float(every.sum())
+    for place, eigenvalue in enumerate(eigenvalues[:LARGEST].tolist(), start=1):
+        yield median, trace, place, eigenvalue
 
 
 def structure_rows(
@@ -151,14 +139,7 @@ def structure_rows(
         yield last, "log_partition_isotropy", clusters, len(X), value
 
 
-def probe_rows(
-    train: SplitVectors,
-    held_out: SplitVectors,
-    *,
-    metric: str,
-    has_pairs: bool,
-    seed: int,
-) -> Iterator[Row]:
+def probe_rows(train: SplitVectors, held_out: SplitVectors, task: Task, seed: int) -> Iterator[Row]:
     """Give what is left of the task, and of isotropy, after each adjustment of the space.
 
     Adjustments are fitted on the training tokens and applied to both splits; with ``fitted_on`` "each split",
@@ -168,10 +149,7 @@ def probe_rows(
     Parameters
     ----------
     train, held_out : SplitVectors
-    metric : str
-        One of :data:`.METRICS`.
-    has_pairs : bool
-        Whether examples are pairs of texts.
+    task : Task
     seed : int
         Of the run.
     """
@@ -184,18 +162,18 @@ def probe_rows(
         score = math.nan
         if finite:
             pooled = [
-                features(mean_pooled(X, split.texts), has_pairs=has_pairs)
+                features(mean_pooled(X, split.texts), has_pairs=task.has_pairs)
                 for X, split in zip(adjusted, splits, strict=True)
             ]
             predict = fit_probe(
-                pooled[0], train.labels, has_classes=METRICS[metric], blocks=1 + has_pairs
+                pooled[0], train.labels, has_classes=task.has_classes, blocks=1 + task.has_pairs
             )
-            score = SCORES[metric](held_out.labels, predict(pooled[1]))
+            score = SCORES[task.metric](held_out.labels, predict(pooled[1]))
         isotropy, cosine = (
             _value(measure, kept) for measure in (log_partition_isotropy, _cosine_of_others)
         )
         zeros = int((~kept.any(axis=1)).sum()) if finite else None  # these have no cosine
-        return (layer, *name, fitted_on, len(kept), zeros, isotropy, cosine, metric, score)
+        return (layer, *name, fitted_on, len(kept), zeros, isotropy, cosine, task.metric, score)
 
     yield row(("none", None, None), "nothing", vectors)
     if finite:
