@@ -15,12 +15,7 @@ import torch
 from shape_of_learning.blocks import maps
 from shape_of_learning.blocks.maps import BlockEditing, EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
-from shape_of_learning.corpus.windows import (
-    held_out_part,
-    read_text,
-    sample_windows,
-    training_part,
-)
+from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol

@@ -13,12 +13,7 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
 from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, separates_texts
 from shape_of_learning.plan.refusals import unknown_name, validated
-from shape_of_learning.plan.steps import (
-    Checkpoint,
-    OfferedSteps,
-    chosen_steps,
-    hub_checkpoints,
-)
+from shape_of_learning.plan.steps import Checkpoint, OfferedSteps, chosen_steps, hub_checkpoints
 from shape_of_learning.training.recipe import (
     STEPS_PER_EPOCH,
     PretrainingRecipe,

@@ -183,10 +183,10 @@ class BlockEditing(Section):
     evaluation_windows: Count = 256
     most_blocks: Threads = 8
     orders: Annotated[list[Order], *some] = [
-        *("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone"),
+        *("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone")
     ]
     kinds: Annotated[list[Change], *some] = [
-        *("dropped", "replaced", "maps_distilled", "all_distilled"),
+        *("dropped", "replaced", "maps_distilled", "all_distilled")
     ]
     distillation_steps: Count = 200
     distillation_windows: Count = 8
