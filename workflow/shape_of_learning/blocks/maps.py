@@ -3,7 +3,7 @@
 import copy
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.hooks import hooked, recorded_states
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators import linearity
@@ -101,8 +102,8 @@ class EditableBlocks:
                 f"the model in {name} is spread over several devices, where its blocks cannot be changed; "
                 "give the job a GPU that holds all of it, or none"
             )
-        self._entries: dict[int, int | None] = {}
-        with self._hooked(self._note_entries):
+        self._entries: list[int | None] = []
+        with hooked(self._blocks, self._note_entries):
             forward.run([np.zeros(1, dtype=np.int64)], 0)
 
     def __len__(self) -> int:
@@ -121,8 +122,11 @@ class EditableBlocks:
         originals = {number: self._blocks[number - 1] for number in maps}
         try:
             for number, block in originals.items():
-                states_map = maps[number].to(self._forward.device)
-                self._blocks[number - 1] = _in_its_place(block, states_map, self._entries[number])
+                states_map, entries = (
+                    maps[number].to(self._forward.device),
+                    self._entries[number - 1],
+                )
+                self._blocks[number - 1] = _in_its_place(block, states_map, entries)
             yield
         finally:
             for number, block in originals.items():
@@ -142,34 +146,13 @@ class EditableBlocks:
             Hidden states before the first block and after each, before any final norm: shape (windows,
             longest, d).
         """
-        kept: dict[int, torch.Tensor] = {}
-
-        def keep(number: int, args: tuple, options: dict, output: Any) -> None:
-            if number == 1:
-                kept[0] = args[0] if args else options["hidden_states"]
-            kept[number] = output[0] if isinstance(output, tuple) else output
-
-        with self._hooked(keep):
+        with recorded_states(self._blocks) as states:
             self._forward.run(texts, padding)
-        return [kept[number] for number in range(len(self) + 1)]
+        return states
 
-    @contextmanager
-    def _hooked(self, call: Any) -> Iterator[None]:
-        """Call ``call(number, args, options, output)`` after each block."""
-        with ExitStack() as hooks:
-            for number, block in enumerate(self._blocks, start=1):
-                handle = block.register_forward_hook(
-                    lambda _, args, options, output, number=number: call(
-                        number, args, options, output
-                    ),
-                    with_kwargs=True,
-                )
-                hooks.callback(handle.remove)
-            yield
-
-    def _note_entries(self, number: int, args: tuple, options: dict, output: Any) -> None:
+    def _note_entries(self, block: Any, args: tuple, options: dict, output: Any) -> None:
         """How many entries the tuple has that a block returns; None for one tensor."""
-        self._entries[number] = len(output) if isinstance(output, tuple) else None
+        self._entries.append(len(output) if isinstance(output, tuple) else None)
 
 
 def _in_its_place(

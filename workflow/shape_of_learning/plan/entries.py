@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from shape_of_learning.plan.refusals import Name, Section, must_be, refused, unique
+from shape_of_learning.checkpoints.verdicts import Mistake, Step, Steps
+from shape_of_learning.refusals import Name, Section, must_be, refused
 
 Precision = Literal["float32", "bfloat16", "float16"]
 # Parts of a recipe that the configuration may set for all that is pretrained.
@@ -60,8 +61,6 @@ Folder = Annotated[
 Positive = Annotated[float, Field(gt=0)]
 Million = Annotated[int, Field(ge=1, le=1_000_000)]
 Threads = Annotated[int, Field(ge=1, le=10_000)]
-Step = Annotated[int, Field(ge=0, le=10**12)]
-Steps = Annotated[list[Step], Field(min_length=1), unique]
 
 
 # So many steps, evenly spaced.
@@ -69,46 +68,6 @@ Spaced = Annotated[
     dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
     Field(min_length=1, max_length=1),
 ]
-Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
-
-
-class Mistake(Section):
-    """A publisher's mistake that somebody has reported.
-
-    Attributes
-    ----------
-    steps
-        a list, or `from` and `to`
-    because
-        what is wrong with them; believed
-    same_as
-        the step whose weights they are, until tensors or losses say otherwise
-    source
-        where it is reported
-    """
-
-    steps: Annotated[Steps | Range, must_be("a list of steps, or `from` and `to`")]
-    because: str | None = None
-    same_as: Step | None = None
-    source: str
-
-    @property
-    def all_steps(self) -> tuple[int, ...] | range:
-        """The steps that it is about."""
-        if isinstance(self.steps, dict):
-            return range(self.steps["from"], self.steps["to"] + 1)
-        return tuple(self.steps)
-
-    @model_validator(mode="after")
-    def _makes_sense(self) -> "Mistake":
-        if (self.because is None) == (self.same_as is None):
-            raise refused("needs exactly one of `because` or `same_as`")
-        if not self.all_steps:
-            raise refused("has `steps` whose `from` is above `to`; exchange them")
-        if self.same_as in self.all_steps:
-            own = f"says that step {self.same_as} has the weights of itself"
-            raise refused(f"{own}; take it from `steps`, or correct `same_as`")
-        return self
 
 
 class ListedCheckpoint(Section):

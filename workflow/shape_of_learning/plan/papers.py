@@ -12,7 +12,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, functions_in, read_claims
-from shape_of_learning.plan.refusals import Section, Words, must_be, unique, unknown_name, validated
+from shape_of_learning.refusals import Section, Words, must_be, unique, unknown_name, validated
 
 ALL = "all"  # estimators
 SHARED_MODULES = "shape_of_learning.figures"

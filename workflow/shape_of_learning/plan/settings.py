@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from shape_of_learning.plan.entries import Precision, RecipeKey
-from shape_of_learning.plan.refusals import Name, Names, Section, Words, must_be, refused, unique
 from shape_of_learning.plan.texts import Corpus, Task
+from shape_of_learning.refusals import Name, Names, Section, Words, must_be, refused, unique
 
 # What is in results/, so that no run may be called so.
 FOLDERS = frozenset(
