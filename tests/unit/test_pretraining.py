@@ -139,7 +139,7 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
     [
         ({"attention_heads": 3}, "attention_heads"),
         ({"warmup_steps": 24}, "warmup_steps"),
-        ({"vocabulary": 256}, "vocabulary"),
+        ({"vocabulary": 260}, "vocabulary"),
         ({"context": 2000}, "context"),
         ({"regulariser": "cosine"}, "strength"),
         ({"strength": 0.5}, "strength"),

@@ -272,22 +272,19 @@ def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model
     assert entry.pretraining is not None
     written = entry.pretraining.model_dump(exclude_defaults=True)
     recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
-    try:
-        PretrainingRecipe(**recipe, seed=0)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+    checked = validated(PretrainingRecipe, {**recipe, "seed": 0}, where)
     if "twin_of" in recipe:
         _check_twin(recipe, f"{where}: `pretraining.twin_of`", models)
-    tokens, last_step = recipe["batch_size"] * recipe["context"], recipe["last_step"]
+    tokens, last_step = checked.tokens_per_step, checked.last_step
     columns = {**{key: recipe[key] for key in COLUMNS}, "training_tokens": last_step * tokens}
     trained = replace(
         model,
-        warmup_steps=recipe["warmup_steps"],
+        warmup_steps=checked.warmup_steps,
         table_1=model.table_1 or columns,
-        vocabulary=recipe["vocabulary"],
+        vocabulary=checked.vocabulary,
         recipe=recipe,
         saved_steps=tuple(pretraining_steps(last_step)),
-        separates_texts=recipe["architecture"] == "bert",
+        separates_texts=checked.encoder,
     )
     return _with_saved_steps(trained, entry, where, tokens)
 

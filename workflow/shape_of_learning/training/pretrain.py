@@ -205,7 +205,10 @@ def _losses(
     blocks = base.encoder.layer if recipe.encoder else base.layers
     with recorded_states(blocks) as states:
         loss = network(input_ids=seen, labels=predicted).loss
-    return {"loss": loss, "regularisation": recipe.strength * TERMS[recipe.regulariser](states)}
+    return {
+        "loss": loss,
+        "regularisation": (recipe.strength or 0) * TERMS[recipe.regulariser](states),
+    }
 
 
 def cosine_term(states: list[torch.Tensor]) -> torch.Tensor:
