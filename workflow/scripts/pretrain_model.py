@@ -18,12 +18,8 @@ def main(model: str, text: Path, recipe: dict[str, Any], steps: Path, table: Pat
     """Train `model`; write a folder per saved step into `steps`, and what is known of them into `table`."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    pretrain(
-        read_text(text),
-        validated(PretrainingRecipe, recipe, f"model `{model}`"),
-        model=model,
-        destination=steps,
-    )
+    checked = validated(PretrainingRecipe, recipe, f"model `{model}`")
+    pretrain(read_text(text), checked, model=model, destination=steps)
     write_training_table(steps, table)
 
 

@@ -25,37 +25,6 @@ FIT_ERROR_COLUMNS = (
 WINDOW_BATCH = 16  # windows of the training text that go through the model together
 
 
-@dataclass(frozen=True)
-class BlockEditing:
-    """How blocks are changed, and on how much text; section `block_editing` of the configuration.
-
-    Attributes
-    ----------
-    fitting_windows, evaluation_windows : int
-        Windows of the training text that maps are fitted on, and of the held-out end that perplexity is taken
-        on.
-    most_blocks : int
-        How many blocks are changed at most.
-    orders : list of str
-        Of :data:`~shape_of_learning.blocks.edits.ORDERS`.
-    kinds : list of str
-        Of :data:`~shape_of_learning.blocks.edits.KINDS`.
-    distillation_steps, distillation_windows : int
-        Updates of a distillation, and windows of each.
-    learning_rate : float
-        Of a distillation, at its first update.
-    """
-
-    fitting_windows: int
-    evaluation_windows: int
-    most_blocks: int
-    orders: list[str]
-    kinds: list[str]
-    distillation_steps: int
-    distillation_windows: int
-    learning_rate: float
-
-
 class AffineMap(torch.nn.Module):
     """y = x A + b, formed in float32 whatever the precision of x.
 
@@ -327,7 +296,7 @@ def distil(
     parameters: Iterable[torch.nn.Parameter],
     teacher: TeacherStates,
     first: int,
-    editing: BlockEditing,
+    editing: Mapping[str, Any],
     random: np.random.Generator,
 ) -> None:
     """Train parameters of a changed model by Adam, at a rate that falls to zero linearly.
@@ -341,17 +310,17 @@ def distil(
     teacher : TeacherStates
     first : int
         The first block that is changed.
-    editing : BlockEditing
+    editing : mapping
         Number of updates, windows of each, learning rate.
     random : numpy.random.Generator
         Decides which windows.
     """
     trained = [parameter.requires_grad_() for parameter in parameters]
-    optimiser = torch.optim.Adam(trained, lr=editing.learning_rate)
-    for step in range(editing.distillation_steps):
+    optimiser = torch.optim.Adam(trained, lr=editing["learning_rate"])
+    for step in range(editing["distillation_steps"]):
         for group in optimiser.param_groups:
-            group["lr"] = editing.learning_rate * (1 - step / editing.distillation_steps)
-        chosen = random.permutation(len(teacher))[: editing.distillation_windows]
+            group["lr"] = editing["learning_rate"] * (1 - step / editing["distillation_steps"])
+        chosen = random.permutation(len(teacher))[: editing["distillation_windows"]]
         optimiser.zero_grad()
         teacher.error(blocks, first, chosen.tolist()).backward()
         optimiser.step()
