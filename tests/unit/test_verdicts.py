@@ -188,6 +188,18 @@ def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
     assert [each.verdict for each in found] == ["ok"]
 
 
+def test_main_in_the_curve_is_the_end_of_the_training():
+    final = Checkpoint("main", "main", MAIN, step=9)
+    files = listings({0: "z", 1: "a"}) | {"main": listed("a")}
+    found = verdicts.judged_curve([point(0), point(1), final], files, {})
+    assert [each.verdict for each in found] == ["ok", COPY, "ok"]
+
+
+def test_weights_that_cannot_be_used_condemn_no_others():
+    broken = listed("a 1").model_copy(update={"problem": "mixed shards"})
+    assert by_files({1: broken, 2: "a 1", 3: "b 2"}) == {1: "mixed shards", 2: "ok", 3: "ok"}
+
+
 def test_the_same_weights_are_found_whatever_format_is_preferred():
     both = listed("s").model_copy(update={"other_format": {"pytorch_model.bin": file("b")}})
     found = by_files({1: "b", 5: "s", 9: both}, main=both)
