@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from shape_of_learning.checkpoints.lock import Listing, WeightFile
+from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
 from shape_of_learning.checkpoints.measured import CrossEntropy, Measured, TensorDigests
 from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements
-from shape_of_learning.checkpoints.verdicts import CurvePoint, KnownBad, judged_curve
+from shape_of_learning.checkpoints.verdicts import Mistake, judged_curve
 
 SHORTEST, LONGEST = 5, 160
 LAYERS = 12
@@ -113,7 +113,7 @@ class Curve:
         Step -> what is wrong with it.
     sources : set of int
         Steps whose weights others hold, too.
-    reports : list of KnownBad
+    reports : list of Mistake
     """
 
     steps: dict[int, Step]
@@ -125,7 +125,7 @@ class Curve:
     faults: dict[int, str] = field(default_factory=dict)
     mixed: dict[int, list[str]] = field(default_factory=dict)
     sources: set[int] = field(default_factory=set)
-    reports: list[KnownBad] = field(default_factory=list)
+    reports: list[Mistake] = field(default_factory=list)
 
 
 def simulated(seed: int, *, is_clean: bool) -> Curve:
@@ -144,12 +144,11 @@ def simulated(seed: int, *, is_clean: bool) -> Curve:
 
 def judged(curve: Curve) -> dict[int, str]:
     """Step -> verdict, after what is ok by its files has been measured."""
-    points = [
-        CurvePoint(f"step{step}", step, REPOSITORY, _listing(curve, each))
-        for step, each in curve.steps.items()
-    ]
+    names = {step: f"step{step}" for step in curve.steps}
+    points = [Checkpoint(name, name, REPOSITORY, step=step) for step, name in names.items()]
+    listed = {names[step]: _listing(curve, each) for step, each in curve.steps.items()}
     mains = {} if curve.main is None else {REPOSITORY: _listing(curve, curve.main)}
-    by_files = judged_curve(points, mains, curve.reports, curve.last_step)
+    by_files = judged_curve(points, listed, mains, curve.reports, curve.last_step)
     measured = {
         each.name: Measured(
             CrossEntropy(curve.steps[each.step or 0].loss, TOKENS, curve.vocabulary),
@@ -283,7 +282,7 @@ def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
         del curve.steps[steps[-1]]
         curve.steps[wrong] = curve.main
     elif kind == UNCONFIRMED:
-        curve.reports.append(KnownBad((wrong,), "there", same_as=steps[-1] + 1000))
+        curve.reports.append(Mistake(steps=[wrong], source="there", same_as=steps[-1] + 1000))
         curve.steps[wrong] = _renamed(curve.steps[wrong], "unknown")
     elif kind in (MIXED, MIXED_REWRITTEN):
         if not _mix(curve, kind, wrong, other):
@@ -299,7 +298,7 @@ def _plant(curve: Curve, kind: str, random: np.random.Generator) -> None:
             NARROWED: lambda: replace(_renamed(theirs, "narrow", "BF16"), loss=theirs.loss + 1e-4),
         }[kind]()
         if kind == CONFIRMED:
-            curve.reports.append(KnownBad((wrong,), "there", same_as=other))
+            curve.reports.append(Mistake(steps=[wrong], source="there", same_as=other))
     curve.faults[wrong] = kind
 
 

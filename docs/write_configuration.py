@@ -1,6 +1,7 @@
 """Write the tables of config/README.md and the schemas for editors: `make config/README.md`.
 
-Types, defaults, bounds and words are those of shape_of_learning/plan: settings.py, texts.py and entries.py.
+Types, defaults, bounds and words are those of shape_of_learning/plan, settings.py, texts.py and entries.py, of
+training/recipe.py and of checkpoints/verdicts.py.
 """
 
 import json

@@ -42,7 +42,8 @@ PIP_NAMES = {
 }
 MODULES = {
     **{"matplotlib-base": "matplotlib", "pytorch": "torch", "pyyaml": "yaml"},
-    **{"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"},
+    **{"pydantic-core": "pydantic_core", "scikit-learn": "sklearn"},
+    "vl-convert-python": "vl_convert",
 }
 
 

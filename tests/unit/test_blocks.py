@@ -12,7 +12,6 @@ from shape_of_learning import linearity
 from shape_of_learning.blocks.edits import Editor, changed_blocks
 from shape_of_learning.blocks.maps import (
     AffineMap,
-    BlockEditing,
     EditableBlocks,
     TeacherStates,
     distil,
@@ -35,7 +34,7 @@ TEXT = "".join(
 WINDOWS = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
 SHAPE = {"role": "decoder", "layers": 3, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
 PROTOCOL = SamplingProtocol(1, 64, 0)
-EDITING = BlockEditing(
+EDITING = dict(
     fitting_windows=24,
     evaluation_windows=7,  # all that there are
     most_blocks=2,
@@ -173,7 +172,7 @@ def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_
         assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
     with blocks.replaced({2: poor}):
         before = teacher.error(blocks, 2, range(30)).item()
-        editing = BlockEditing(1, 1, 1, [], [], 30, 4, 0.01)
+        editing = {"distillation_steps": 30, "distillation_windows": 4, "learning_rate": 0.01}
         distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
         assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
     assert not any(weight.requires_grad for weight in forward.head.model.parameters())
@@ -192,7 +191,7 @@ def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_ane
             return (torch.tensor([3.0, -0.5]) * len(seen) * weight).sum()
 
     weight = torch.nn.Parameter(torch.zeros(2))
-    editing = BlockEditing(1, 1, 1, [], [], 3, 2, 0.4)
+    editing = {"distillation_steps": 3, "distillation_windows": 2, "learning_rate": 0.4}
     distil(None, [weight], Teacher(), 4, editing, np.random.default_rng(1))
     random, expected = np.random.default_rng(1), np.zeros(2)
     mean, square = np.zeros(2), np.zeros(2)
@@ -226,7 +225,7 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     model = editor._sample.forward.head.model
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     edits = list(editor.edits())
-    by_order = [[e for e in edits if e.order == order] for order in EDITING.orders]
+    by_order = [[e for e in edits if e.order == order] for order in EDITING["orders"]]
     assert [len(each) for each in by_order] == [4 * 3, 4 * 3, 4 * 3]
     assert [e.k for e in by_order[0]] == [0, 1, 2] * 4
     linearity = [block.linearity for block in editor.fitted]

@@ -39,7 +39,7 @@ from shape_of_learning.figures.scales import (
 )
 from shape_of_learning.figures.style import THEME, lightness, line_styles, step_colours, theme
 from shape_of_learning.plan.entries import Entry, Printed
-from shape_of_learning.plan.refusals import validated
+from shape_of_learning.refusals import validated
 
 MEANS, PROFILES = "by_step:means_by_step", "by_layer:profiles_by_step"
 STEPS = [0, 1, 2, 4, 8, 1000, 2000, 3000, 4000, 5000]

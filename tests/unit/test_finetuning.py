@@ -154,7 +154,7 @@ def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
 
 
 def test_each_epoch_shows_each_example_once():
-    plan = FinetuningRecipe(learning_rate=0.01, batch_size=4, epochs=2, seed=3)
+    plan = FinetuningRecipe(learning_rate=0.01, batch_size=4, epochs=2, seed=3, threads=1)
     batches = list(shuffled_batches(10, plan, np.random.default_rng(0)))
     assert [len(batch) for batch in batches] == [4, 4, 2] * 2
     first, second = (np.concatenate(epoch).tolist() for epoch in (batches[:3], batches[3:]))
@@ -176,7 +176,7 @@ def test_what_decides_weights_has_the_values_of_the_papers():
 
 
 def test_the_rate_of_a_finetuning_rises_for_a_tenth_and_falls_to_nothing():
-    plan = FinetuningRecipe(learning_rate=0.01, batch_size=8, epochs=2, seed=3)
+    plan = FinetuningRecipe(learning_rate=0.01, batch_size=8, epochs=2, seed=3, threads=1)
     rates = [plan.learning_rate_at(update, 100) for update in range(100)]
     assert max(rates) == rates[9] == rates[10] == 0.01
     assert rates[0] == pytest.approx(0.001)

@@ -9,13 +9,13 @@ import pytest
 import torch
 import transformers
 
+from shape_of_learning.embeddings.hooks import recorded_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import pretrain as module
 from shape_of_learning.training.pretrain import (
     IGNORED,
     TERMS,
     pretrain,
-    recorded_states,
     text_batch,
     tokens_of,
     train_tokenizer,
@@ -139,7 +139,7 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
     [
         ({"attention_heads": 3}, "attention_heads"),
         ({"warmup_steps": 24}, "warmup_steps"),
-        ({"vocabulary": 256}, "vocabulary"),
+        ({"vocabulary": 260}, "vocabulary"),
         ({"context": 2000}, "context"),
         ({"regulariser": "cosine"}, "strength"),
         ({"strength": 0.5}, "strength"),
@@ -223,7 +223,7 @@ def test_states_are_recorded_before_the_final_norm():
         transformers.GPTNeoXConfig(**size, intermediate_size=64)
     )
     ids = torch.arange(8)[None]
-    with torch.no_grad(), recorded_states(network) as states:
+    with torch.no_grad(), recorded_states(network.base_model.layers) as states:
         returned = network(ids, output_hidden_states=True).hidden_states
         normed = network.base_model.final_layer_norm(states[-1])
     assert len(states) == len(returned) == 4

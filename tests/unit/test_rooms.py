@@ -14,6 +14,7 @@ SCRIPTS, PAPERS = WORKFLOW / "scripts", WORKFLOW / "papers"
 FLOORS = {
     "errors": 0,
     "random_streams": 0,
+    "refusals": 1,
     "files": 1,
     "job": 1,
     "estimators": 1,
@@ -23,18 +24,18 @@ FLOORS = {
     "claims": 3,
     "tasks": 3,
     "embeddings": 4,
-    "training": 4,
     "figures": 4,
     "explorer": 4,
     "provenance": 4,
     "blocks": 5,
+    "training": 5,
     "papers": 5,
     "plan": 6,
     "scripts": 6,
 }
 ROOT_FILES = {
     *("__init__.py", "py.typed", "errors.py", "files.py", "job.py"),
-    *("provenance.py", "random_streams.py"),
+    *("provenance.py", "random_streams.py", "refusals.py"),
 }
 # What the Snakefile must not wait for: it is read by every job.
 SLOW_TO_IMPORT = {"h5py", "matplotlib", "numpy", "pandas", "scipy", "torch", "transformers"}

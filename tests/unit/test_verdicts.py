@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shape_of_learning.checkpoints import measured_verdicts, verdicts
-from shape_of_learning.checkpoints.lock import Listing, WeightFile
+from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
 from shape_of_learning.checkpoints.measured import (
     UNDEFINED,
     CrossEntropy,
@@ -20,7 +20,7 @@ from shape_of_learning.checkpoints.measured import (
     write_tensor_digests,
 )
 from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements, same_weights
-from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, KnownBad
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, Mistake
 from shape_of_learning.errors import InputError
 
 sys.path.append(str(Path(__file__).parents[2]))
@@ -60,17 +60,25 @@ def listed(content: str | Listing) -> Listing:
     return Listing.model_construct(files=files, commit="c" * 40)
 
 
+def point(step: int) -> Checkpoint:
+    return Checkpoint(f"step{step}", f"step{step}", MAIN, step=step)
+
+
+def listings(curve) -> dict[str, Listing]:
+    return {f"step{step}": listed(content) for step, content in curve.items()}
+
+
 def by_files(curve, main=None, reports=(), last=None) -> dict[int, str]:
     """Verdicts by step, which must not depend on the order of the points."""
-    points = [CurvePoint(f"step{s}", s, MAIN, listed(content)) for s, content in curve.items()]
+    points, files = [point(step) for step in curve], listings(curve)
     mains = {} if main is None else {MAIN: listed(main)}
-    found = verdicts.judged_curve(points, mains, reports, last)
-    assert verdicts.judged_curve(points[::-1], mains, reports, last) == found[::-1]
+    found = verdicts.judged_curve(points, files, mains, reports, last)
+    assert verdicts.judged_curve(points[::-1], files, mains, reports, last) == found[::-1]
     return {each.step: each.verdict for each in found}
 
 
-def report(step: int, same_as: int | None = None, because: str = "") -> KnownBad:
-    return KnownBad((step,), "there", because, same_as)
+def report(step: int, same_as: int | None = None, because: str = "") -> Mistake:
+    return Mistake(steps=[step], source="there", because=because or None, same_as=same_as)
 
 
 BOTH = "same weights as main"
@@ -167,17 +175,29 @@ def test_a_copy_of_main_is_found_whichever_steps_are_asked_for():
 
 
 def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
-    points = [CurvePoint("step0", 0, MAIN, listed("a")), CurvePoint("step1", 1, MAIN, listed("z"))]
+    points, files = [point(0), point(1)], listings({0: "a", 1: "z"})
     mains = {MAIN: listed("z"), "org/final": listed("z")}
-    final = CurvePoint("main", 9, "org/final", listed("c"), is_main=True)
-    found = verdicts.judged_curve([*points, final], {MAIN: listed("z")})
+    final = Checkpoint("main", "main", "org/final", step=9)
+    there = files | {"main": listed("c")}
+    found = verdicts.judged_curve([*points, final], there, {MAIN: listed("z")})
     assert {each.verdict for each in found} == {"ok"}
     # The last step is not asked for: either main may be the end, and both may be the same.
-    found = verdicts.judged_curve(points, mains, last_step=9)
+    found = verdicts.judged_curve(points, files, mains, last_step=9)
     assert [each.verdict for each in found] == ["ok", BOTH]
-    assert [each.verdict for each in verdicts.judged_curve(points[:1], mains, last_step=9)] == [
-        "ok"
-    ]
+    found = verdicts.judged_curve(points[:1], files, mains, last_step=9)
+    assert [each.verdict for each in found] == ["ok"]
+
+
+def test_main_in_the_curve_is_the_end_of_the_training():
+    final = Checkpoint("main", "main", MAIN, step=9)
+    files = listings({0: "z", 1: "a"}) | {"main": listed("a")}
+    found = verdicts.judged_curve([point(0), point(1), final], files, {})
+    assert [each.verdict for each in found] == ["ok", COPY, "ok"]
+
+
+def test_weights_that_cannot_be_used_condemn_no_others():
+    broken = listed("a 1").model_copy(update={"problem": "mixed shards"})
+    assert by_files({1: broken, 2: "a 1", 3: "b 2"}) == {1: "mixed shards", 2: "ok", 3: "ok"}
 
 
 def test_the_same_weights_are_found_whatever_format_is_preferred():
@@ -187,8 +207,7 @@ def test_the_same_weights_are_found_whatever_format_is_preferred():
 
 
 def test_without_a_listing_only_reports_condemn():
-    points = [CurvePoint(f"step{s}", s, MAIN, None) for s in (0, 1)]
-    found = verdicts.judged_curve(points, {}, [report(1, because="broken")])
+    found = verdicts.judged_curve([point(0), point(1)], {}, {}, [report(1, because="broken")])
     assert [each.verdict for each in found] == ["ok", "known bad: broken (there)"]
 
 

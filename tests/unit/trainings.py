@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from shape_of_learning.refusals import validated
 from shape_of_learning.training.recipe import PretrainingRecipe
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -24,7 +25,8 @@ RECIPE = {
 
 
 def recipe(architecture: str, **changes: object) -> PretrainingRecipe:
-    return PretrainingRecipe(architecture=architecture, **(RECIPE | changes))
+    written = {"architecture": architecture, **RECIPE, **changes}
+    return validated(PretrainingRecipe, written, "recipe")
 
 
 def record(folder: Path) -> dict:

@@ -10,7 +10,7 @@ import scipy.linalg  # noqa: F401  (only libraries that are loaded are limited t
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.blocks.edits import EDIT_COLUMNS, Editor
-from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS, BlockEditing, fit_error_rows
+from shape_of_learning.blocks.maps import FIT_ERROR_COLUMNS, fit_error_rows
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.files import write_table
@@ -32,7 +32,7 @@ def main(
     if is_download:
         refuse_changed(checkpoint, loading["threads"])
     protocol = SamplingProtocol(windows=0, **sampling)
-    editor = Editor(text, protocol, BlockEditing(**editing), checkpoint, **loading)
+    editor = Editor(text, protocol, editing, checkpoint, **loading)
     write_table(output[0], EDIT_COLUMNS, [(model, revision, *edit) for edit in editor.edits()])
     write_table(output[1], FIT_ERROR_COLUMNS, fit_error_rows(model, revision, editor.fitted))
 

@@ -8,6 +8,7 @@ import transformers
 
 from shape_of_learning.corpus.windows import read_text
 from shape_of_learning.job import job
+from shape_of_learning.refusals import validated
 from shape_of_learning.training.pretrain import pretrain
 from shape_of_learning.training.recipe import PretrainingRecipe
 from shape_of_learning.training.train import write_training_table
@@ -17,7 +18,8 @@ def main(model: str, text: Path, recipe: dict[str, Any], steps: Path, table: Pat
     """Train `model`; write a folder per saved step into `steps`, and what is known of them into `table`."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    pretrain(read_text(text), PretrainingRecipe(**recipe), model=model, destination=steps)
+    checked = validated(PretrainingRecipe, recipe, f"model `{model}`")
+    pretrain(read_text(text), checked, model=model, destination=steps)
     write_training_table(steps, table)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from shape_of_learning.blocks import maps
-from shape_of_learning.blocks.maps import BlockEditing, EditableBlocks, FittedBlock
+from shape_of_learning.blocks.maps import EditableBlocks, FittedBlock
 from shape_of_learning.checkpoints.record import read_record
 from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
 from shape_of_learning.embeddings.forward_pass import ForwardPass
@@ -24,8 +24,6 @@ from shape_of_learning.random_streams import random_stream
 
 logger = logging.getLogger(__name__)
 
-ORDERS = ("most_linear_first", "least_linear_first", "smallest_contribution_first", "alone")
-KINDS = ("dropped", "replaced", "maps_distilled", "all_distilled")
 MOST_NATS = 709.78  # a loss above it has a perplexity that no float64 holds
 
 
@@ -35,11 +33,11 @@ class Edit(NamedTuple):
     Attributes
     ----------
     order : str
-        One of :data:`ORDERS`.
+        Which blocks are changed first, an option of ``block_editing.orders``.
     blocks : str
         Numbers of the changed blocks from 1, in the order in which they were changed.
     kind : str
-        One of :data:`KINDS`.
+        What is done to them, an option of ``block_editing.kinds``.
     k : int
         How many they are.
     predicted_tokens : int
@@ -74,7 +72,8 @@ class Editor:
         The corpus. Maps are fitted on windows before its held-out end, losses are those of windows there.
     protocol : SamplingProtocol
         Length of the windows, seed and precision.
-    editing : BlockEditing
+    editing : mapping
+        Section ``block_editing`` of the configuration.
     checkpoint : Path
     shape, **options
         As :meth:`.SampleRun.load` takes them.
@@ -95,7 +94,7 @@ class Editor:
         self,
         text: Path,
         protocol: SamplingProtocol,
-        editing: BlockEditing,
+        editing: Mapping[str, Any],
         checkpoint: Path,
         shape: Mapping[str, Any],
         **options: Any,
@@ -120,9 +119,9 @@ class Editor:
 
     def edits(self) -> Iterator[Edit]:
         """Yield all changed decoders; what several orders share is computed once."""
-        for order in self._editing.orders:
-            for kind in self._editing.kinds:
-                for chosen in changed_blocks(order, self.fitted, self._editing.most_blocks):
+        for order in self._editing["orders"]:
+            for kind in self._editing["kinds"]:
+                for chosen in changed_blocks(order, self.fitted, self._editing["most_blocks"]):
                     yield self._edit(order, kind, chosen)
 
     def _edit(self, order: str, kind: str, chosen: tuple[int, ...]) -> Edit:
@@ -164,13 +163,13 @@ class Editor:
 
 
 def _windows(
-    text: Path, protocol: SamplingProtocol, editing: BlockEditing, checkpoint: Path
+    text: Path, protocol: SamplingProtocol, editing: Mapping[str, Any], checkpoint: Path
 ) -> tuple[list[str], list[str]]:
     """Windows that maps are fitted on, and held-out ones: the same for all models."""
     whole, length = read_text(text), protocol.window_characters
 
     def drawn(part: str, key: str, purpose: str, called: str) -> list[str]:
-        count, random = getattr(editing, key), random_stream(protocol.seed, purpose)
+        count, random = editing[key], random_stream(protocol.seed, purpose)
         key = f"block_editing.{key}"
         return sample_windows(part, count, length, random, corpus=called, key=key)
 
@@ -191,7 +190,7 @@ def _trained_characters(checkpoint: Path, text: str) -> int:
 def changed_blocks(
     order: str, fitted: Sequence[FittedBlock], most: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the blocks that are changed together, by their numbers from 1, in one of :data:`ORDERS`.
+    """Yield the blocks that are changed together, by their numbers from 1, in one of the orders.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 import copy
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.hooks import hooked, recorded_states
 from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators import linearity
@@ -22,37 +23,6 @@ FIT_ERROR_COLUMNS = (
     *(f"quantile_{quantile:g}" for quantile in linearity.QUANTILES),
 )
 WINDOW_BATCH = 16  # windows of the training text that go through the model together
-
-
-@dataclass(frozen=True)
-class BlockEditing:
-    """How blocks are changed, and on how much text; section `block_editing` of the configuration.
-
-    Attributes
-    ----------
-    fitting_windows, evaluation_windows : int
-        Windows of the training text that maps are fitted on, and of the held-out end that perplexity is taken
-        on.
-    most_blocks : int
-        How many blocks are changed at most.
-    orders : list of str
-        Of :data:`~shape_of_learning.blocks.edits.ORDERS`.
-    kinds : list of str
-        Of :data:`~shape_of_learning.blocks.edits.KINDS`.
-    distillation_steps, distillation_windows : int
-        Updates of a distillation, and windows of each.
-    learning_rate : float
-        Of a distillation, at its first update.
-    """
-
-    fitting_windows: int
-    evaluation_windows: int
-    most_blocks: int
-    orders: list[str]
-    kinds: list[str]
-    distillation_steps: int
-    distillation_windows: int
-    learning_rate: float
 
 
 class AffineMap(torch.nn.Module):
@@ -101,8 +71,8 @@ class EditableBlocks:
                 f"the model in {name} is spread over several devices, where its blocks cannot be changed; "
                 "give the job a GPU that holds all of it, or none"
             )
-        self._entries: dict[int, int | None] = {}
-        with self._hooked(self._note_entries):
+        self._entries: list[int | None] = []
+        with hooked(self._blocks, self._note_entries):
             forward.run([np.zeros(1, dtype=np.int64)], 0)
 
     def __len__(self) -> int:
@@ -121,8 +91,11 @@ class EditableBlocks:
         originals = {number: self._blocks[number - 1] for number in maps}
         try:
             for number, block in originals.items():
-                states_map = maps[number].to(self._forward.device)
-                self._blocks[number - 1] = _in_its_place(block, states_map, self._entries[number])
+                states_map, entries = (
+                    maps[number].to(self._forward.device),
+                    self._entries[number - 1],
+                )
+                self._blocks[number - 1] = _in_its_place(block, states_map, entries)
             yield
         finally:
             for number, block in originals.items():
@@ -142,34 +115,13 @@ class EditableBlocks:
             Hidden states before the first block and after each, before any final norm: shape (windows,
             longest, d).
         """
-        kept: dict[int, torch.Tensor] = {}
-
-        def keep(number: int, args: tuple, options: dict, output: Any) -> None:
-            if number == 1:
-                kept[0] = args[0] if args else options["hidden_states"]
-            kept[number] = output[0] if isinstance(output, tuple) else output
-
-        with self._hooked(keep):
+        with recorded_states(self._blocks) as states:
             self._forward.run(texts, padding)
-        return [kept[number] for number in range(len(self) + 1)]
+        return states
 
-    @contextmanager
-    def _hooked(self, call: Any) -> Iterator[None]:
-        """Call ``call(number, args, options, output)`` after each block."""
-        with ExitStack() as hooks:
-            for number, block in enumerate(self._blocks, start=1):
-                handle = block.register_forward_hook(
-                    lambda _, args, options, output, number=number: call(
-                        number, args, options, output
-                    ),
-                    with_kwargs=True,
-                )
-                hooks.callback(handle.remove)
-            yield
-
-    def _note_entries(self, number: int, args: tuple, options: dict, output: Any) -> None:
+    def _note_entries(self, block: Any, args: tuple, options: dict, output: Any) -> None:
         """How many entries the tuple has that a block returns; None for one tensor."""
-        self._entries[number] = len(output) if isinstance(output, tuple) else None
+        self._entries.append(len(output) if isinstance(output, tuple) else None)
 
 
 def _in_its_place(
@@ -344,7 +296,7 @@ def distil(
     parameters: Iterable[torch.nn.Parameter],
     teacher: TeacherStates,
     first: int,
-    editing: BlockEditing,
+    editing: Mapping[str, Any],
     random: np.random.Generator,
 ) -> None:
     """Train parameters of a changed model by Adam, at a rate that falls to zero linearly.
@@ -358,17 +310,17 @@ def distil(
     teacher : TeacherStates
     first : int
         The first block that is changed.
-    editing : BlockEditing
+    editing : mapping
         Number of updates, windows of each, learning rate.
     random : numpy.random.Generator
         Decides which windows.
     """
     trained = [parameter.requires_grad_() for parameter in parameters]
-    optimiser = torch.optim.Adam(trained, lr=editing.learning_rate)
-    for step in range(editing.distillation_steps):
+    optimiser = torch.optim.Adam(trained, lr=editing["learning_rate"])
+    for step in range(editing["distillation_steps"]):
         for group in optimiser.param_groups:
-            group["lr"] = editing.learning_rate * (1 - step / editing.distillation_steps)
-        chosen = random.permutation(len(teacher))[: editing.distillation_windows]
+            group["lr"] = editing["learning_rate"] * (1 - step / editing["distillation_steps"])
+        chosen = random.permutation(len(teacher))[: editing["distillation_windows"]]
         optimiser.zero_grad()
         teacher.error(blocks, first, chosen.tolist()).backward()
         optimiser.step()

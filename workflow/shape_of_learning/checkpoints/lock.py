@@ -1,6 +1,7 @@
 """``config/locks/{model}.yaml``: which commit and which files each revision stood for."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any, NamedTuple
 
@@ -58,6 +59,35 @@ class Place(NamedTuple):
     repository: str
     revision: str
     subfolder: str = ""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One set of weights.
+
+    Attributes
+    ----------
+    name : str
+        Its name within the model: the `revision` column of tables and a folder under ``results``.
+    revision : str
+        Branch, tag or commit on the Hub; the folder's name for weights that are not from the Hub.
+    repository : str
+        ``organisation/name`` on the Hub; empty for weights that are not from there.
+    subfolder : str
+        Folder inside the repository; empty for its top.
+    step, tokens : int or None
+        Optimiser steps and tokens of training; None where the model has no training curve.
+    path : str
+        The folder of weights that lie on the disk already; else empty.
+    """
+
+    name: str
+    revision: str
+    repository: str = ""
+    subfolder: str = ""
+    step: int | None = None
+    tokens: int | None = None
+    path: str = ""
 
 
 class WeightFile(_Locked):

@@ -12,9 +12,12 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from shape_of_learning.checkpoints.lock import MIXED_SHARDS, Listing
+from pydantic import Field, model_validator
+
+from shape_of_learning.checkpoints.lock import MAIN, MIXED_SHARDS, Checkpoint, Listing
+from shape_of_learning.refusals import Section, must_be, refused, unique
 
 OK = "ok"
 NOT_YET_MOVED = "not yet moved"
@@ -24,45 +27,54 @@ MOST_NAMED = 4  # steps of one verdict; of more, their number and the ends are s
 STANDSTILL = 3
 
 Part = TypeVar("Part", bound=Hashable)
+Step = Annotated[int, Field(ge=0, le=10**12)]
+Steps = Annotated[list[Step], Field(min_length=1), unique]
+Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
 
 
-@dataclass(frozen=True)
-class KnownBad:
-    """A mistake of a publisher that somebody has reported.
+class Mistake(Section):
+    """A publisher's mistake that somebody has reported.
 
     Attributes
     ----------
-    steps : collection of int
-        The steps with the wrong weights, a tuple or a range.
-    source : str
-        Where it was reported.
-    because : str
-        What is wrong with them.
-    same_as : int or None
-        The step whose weights they are; hashes and tensors then decide whether that is still so.
+    steps
+        a list, or `from` and `to`
+    because
+        what is wrong with them; believed
+    same_as
+        the step whose weights they are, until tensors or losses say otherwise
+    source
+        where it is reported
     """
 
-    steps: Collection[int]
+    steps: Annotated[Steps | Range, must_be("a list of steps, or `from` and `to`")]
+    because: str | None = None
+    same_as: Step | None = None
     source: str
-    because: str = ""
-    same_as: int | None = None
 
+    @property
+    def all_steps(self) -> tuple[int, ...] | range:
+        """The steps that it is about."""
+        if isinstance(self.steps, dict):
+            return range(self.steps["from"], self.steps["to"] + 1)
+        return tuple(self.steps)
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Mistake":
+        if (self.because is None) == (self.same_as is None):
+            raise refused("needs exactly one of `because` or `same_as`")
+        if not self.all_steps:
+            raise refused("has `steps` whose `from` is above `to`; exchange them")
+        if self.same_as in self.all_steps:
+            own = f"says that step {self.same_as} has the weights of itself"
+            raise refused(f"{own}; take it from `steps`, or correct `same_as`")
+        return self
+
+    @property
     def verdict(self) -> str:
-        """Say it in words."""
+        """It in words."""
         reason = self.because or f"same weights as step {self.same_as}"
         return f"known bad: {reason} ({self.source})"
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """A revision of a curve: its name, where it is and what is listed there, None if nobody was asked."""
-
-    name: str
-    step: int | None
-    repository: str
-    listed: Listing | None
-    is_main: bool = False
-    tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -102,29 +114,32 @@ class JudgedCheckpoint:
 
 
 def judged_curve(
-    points: Sequence[CurvePoint],
+    checkpoints: Sequence[Checkpoint],
+    listed: Mapping[str, Listing],
     mains: Mapping[str, Listing],
-    known_bad: Sequence[KnownBad] = (),
+    known_bad: Sequence[Mistake] = (),
     last_step: int | None = None,
 ) -> list[JudgedCheckpoint]:
     """Judge every revision of a curve from what is listed of it, before any weights are downloaded.
 
     Parameters
     ----------
-    points : sequence of CurvePoint
-        Revisions of the curve, all or some.
+    checkpoints : sequence of Checkpoint
+        Those of the curve, all or some.
+    listed : mapping of str to Listing
+        By name, what is listed of them; nothing where nobody was asked.
     mains : mapping of str to Listing
         The main branches of repositories whose other branches are in the curve.
-    known_bad : sequence of KnownBad
+    known_bad : sequence of Mistake
         What the model's entry says.
     last_step : int, optional
-        The last step of training, whether it is among the `points` or not. Without it the latest point is
-        the last step only if it holds the weights of its repository's main branch.
+        The last step of training, whether it is among them or not. Without it the latest one is the
+        last step only if it holds the weights of its repository's main branch.
 
     Returns
     -------
     list of JudgedCheckpoint
-        In the order of `points`. Verdicts are ``ok``, ``not yet moved``, ``same weights as step N``, ``same
+        In the order of `checkpoints`. Verdicts are ``ok``, ``not yet moved``, ``same weights as step N``, ``same
         weights as main``, ``same weights in steps ...; nothing tells whose they are``, ``missing``, ``no
         weights``, ``mixed shards`` or ``known bad: ...``, which may end in ``, not yet confirmed``.
 
@@ -133,27 +148,28 @@ def judged_curve(
     Main is the end of training if the last step is in its repository, or not in the curve. No step but the
     last may hold its weights.
     """
-    ordered = sorted(points, key=lambda each: each.step or 0)
-    last = _last_of_training(ordered, mains, last_step)
+    ordered = sorted(checkpoints, key=lambda each: each.step or 0)
+    last = _last_of_training(ordered, listed, mains, last_step)
     latest = last if last or last_step is not None else (ordered[-1] if ordered else None)
     ends = {  # no revision's name has a blank
         f"main of {repository}": main
         for repository, main in mains.items()
         if not main.problem and (latest is None or latest.repository == repository)
     }
-    judged = {each.name: _on_its_own(each, known_bad, each is last) for each in ordered}
-    listed = {each.name: each.listed for each in ordered if each.listed and not each.listed.problem}
-    groups = sharing({name: signatures(each) for name, each in {**listed, **ends}.items()})
-    once = {name for name in {**listed, **ends} if name in ends or not judged[name].is_condemned}
+    judged = {c.name: _on_its_own(c, listed.get(c.name), known_bad, c is last) for c in ordered}
+    found = {c.name: listed[c.name] for c in ordered if c.name in listed}
+    whole = {name: each for name, each in found.items() if not each.problem}
+    groups = sharing({name: signatures(each) for name, each in {**whole, **ends}.items()})
+    once = {name for name in {**whole, **ends} if name in ends or not judged[name].is_condemned}
     for group in groups:
         members = [judged[name] for name in group if name in judged]
         with_main = len(members) < len(group)
-        equals = verdicts_of_equals(members, list(listed), with_main=with_main) if members else {}
+        equals = verdicts_of_equals(members, list(whole), with_main=with_main) if members else {}
         judged = with_verdicts(judged, equals)
         # Whoever they belong to, these weights count once where single shards are compared.
         right = [name for name in group if name in judged and judged[name].verdict == OK]
         once -= set(group) - {right[0] if right else group[-1 if with_main else 0]}
-    curve = {name: shards(each) for name, each in listed.items() if name in once}
+    curve = {name: shards(each) for name, each in whole.items() if name in once}
     held = {value for parts in curve.values() for value in parts.values()}
     for name in once & ends.keys():
         # Written anew, all files of main may differ: that tells nothing.
@@ -161,7 +177,7 @@ def judged_curve(
     misplaced = misplaced_parts(curve, {*ends, last.name if last else ""})
     mixed = [name for name in misplaced if not judged[name].is_condemned]
     judged = with_verdicts(judged, dict.fromkeys(mixed, MIXED_SHARDS))
-    return [_with_report(judged[each.name], judged.values(), known_bad) for each in points]
+    return [_with_report(judged[each.name], judged.values(), known_bad) for each in checkpoints]
 
 
 def with_verdicts(
@@ -307,42 +323,46 @@ def _held_twice(held: Sequence[tuple[str, str]], ends: Collection[str]) -> set[i
 
 
 def _last_of_training(
-    ordered: Sequence[CurvePoint], mains: Mapping[str, Listing], last_step: int | None
-) -> CurvePoint | None:
+    ordered: Sequence[Checkpoint],
+    listed: Mapping[str, Listing],
+    mains: Mapping[str, Listing],
+    last_step: int | None,
+) -> Checkpoint | None:
     """The last step of training, if it is in the curve."""
     if last_step is not None:
-        return next((point for point in ordered if point.step == last_step), None)
+        return next((each for each in ordered if each.step == last_step), None)
     latest = ordered[-1] if ordered else None
-    if latest is None or latest.is_main:
+    if latest is None or latest.revision == MAIN:
         return latest
-    main = mains.get(latest.repository)
-    published = set(signatures(main)) if main else set()
-    return latest if latest.listed and published & set(signatures(latest.listed)) else None
+    both = mains.get(latest.repository), listed.get(latest.name)
+    published, own = (set(signatures(each)) if each else set() for each in both)
+    return latest if published & own else None
 
 
 def _on_its_own(
-    point: CurvePoint, known_bad: Sequence[KnownBad], is_last: bool
+    checkpoint: Checkpoint, listed: Listing | None, known_bad: Sequence[Mistake], is_last: bool
 ) -> JudgedCheckpoint:
     """What is known of a revision without comparing it."""
-    reports = [each for each in known_bad if point.step in each.steps]
-    believed = [each.verdict() for each in reports if each.same_as is None]
+    reports = [each for each in known_bad if checkpoint.step in each.all_steps]
+    believed = [each.verdict for each in reports if each.same_as is None]
     same_as = next((each.same_as for each in reports if each.same_as is not None), None)
-    problem = point.listed.problem if point.listed else ""
+    problem = listed.problem if listed else ""
     verdict = problem or [*believed, OK][0]
-    return JudgedCheckpoint(point.name, point.step, point.tokens, verdict, is_last, same_as)
+    named = checkpoint.name, checkpoint.step, checkpoint.tokens
+    return JudgedCheckpoint(*named, verdict, is_last, same_as)
 
 
 def _with_report(
-    judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[KnownBad]
+    judged: JudgedCheckpoint, curve: Collection[JudgedCheckpoint], known_bad: Sequence[Mistake]
 ) -> JudgedCheckpoint:
     """Add a report that the hashes neither confirm nor replace by what they say."""
     if judged.same_as is None or judged.verdict != OK:
         return judged
-    report = next(r for r in known_bad if judged.step in r.steps and r.same_as is not None)
+    report = next(r for r in known_bad if judged.step in r.all_steps and r.same_as is not None)
     other = next((each for each in curve if each.step == judged.same_as), None)
     can_be_compared = other is not None and other.verdict == OK and other.same_as is None
     doubt = NOT_YET_CONFIRMED if can_be_compared else ""
-    return replace(judged, verdict=report.verdict() + doubt)
+    return replace(judged, verdict=report.verdict + doubt)
 
 
 def _steps(members: Sequence[JudgedCheckpoint]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shape_of_learning.embeddings.hooks import hooked
 from shape_of_learning.embeddings.model import LanguageModelHead, memory_is_exhausted, shortened
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens, TokenisedWindow
 from shape_of_learning.errors import InputError
@@ -73,7 +74,7 @@ class ForwardPass:
 
         calls: list[tuple[torch.nn.Module, torch.Tensor, torch.Tensor]] = []
 
-        def note(module: Any, given: tuple, returned: Any) -> None:
+        def note(module: Any, given: tuple, options: dict, returned: Any) -> None:
             if given and isinstance(given[0], torch.Tensor) and isinstance(returned, torch.Tensor):
                 calls.append((module, given[0], returned))
 
@@ -82,12 +83,8 @@ class ForwardPass:
             for name, module in self.model.named_modules()
             if not any(map(str.isdigit, name.split("."))) and not list(module.children())
         ]
-        hooks = [module.register_forward_hook(note) for module in outside]
-        try:
+        with hooked(outside, note):
             state = self.run([np.zeros(1, dtype=np.int64)], 0).last_hidden_state
-        finally:
-            for hook in hooks:
-                hook.remove()
         for module, given, returned in reversed(calls):
             # Dropout gives back what it is given.
             if _are_one(returned, state) and not _are_one(given, returned):

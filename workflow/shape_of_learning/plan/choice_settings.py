@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import (
@@ -17,9 +18,8 @@ from shape_of_learning.metrics.measure_entry import (
 )
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.refusals import unknown_name
 from shape_of_learning.plan.run import Run
-from shape_of_learning.plan.steps import Checkpoint
+from shape_of_learning.refusals import unknown_name
 
 # Names of other choices, and of columns of the tables of specifications.
 TAKEN = (

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from shape_of_learning.claims import claim
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.files import read_yaml
-from shape_of_learning.plan.refusals import Section, Words, hint, must_be, refused, shown, validated
+from shape_of_learning.refusals import Section, Words, hint, must_be, refused, shown, validated
 
 CLAIMS = "claims.yaml"
 

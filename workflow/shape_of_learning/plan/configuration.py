@@ -16,10 +16,10 @@ from shape_of_learning.plan.paper_models import (
     with_chosen_measures,
 )
 from shape_of_learning.plan.papers import Paper, check_names, figures_of, tables_of
-from shape_of_learning.plan.refusals import unknown_name, validated
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import Settings
 from shape_of_learning.plan.texts import Task
+from shape_of_learning.refusals import unknown_name, validated
 
 
 def with_defaults(given: Mapping[str, Any], defaults: Path) -> dict[str, Any]:

@@ -7,11 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Lock, Place, WeightFile, read_lock
-from shape_of_learning.checkpoints.verdicts import CurvePoint, JudgedCheckpoint, judged_curve
+from shape_of_learning.checkpoints.lock import (
+    EMPTY,
+    MAIN,
+    Checkpoint,
+    Lock,
+    Place,
+    WeightFile,
+    read_lock,
+)
+from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.models import Model
-from shape_of_learning.plan.steps import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -231,16 +238,12 @@ def _mains_to_ask(checkpoints: Sequence[Checkpoint], lock: Lock) -> set[str]:
 
 def _judged(model: Model, lock: Lock) -> Curve:
     """What a lock says of the checkpoints of a model; of an empty one, what reports say of them."""
-    checkpoints, locked = planned_checkpoints(model, lock) or [], lock.revisions.get
-    points = [
-        CurvePoint(c.name, c.step, c.repository, locked(c.name), c.revision == MAIN, c.tokens)
-        for c in checkpoints
-    ]
+    checkpoints = planned_checkpoints(model, lock) or []
     last = model.last_step
     if last is None and model.offered is not None and not isinstance(model.offered.wanted, list):
         # A rule takes the last that there is.
         last = max((each.step for each in checkpoints if each.step is not None), default=None)
-    judged = judged_curve(points, lock.mains, model.known_bad, last)
+    judged = judged_curve(checkpoints, lock.revisions, lock.mains, model.known_bad, last)
     if lock.shape.layers:
         model = model.with_shape(lock.shape)
     return Curve(model, tuple(checkpoints), {each.name: each for each in judged})

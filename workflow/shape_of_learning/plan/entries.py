@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from shape_of_learning.plan.refusals import Name, Section, must_be, refused, unique
+from shape_of_learning.checkpoints.verdicts import Mistake, Step, Steps
+from shape_of_learning.refusals import Name, Section, must_be, refused
+from shape_of_learning.training.recipe import FinetuningRecipe, Million, Positive, Pretraining
 
 Precision = Literal["float32", "bfloat16", "float16"]
 # Parts of a recipe that the configuration may set for all that is pretrained.
@@ -57,11 +59,6 @@ Folder = Annotated[
     Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,1000}\Z"),
     must_be("a folder, in up to 1000 characters without line breaks or control characters"),
 ]
-Positive = Annotated[float, Field(gt=0)]
-Million = Annotated[int, Field(ge=1, le=1_000_000)]
-Threads = Annotated[int, Field(ge=1, le=10_000)]
-Step = Annotated[int, Field(ge=0, le=10**12)]
-Steps = Annotated[list[Step], Field(min_length=1), unique]
 
 
 # So many steps, evenly spaced.
@@ -69,46 +66,6 @@ Spaced = Annotated[
     dict[Literal["log", "linear"], Annotated[int, Field(ge=2, le=100_000)]],
     Field(min_length=1, max_length=1),
 ]
-Range = Annotated[dict[Literal["from", "to"], Step], Field(min_length=2)]
-
-
-class Mistake(Section):
-    """A publisher's mistake that somebody has reported.
-
-    Attributes
-    ----------
-    steps
-        a list, or `from` and `to`
-    because
-        what is wrong with them; believed
-    same_as
-        the step whose weights they are, until tensors or losses say otherwise
-    source
-        where it is reported
-    """
-
-    steps: Annotated[Steps | Range, must_be("a list of steps, or `from` and `to`")]
-    because: str | None = None
-    same_as: Step | None = None
-    source: str
-
-    @property
-    def all_steps(self) -> tuple[int, ...] | range:
-        """The steps that it is about."""
-        if isinstance(self.steps, dict):
-            return range(self.steps["from"], self.steps["to"] + 1)
-        return tuple(self.steps)
-
-    @model_validator(mode="after")
-    def _makes_sense(self) -> "Mistake":
-        if (self.because is None) == (self.same_as is None):
-            raise refused("needs exactly one of `because` or `same_as`")
-        if not self.all_steps:
-            raise refused("has `steps` whose `from` is above `to`; exchange them")
-        if self.same_as in self.all_steps:
-            own = f"says that step {self.same_as} has the weights of itself"
-            raise refused(f"{own}; take it from `steps`, or correct `same_as`")
-        return self
 
 
 class ListedCheckpoint(Section):
@@ -166,43 +123,19 @@ class Training(Section):
     note: str | None = None
 
 
-class Pretraining(Section):
-    """The recipe of a local pretraining on the run's corpus.
+class Origin(Section):
+    """What a fine-tuning begins with, and what it is trained on."""
 
-    Attributes
-    ----------
-    regulariser
-        `none` (the default), `cosine` or `mse`: a term of the loss that keeps consecutive hidden states
-        alike, before the final norm: the sum over blocks of the mean over tokens of 1 - cos or of the
-        squared distance
-    strength
-        its factor, needed with one. `regularisation` in `checkpoint.json` is the term times it
-    twin_of
-        another `pretraining` whose initial weights and batches this one has. Their recipes differ in the
-        two keys above alone. Models that are no twins have random numbers of their own, by their names:
-        they are other seeds
-    device
-        `cpu` (the default) or `cuda`, the first visible GPU. It begins with the same weights and is shown
-        the same batches; sums are formed in another order, so the trained weights are others. On GPUs of
-        one kind PyTorch's deterministic algorithms should give the same bytes each time
-    """
-
-    architecture: Literal["gpt_neox", "bert"]
-    attention_heads: Million
-    vocabulary: int = Field(ge=260, le=10_000_000)
-    context: int = Field(ge=8, le=1_000_000)
-    batch_size: Million
-    learning_rate: Positive
-    warmup_steps: int = Field(ge=0, le=10**9)
-    last_step: int = Field(ge=1, le=10**9)
-    threads: Threads
-    regulariser: Literal["none", "cosine", "mse"] = "none"
-    strength: Positive | None = None
-    twin_of: Name | None = None
-    device: Literal["cpu", "cuda"] = "cpu"
+    of: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9._+-]{1,200})?\Z"),
+        must_be("the name of a model, or `MODEL@REVISION`"),
+    ]
+    task: Name
 
 
-class Finetuning(Section):
+# Keys are in the order of their sections from right to left.
+class Finetuning(FinetuningRecipe, Origin):
     """Another checkpoint, trained further on a task.
 
     Attributes
@@ -217,18 +150,6 @@ class Finetuning(Section):
     seed, threads
         of the order of the examples, dropout and the head; of torch. Both are part of the recipe
     """
-
-    of: Annotated[
-        str,
-        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9._+-]{1,200})?\Z"),
-        must_be("the name of a model, or `MODEL@REVISION`"),
-    ]
-    task: Name
-    learning_rate: Positive
-    batch_size: Million
-    epochs: Threads
-    seed: int = Field(ge=0, le=2**63 - 1)
-    threads: Threads
 
 
 class Table1(Section):

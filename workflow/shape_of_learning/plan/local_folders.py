@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from glob import escape, glob
 from pathlib import Path
 
+from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
     Shape,
@@ -15,7 +16,7 @@ from shape_of_learning.checkpoints.shapes import (
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
-from shape_of_learning.plan.steps import Checkpoint, chosen_steps
+from shape_of_learning.plan.steps import checkpoint_of_step, chosen_steps
 
 STEP = "{step}"
 
@@ -52,7 +53,7 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
         )
     steps = chosen_steps(training.steps, found, where, f"like {path} there are")
     per_step = training.tokens_per_step
-    return [Checkpoint.of_step(step, per_step, found[step]) for step in steps], max(found)
+    return [checkpoint_of_step(step, per_step, found[step]) for step in steps], max(found)
 
 
 def _steps_on_disk(path: str, where: str) -> dict[int, str]:

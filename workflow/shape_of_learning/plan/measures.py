@@ -8,7 +8,7 @@ from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Interval, Measure, Value
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.identity import code
-from shape_of_learning.plan.refusals import unknown_name
+from shape_of_learning.refusals import unknown_name
 
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 

@@ -6,14 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.shapes import Shape, completed
-from shape_of_learning.checkpoints.verdicts import KnownBad
+from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
 from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, separates_texts
-from shape_of_learning.plan.refusals import unknown_name, validated
-from shape_of_learning.plan.steps import Checkpoint, OfferedSteps, chosen_steps, hub_checkpoints
+from shape_of_learning.plan.steps import (
+    OfferedSteps,
+    checkpoint_of_step,
+    chosen_steps,
+    hub_checkpoints,
+)
+from shape_of_learning.refusals import unknown_name, validated
 from shape_of_learning.training.recipe import (
     STEPS_PER_EPOCH,
     PretrainingRecipe,
@@ -43,7 +49,7 @@ class Model:
         Those that the entry names by itself.
     offered : OfferedSteps or None
         Steps that are chosen among what the Hub offers, in addition.
-    known_bad : tuple of KnownBad
+    known_bad : tuple of Mistake
         Published mistakes.
     last_step, warmup_steps : int or None
         Where training ended, among the checkpoints or not, and until which the learning rate rose; None where
@@ -78,7 +84,7 @@ class Model:
     shape: Shape
     checkpoints: tuple[Checkpoint, ...] = ()
     offered: OfferedSteps | None = None
-    known_bad: tuple[KnownBad, ...] = ()
+    known_bad: tuple[Mistake, ...] = ()
     last_step: int | None = None
     warmup_steps: int | None = None
     note: str = ""
@@ -204,6 +210,7 @@ def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
         last_step=training.last_step,
         warmup_steps=training.warmup_steps,
         note=training.note or "",
+        known_bad=tuple(training.known_bad or ()),
         tokenizer=entry.tokenizer or "",
         gated=entry.gated,
         needs_code=entry.needs_code,
@@ -244,13 +251,7 @@ def _check_steps(model: Model, where: str) -> None:
 def _from_hub(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """Revisions of repositories, pinned by a lock and downloaded."""
     checkpoints, offered = hub_checkpoints(entry, where)
-    mistakes = [
-        KnownBad(each.all_steps, each.source, each.because or "", each.same_as)
-        for each in (entry.training.known_bad if entry.training else None) or ()
-    ]
-    return replace(
-        model, checkpoints=tuple(checkpoints), offered=offered, known_bad=tuple(mistakes)
-    )
+    return replace(model, checkpoints=tuple(checkpoints), offered=offered)
 
 
 def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
@@ -271,22 +272,19 @@ def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model
     assert entry.pretraining is not None
     written = entry.pretraining.model_dump(exclude_defaults=True)
     recipe = {"layers": entry.layers, "hidden_size": entry.hidden_size, **written}
-    try:
-        PretrainingRecipe(**recipe, seed=0)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+    checked = validated(PretrainingRecipe, {**recipe, "seed": 0}, where)
     if "twin_of" in recipe:
         _check_twin(recipe, f"{where}: `pretraining.twin_of`", models)
-    tokens, last_step = recipe["batch_size"] * recipe["context"], recipe["last_step"]
+    tokens, last_step = checked.tokens_per_step, checked.last_step
     columns = {**{key: recipe[key] for key in COLUMNS}, "training_tokens": last_step * tokens}
     trained = replace(
         model,
-        warmup_steps=recipe["warmup_steps"],
+        warmup_steps=checked.warmup_steps,
         table_1=model.table_1 or columns,
-        vocabulary=recipe["vocabulary"],
+        vocabulary=checked.vocabulary,
         recipe=recipe,
         saved_steps=tuple(pretraining_steps(last_step)),
-        separates_texts=recipe["architecture"] == "bert",
+        separates_texts=checked.encoder,
     )
     return _with_saved_steps(trained, entry, where, tokens)
 
@@ -347,5 +345,5 @@ def _with_saved_steps(model: Model, entry: Entry, where: str, tokens: int | None
     """Choose what is measured among the steps that a training of this run saves."""
     wanted = entry.training.steps if entry.training else None
     steps = chosen_steps(wanted or "all", model.saved_steps, where, "the recipe saves")
-    checkpoints = tuple(Checkpoint.of_step(step, tokens) for step in steps)
+    checkpoints = tuple(checkpoint_of_step(step, tokens) for step in steps)
     return replace(model, checkpoints=checkpoints, last_step=model.saved_steps[-1])

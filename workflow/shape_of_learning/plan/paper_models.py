@@ -8,8 +8,8 @@ from shape_of_learning.metrics.measure_entry import WEIGHTS
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.models import Entries, Model
 from shape_of_learning.plan.papers import ALL, FigureSpecification, Paper, Specification
-from shape_of_learning.plan.refusals import unknown_name
 from shape_of_learning.plan.settings import Figures
+from shape_of_learning.refusals import unknown_name
 
 
 def check_targets(wanted: Mapping[str, Any], targets: Collection[str], entries: Entries) -> None:

@@ -1,8 +1,7 @@
 """Papers: what each folder of ``workflow/papers`` says that its paper shows."""
 
 import csv
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +11,7 @@ from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.claim_list import CLAIMS, Target, Text, functions_in, read_claims
-from shape_of_learning.plan.refusals import Section, Words, must_be, unique, unknown_name, validated
+from shape_of_learning.refusals import Section, Words, must_be, unique, unknown_name, validated
 
 ALL = "all"  # estimators
 SHARED_MODULES = "shape_of_learning.figures"
@@ -111,17 +110,11 @@ class PaperFile(Section):
     tables: dict[Target, TableSpecification] = {}
 
 
-@dataclass(frozen=True)
-class Paper:
+class Paper(PaperFile):
     """A paper; figures and tables by names of targets, which begin with its prefix, claims by their own."""
 
     name: str
-    title: str
-    citation: str
-    prefix: str
-    figures: Mapping[str, FigureSpecification]
-    tables: Mapping[str, TableSpecification]
-    claims: Mapping[str, Claim]
+    claims: dict[str, Claim]
 
 
 def read_papers(folder: Path) -> list[Paper]:
@@ -174,7 +167,7 @@ def check_names(paper: Paper, measures: Collection[str], models: Collection[str]
 
 def _read_paper(file: Path) -> Paper:
     content = validated(PaperFile, read_yaml(file), str(file))
-    figures, tables = {}, {}
+    figures, tables, claims = {}, {}, read_claims(file.with_name(CLAIMS))
     for name, figure in content.figures.items():
         rows = read_published(file.with_name("published.csv")) if figure.published else []
         shown = [row for row in rows if row["estimator"] in figure.estimators]
@@ -183,9 +176,8 @@ def _read_paper(file: Path) -> Paper:
     for name, table in content.tables.items():
         read = {"write": _function(table.write, file.parent)}
         tables[content.prefix + name] = table.model_copy(update=read)
-    claims = read_claims(file.with_name(CLAIMS))
-    heading = (content.title, content.citation, content.prefix)
-    return Paper(file.parent.name, *heading, figures, tables, claims)
+    read = {"figures": figures, "tables": tables, "claims": claims, "name": file.parent.name}
+    return Paper.model_construct(**{**dict(content), **read})
 
 
 def _function(name: str, folder: Path) -> str:

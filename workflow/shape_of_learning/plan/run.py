@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.lock import write_lock
+from shape_of_learning.checkpoints.lock import Checkpoint, write_lock
 from shape_of_learning.checkpoints.shapes import checkpoint_files
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
@@ -16,7 +16,6 @@ from shape_of_learning.metrics.measure_entry import WEIGHTS, Measure
 from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
-from shape_of_learning.plan.steps import Checkpoint
 
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
 WEIGHT_TABLES = {"weights": "weights", "last_weights": "weights", "weight_points": "weight_points"}

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from shape_of_learning.plan.entries import Precision, RecipeKey
-from shape_of_learning.plan.refusals import Name, Names, Section, Words, must_be, refused, unique
 from shape_of_learning.plan.texts import Corpus, Task
+from shape_of_learning.refusals import Name, Names, Section, Words, must_be, refused, unique
+from shape_of_learning.training.recipe import Threads
 
 # What is in results/, so that no run may be called so.
 FOLDERS = frozenset(
@@ -22,7 +23,6 @@ FOLDERS = frozenset(
 )
 
 Count = Annotated[int, Field(ge=1, le=100_000_000)]
-Threads = Annotated[int, Field(ge=1, le=10_000)]
 Shares = Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1), unique]
 Switch = Literal["keep", "drop"]
 TokenTypes = Literal["all", "one"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
 from shape_of_learning.training.recipe import revision_of_step
@@ -142,41 +143,10 @@ class RevisionTemplate:
         return re.compile("".join(numbers), re.ASCII)
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """One set of weights.
-
-    Attributes
-    ----------
-    name : str
-        Its name within the model: the `revision` column of tables and a folder under ``results``.
-    revision : str
-        Branch, tag or commit on the Hub; the folder's name for weights that are not from the Hub.
-    repository : str
-        ``organisation/name`` on the Hub; empty for weights that are not from there.
-    subfolder : str
-        Folder inside the repository; empty for its top.
-    step, tokens : int or None
-        Optimiser steps and tokens of training; None where the model has no training curve.
-    path : str
-        The folder of weights that lie on the disk already; else empty.
-    """
-
-    name: str
-    revision: str
-    repository: str = ""
-    subfolder: str = ""
-    step: int | None = None
-    tokens: int | None = None
-    path: str = ""
-
-    @classmethod
-    def of_step(cls, step: int, tokens_per_step: int | None, path: str = "") -> "Checkpoint":
-        """A step of a training of one's own, or of this run."""
-        name = revision_of_step(step)
-        return cls(
-            name, name, step=step, tokens=tokens_per_step and step * tokens_per_step, path=path
-        )
+def checkpoint_of_step(step: int, tokens_per_step: int | None, path: str = "") -> Checkpoint:
+    """A step of a training of one's own, or of this run."""
+    name, tokens = revision_of_step(step), tokens_per_step and step * tokens_per_step
+    return Checkpoint(name, name, step=step, tokens=tokens, path=path)
 
 
 @dataclass(frozen=True)

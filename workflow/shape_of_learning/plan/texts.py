@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from shape_of_learning.plan.refusals import Name, Section, must_be, refused
+from shape_of_learning.refusals import Name, Section, must_be, refused
 
 Sha1 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}\Z"), must_be("40 small hexadecimal digits")]
 Most = Annotated[int, Field(ge=2, le=100_000_000)]

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def finetune(
         )
         by = {
             "source": "finetuning",
-            "recipe": asdict(recipe),
+            "recipe": recipe.model_dump(),
             "software": software(),
             "model": model,
         }

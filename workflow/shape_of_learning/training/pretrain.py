@@ -4,7 +4,6 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from shape_of_learning.corpus.windows import HELD_OUT_SHARE
+from shape_of_learning.embeddings.hooks import recorded_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
@@ -201,32 +201,14 @@ def _losses(
     seen, predicted = (torch.from_numpy(part).to(network.device) for part in batch)
     if recipe.regulariser == "none":
         return {"loss": network(input_ids=seen, labels=predicted).loss}
-    with recorded_states(network) as states:
-        loss = network(input_ids=seen, labels=predicted).loss
-    return {"loss": loss, "regularisation": recipe.strength * TERMS[recipe.regulariser](states)}
-
-
-@contextmanager
-def recorded_states(network: Any) -> Iterator[list[torch.Tensor]]:
-    """Record the hidden states of a forward pass inside: what the first block gets and all blocks give.
-
-    So the last one is that before a final norm, which the library does not return.
-    """
     base = network.base_model
-    blocks = base.layers if hasattr(base, "layers") else base.encoder.layer
-    states: list[torch.Tensor] = []
-
-    def keep(module: Any, arguments: Any, output: Any) -> None:
-        if module is blocks[0]:
-            states[:] = [arguments[0]]
-        states.append(output[0] if isinstance(output, tuple) else output)
-
-    hooks = [block.register_forward_hook(keep) for block in blocks]
-    try:
-        yield states
-    finally:
-        for hook in hooks:
-            hook.remove()
+    blocks = base.encoder.layer if recipe.encoder else base.layers
+    with recorded_states(blocks) as states:
+        loss = network(input_ids=seen, labels=predicted).loss
+    return {
+        "loss": loss,
+        "regularisation": (recipe.strength or 0) * TERMS[recipe.regulariser](states),
+    }
 
 
 def cosine_term(states: list[torch.Tensor]) -> torch.Tensor:

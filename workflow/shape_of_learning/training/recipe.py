@@ -4,10 +4,12 @@ Nothing heavy is imported here, since the plan reads it at every start.
 """
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.refusals import Name, Section
 
 # Of every training, as of Pythia (Biderman et al. 2023).
 WEIGHT_DECAY = 0.01  # of matrices; biases and norms have none
@@ -20,6 +22,15 @@ FINETUNING_BETAS = (0.9, 0.999)
 WARM_UP_SHARE = 0.1
 # A plan does not know how many examples a task has, so the steps of a fine-tuning are parts of an epoch.
 STEPS_PER_EPOCH = 16
+# Of a record, in this order; what sets a recipe apart comes after them.
+WRITTEN_FIRST = (
+    *("architecture", "layers", "hidden_size", "attention_heads", "vocabulary", "context"),
+    *("batch_size", "learning_rate", "warmup_steps", "last_step", "seed"),
+)
+
+Positive = Annotated[float, Field(gt=0)]
+Million = Annotated[int, Field(ge=1, le=1_000_000)]
+Threads = Annotated[int, Field(ge=1, le=10_000)]
 
 
 def pretraining_steps(last_step: int) -> list[int]:
@@ -49,58 +60,64 @@ def revision_of_step(step: int) -> str:
     return f"step{step}"
 
 
-@dataclass(frozen=True)
-class PretrainingRecipe:
+class Pretraining(Section):
+    """The recipe of a local pretraining on the run's corpus.
+
+    Attributes
+    ----------
+    regulariser
+        `none` (the default), `cosine` or `mse`: a term of the loss that keeps consecutive hidden states
+        alike, before the final norm: the sum over blocks of the mean over tokens of 1 - cos or of the
+        squared distance
+    strength
+        its factor, needed with one. `regularisation` in `checkpoint.json` is the term times it
+    twin_of
+        another `pretraining` whose initial weights and batches this one has. Their recipes differ in the
+        two keys above alone. Models that are no twins have random numbers of their own, by their names:
+        they are other seeds
+    device
+        `cpu` (the default) or `cuda`, the first visible GPU. It begins with the same weights and is shown
+        the same batches; sums are formed in another order, so the trained weights are others. On GPUs of
+        one kind PyTorch's deterministic algorithms should give the same bytes each time
+    """
+
+    architecture: Literal["gpt_neox", "bert"]
+    attention_heads: Million
+    vocabulary: int = Field(ge=260, le=10_000_000)
+    context: int = Field(ge=8, le=1_000_000)
+    batch_size: Million
+    learning_rate: Positive
+    warmup_steps: int = Field(ge=0, le=10**9)
+    last_step: int = Field(ge=1, le=10**9)
+    threads: Threads
+    regulariser: Literal["none", "cosine", "mse"] = "none"
+    strength: Positive | None = None
+    twin_of: Name | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+class PretrainingRecipe(Pretraining):
     """All that decides the weights of a pretraining, apart from the text.
 
     Attributes
     ----------
-    architecture : {"gpt_neox", "bert"}
-        A decoder that predicts the next token, or an encoder that predicts masked ones.
-    layers, hidden_size, attention_heads : int
-        Size of the model; the inner layer of a block is four times as wide.
-    vocabulary : int
-        Tokens of the byte-level BPE, special ones included.
-    context : int
-        Tokens of a training sequence and longest input, special ones included.
-    batch_size : int
-        Sequences per step.
-    learning_rate : float
-        Its peak, after `warmup_steps` of linear warm-up; a cosine takes it to a tenth of that.
-    last_step : int
-        Number of optimiser steps.
-    seed : int
-        Seed of the run.
-    threads : int
-        Of torch. The order of floating-point sums depends on it, so it belongs to the recipe.
-    regulariser : {"none", "cosine", "mse"}
-        What is added to the loss: a term of consecutive hidden states (Razzhigaev et al. 2024).
-    strength : float
-        Its factor.
-    twin_of : str
-        Another model, whose initial weights and batches this one has; empty if it has its own.
-    device : {"cpu", "cuda"}
-        Where it is trained; initial weights and batches are the same.
+    layers, hidden_size
+        size of the model; the inner layer of a block is four times as wide.
+    seed
+        of the run
+
+    Notes
+    -----
+    The learning rate is its peak, after `warmup_steps` of linear warm-up; a cosine takes it to a tenth of that
+    at `last_step`. Threads are those of torch: the order of floating-point sums depends on them.
     """
 
-    architecture: str
     layers: int
     hidden_size: int
-    attention_heads: int
-    vocabulary: int
-    context: int
-    batch_size: int
-    learning_rate: float
-    warmup_steps: int
-    last_step: int
     seed: int
-    threads: int = 1
-    regulariser: str = "none"
-    strength: float = 0.0
-    twin_of: str = ""
-    device: str = "cpu"
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _can_be(self) -> "PretrainingRecipe":
         if self.hidden_size % self.attention_heads:
             raise InputError(
                 f"`hidden_size` {self.hidden_size} cannot be shared by {self.attention_heads} "
@@ -111,17 +128,18 @@ class PretrainingRecipe:
                 f"`pretraining.warmup_steps` is {self.warmup_steps}, but there are only "
                 f"{self.last_step} steps; make it smaller than `pretraining.last_step`"
             )
-        if (self.regulariser == "none") != (self.strength == 0):
+        if (self.regulariser == "none") != (self.strength is None):
             remedy = "remove it" if self.strength else "write a factor above 0, such as 0.5"
             raise InputError(
-                f"`pretraining.strength` is {self.strength:g} with `regulariser: {self.regulariser}`; "
+                f"`pretraining.strength` is {self.strength or 0:g} with `regulariser: {self.regulariser}`; "
                 f"{remedy}"
             )
+        return self
 
     def written(self) -> dict[str, Any]:
         """What the record of a checkpoint says of it: all but keys that change nothing."""
-        unused = {"regulariser": "none", "strength": 0.0, "twin_of": "", "device": "cpu"}
-        return {key: value for key, value in asdict(self).items() if unused.get(key) != value}
+        said = self.model_dump(exclude_defaults=True)
+        return {key: said.pop(key) for key in WRITTEN_FIRST} | said
 
     @property
     def encoder(self) -> bool:
@@ -142,8 +160,7 @@ class PretrainingRecipe:
         return self.learning_rate * share
 
 
-@dataclass(frozen=True)
-class FinetuningRecipe:
+class FinetuningRecipe(Section):
     """All that decides the weights of a fine-tuning, apart from the checkpoint and the task.
 
     Attributes
@@ -161,11 +178,11 @@ class FinetuningRecipe:
         Of torch. The order of floating-point sums depends on it.
     """
 
-    learning_rate: float
-    batch_size: int
-    epochs: int
-    seed: int
-    threads: int = 1
+    learning_rate: Positive
+    batch_size: Million
+    epochs: Threads
+    seed: int = Field(ge=0, le=2**63 - 1)
+    threads: Threads
 
     def updates_per_epoch(self, examples: int) -> int:
         """Return how many updates show `examples` once; the last batch may be smaller."""

@@ -103,6 +103,8 @@ def _sentence(error: dict[str, Any]) -> str:
         return f"unknown key `{cut(name)}`{inside}; {hint(name, error['ctx']['known'])}"
     if kind == "refused":
         return f"{named} {said}"
+    if kind == "value_error":
+        return str(error["ctx"]["error"])
     if kind == "missing":
         return f"key {named} is missing; add it"
     return f"{named} is {shown(value)}: {said[:1].lower()}{said[1:]}{_remedy(value, kind)}"
