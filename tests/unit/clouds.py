@@ -17,12 +17,6 @@ def ball(n: int, d: int, seed: int = 0) -> np.ndarray:
     return directions * stream.random((n, 1)) ** (1 / d)
 
 
-def sphere(n: int, d: int, seed: int = 0) -> np.ndarray:
-    """Uniform on the sphere of dimension d, which lies in d + 1 dimensions."""
-    points = random_stream(seed, "sphere").standard_normal((n, d + 1))
-    return points / np.linalg.norm(points, axis=1, keepdims=True)
-
-
 def rotation(d: int, seed: int = 0) -> np.ndarray:
     return np.linalg.qr(random_stream(seed, "rotation").standard_normal((d, d)))[0]
 

@@ -12,23 +12,16 @@ from shape_of_learning.random_streams import random_stream
 pytestmark = pytest.mark.filterwarnings("error")
 
 
+@pytest.mark.parametrize("by", ["Gram matrix", "Lanczos iteration"])
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("name", CLOUDS)
-def test_anisotropy_is_that_of_the_singular_values(name, center):
+def test_anisotropy_is_that_of_the_singular_values(name, center, by, monkeypatch):
     X = CLOUDS[name]()
-    assert anisotropy(X, center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
-
-
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize(
-    "name", [name for name in CLOUDS if name not in ("two rows", "one column")]
-)
-def test_lanczos_iteration_finds_the_same(name, center, monkeypatch):
-    X = CLOUDS[name]()
-    monkeypatch.setattr(module, "GRAM_SIDE", 20)
-    monkeypatch.setattr(module, "LANCZOS_RESTARTS", 1000)
-    monkeypatch.setattr("scipy.linalg.eigh", None)  # so that the Gram matrix cannot stand in
-    monkeypatch.setattr(module, "ROWS_PER_BLOCK", 64)
+    if by == "Lanczos iteration" and min(X.shape) > 2:
+        monkeypatch.setattr(module, "GRAM_SIDE", 20)
+        monkeypatch.setattr(module, "LANCZOS_RESTARTS", 1000)
+        monkeypatch.setattr("scipy.linalg.eigh", None)  # so that the Gram matrix cannot stand in
+        monkeypatch.setattr(module, "ROWS_PER_BLOCK", 64)
     assert anisotropy(X, center) == pytest.approx(by_singular_values(X, center), rel=1e-9)
 
 

@@ -5,14 +5,13 @@ import json
 import lzma
 from collections import Counter
 from pathlib import Path
-from pydoc_data.topics import topics
 from xml.sax.saxutils import escape
 
 import pytest
 
 from exports import HEAD, exported
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
-from shape_of_learning.corpus.fetch import demo_text, prose
+from shape_of_learning.corpus.fetch import prose
 from shape_of_learning.corpus.mediawiki import Export, Page
 from shape_of_learning.errors import InputError
 
@@ -145,18 +144,6 @@ def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
     assert 0.6 < len(text.encode()) / len(enwik6) < 0.8
     assert len(description["alphabet"]) == 205
     assert description["dropped"]["characters"] < 0.001 * len(text)
-
-
-def test_the_text_of_the_demo_is_prose_enough_for_its_protocol():
-    text = demo_text()
-    assert len(text.split("\n\n")) <= len(topics)
-    # The demo draws 64 windows of 768 characters; as much again to draw from.
-    assert len(text) > 2 * 64 * 768
-    assert "The if statement\nThe if statement is used for conditional execution:\n" in text
-    for mark in ("if_stmt", "''", "{{", "+----", ">>>", "****", "\n\n\n"):
-        assert mark not in text
-    lines = [line for line in text.split("\n") if len(line) > 40]
-    assert len(set(lines)) > 0.99 * len(lines)
 
 
 def test_layout_of_a_topic_goes_and_words_stay():

@@ -33,7 +33,6 @@ from tiny_models import (
     with_head,
 )
 
-DECODERS = [name for name in CONFIGURATIONS if name not in ENCODERS]
 UNIT_ROUNDOFF = 2.0**-24  # of float32
 SIZES = {**USUAL, "num_attention_heads": 4, "num_key_value_heads": 2}
 # Decoders whose logits are scaled or capped, or whose base model returns more than hidden states.

@@ -37,7 +37,7 @@ ESTIMATORS = {
 }
 
 
-MODULES = [
+SHOWN = [
     "anisotropy",
     "arrays",
     "cosine",
@@ -96,7 +96,7 @@ def test_the_number_of_threads_changes_no_more_than_the_order_of_sums_can(name):
         np.testing.assert_allclose(ESTIMATORS[name](X), alone, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_examples_in_docstrings_hold(name):
     results = doctest.testmod(importlib.import_module(f"shape_of_learning.estimators.{name}"))
     assert results.attempted > results.failed == 0

@@ -69,28 +69,6 @@ def held_out_by_svd(X, Y, second, increment=False):
     return 1 - squares[0] / squares[1]
 
 
-@pytest.mark.parametrize("d", [128, 768])
-def test_noise_scores_what_chance_gives(d):
-    n = 4096
-    X, Y = gaussian(n, d).astype(np.float32), gaussian(n, d, seed=1).astype(np.float32)
-    share = d / (n - 1)
-    # Each of d outputs is Beta((d) / 2, (n - 1 - d) / 2), and independent.
-    sd = math.sqrt(2 * share * (1 - share) / (n + 1) / d)
-    assert linearity(X, Y) == pytest.approx(share, abs=3 * sd)
-    assert linearity_adjusted(X, Y) == pytest.approx(0, abs=0.01)
-    expected = -d / (n / 2 - d - 1)
-    assert linearity_held_out(X, Y, windows_of(n)) == pytest.approx(expected, rel=0.1)
-
-
-def test_exact_linear_data_score_one():
-    X = gaussian(500, 20)
-    Y = X @ gaussian(20, 20, 1) + gaussian(1, 20, 2)
-    for score in (linearity, linearity_adjusted, linearity_increment, linearity_increment_adjusted):
-        assert score(X, Y) == pytest.approx(1, abs=1e-12)
-    for score in (linearity_held_out, linearity_increment_held_out):
-        assert score(X, Y, windows_of(500)) == pytest.approx(1, abs=1e-12)
-
-
 @pytest.mark.parametrize("n", [1, 2, 20, 30, 31])
 def test_as_many_directions_as_vectors_are_undefined(n):
     X, Y = gaussian(n, 30), gaussian(n, 30, 1)
@@ -128,19 +106,17 @@ def constant_coordinates(X, Y):
 
 HARD = {
     "a coordinate of 1e7": huge_coordinate,
-    "an offset of 1e4": lambda X, Y: (X + 1e4, Y + 1e4),
     "an offset of 1e4, float32": lambda X, Y: np.float32([X + 1e4, Y + 1e4]),
     "after a LayerNorm": after_layer_norm,
     "constant coordinates": constant_coordinates,
     "huge numbers": lambda X, Y: (X * 1e30, Y * 1e30),
-    "tiny numbers": lambda X, Y: (X * 1e-30, Y * 1e-30),
 }
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_vectors_score_as_by_a_scaled_svd(name):
     X, Y = HARD[name](*block(2000, 40))
-    scale = {"huge numbers": 1e-30, "tiny numbers": 1e30}.get(name, 1)
+    scale = 1e-30 if name == "huge numbers" else 1
     plain = np.asarray(X, np.float64) * scale, np.asarray(Y, np.float64) * scale
     assert linearity(X, Y) == pytest.approx(by_svd(*plain), abs=1e-6)
     assert linearity_increment(X, Y) == pytest.approx(by_svd(*plain, increment=True), abs=1e-6)
@@ -245,13 +221,9 @@ def test_other_widths_have_no_increment():
     X, Y = block()
     Y = Y[:, :5]
     assert linearity(X, Y) == pytest.approx(by_svd(X, Y), rel=1e-9)
-    of_increments = (
-        linearity_increment,
-        linearity_increment_adjusted,
-        block_norm_ratio,
-        block_cosine,
-    )
-    assert all(math.isnan(measure(X, Y)) for measure in of_increments)
+    adjusted = linearity_increment_adjusted
+    for measure in (linearity_increment, adjusted, block_norm_ratio, block_cosine):
+        assert math.isnan(measure(X, Y))
     assert math.isnan(linearity_increment_held_out(X, Y, windows_of(len(X))))
 
 

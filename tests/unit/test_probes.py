@@ -59,14 +59,6 @@ def test_probes_are_regularised_regressions_of_scaled_features():
     np.testing.assert_allclose(predicted, Z @ fitted + grades.mean(), rtol=1e-8)
 
 
-def test_a_probe_is_unchanged_by_rotation():
-    numbers = np.random.default_rng(2)
-    X, labels = numbers.normal(size=(200, 8)) * np.arange(1, 9), numbers.integers(2, size=200)
-    rotation = np.linalg.qr(numbers.normal(size=(8, 8)))[0]
-    one, other = (fit_probe(each, labels, has_classes=True) for each in (X, X @ rotation))
-    np.testing.assert_array_equal(one(X), other(X @ rotation))
-
-
 def test_pairs_are_told_by_difference_and_product_and_not_by_their_texts_side_by_side():
     numbers = np.random.default_rng(3)
     first = numbers.normal(size=(2000, 8))

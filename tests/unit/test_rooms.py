@@ -32,10 +32,6 @@ FLOORS = {
     "plan": 6,
     "scripts": 6,
 }
-ROOT_FILES = {
-    *("__init__.py", "py.typed", "errors.py", "files.py", "job.py"),
-    *("provenance.py", "random_streams.py"),
-}
 # What the Snakefile must not wait for: it is read by every job.
 SLOW_TO_IMPORT = {"h5py", "matplotlib", "numpy", "pandas", "scipy", "torch", "transformers"}
 MOST_LINES = 400
@@ -102,14 +98,3 @@ def test_files_are_short_and_named_for_an_idea():
     lines = {shown(file): len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
     assert {name: n for name, n in lines.items() if n >= MOST_LINES} == {}
     assert {file.stem for file in FILES} & {"common", "helpers", "misc", "utils"} == set()
-
-
-def test_the_root_of_the_package_holds_its_public_names():
-    assert {path.name for path in PACKAGE.iterdir() if path.is_file()} == ROOT_FILES
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert rooms <= set(FLOORS)
-    program = (
-        "import shape_of_learning as sol; assert sol.__version__;"
-        "assert all(callable(getattr(sol, name)) for name in sol.__all__)"
-    )
-    subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(WORKFLOW)}, check=True)

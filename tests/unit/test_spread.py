@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from IsoScore import IsoScore as package
 
 from clouds import gaussian, hidden_states, rotation
@@ -19,7 +18,6 @@ from shape_of_learning.estimators.spread import (
     spectrum,
     top_share,
 )
-from shape_of_learning.estimators.weights import bias_gain_ratio, bias_length, gain_length
 
 pytestmark = pytest.mark.filterwarnings("error")
 OF_EIGENVALUES = [effective_rank_of_spectrum, alpha_req, directions_for, top_share]
@@ -37,11 +35,8 @@ def test_measures_of_vectors_are_those_of_the_singular_values(name):
     values = eigenvalues(X)
     ratio = values.sum() ** 2 / (values**2).sum()
     assert participation_ratio(X) == pytest.approx(ratio, rel=1e-9)
-    if np.shape(X)[1] > 1:
-        assert isoscore(X) == pytest.approx((ratio - 1) / (np.shape(X)[1] - 1), abs=1e-9)
-    for k in (1, 3, 10):
-        expected = values[:k].sum() / values.sum()
-        assert top_share(spectrum(X), k) == pytest.approx(expected, rel=1e-9)
+    expected = values[:3].sum() / values.sum()
+    assert top_share(spectrum(X), 3) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])
@@ -56,13 +51,6 @@ def test_it_is_the_spectrum_of_numpys_covariance(shape):
     assert (found >= 0).all()
 
 
-def test_isoscore_is_zero_on_a_line_one_where_all_directions_are_alike_and_undefined_of_one_coordinate():
-    line = np.outer(gaussian(50, 1)[:, 0], gaussian(1, 8)) + 3
-    assert isoscore(np.vstack([np.eye(6), -np.eye(6)])) == pytest.approx(1)
-    assert isoscore(line) == pytest.approx(0, abs=1e-12)
-    assert math.isnan(isoscore(gaussian(50, 1)))
-
-
 def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows():
     X = np.random.default_rng(0).standard_t(3, (7, 4)) + 5
     trace, square = 0.0, 0.0
@@ -73,27 +61,11 @@ def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows(
     assert participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
 
 
-@pytest.mark.parametrize("tails", ["gaussian", "heavy"])
-def test_the_corrected_ratio_recovers_the_truth_of_as_many_vectors_as_coordinates(tails):
-    n = d = 200
-    scales = np.arange(1, d + 1) ** -0.25
-    truth = (scales**2).sum() ** 2 / (scales**4).sum()
-    stream = np.random.default_rng(0)
-    # Lengths of their own: then the formulas for Gaussians are wrong, and these are not.
-    lengths = np.ones((40, n, 1)) if tails == "gaussian" else stream.choice([0.5, 2], (40, n, 1))
-    samples = stream.standard_normal((40, n, d)) * scales * lengths
-    plain = np.array([participation_ratio(X) for X in samples])
-    corrected = np.array([participation_ratio_corrected(X) for X in samples])
-    assert plain.mean() < 0.65 * truth
-    error = corrected.std(ddof=1) / math.sqrt(len(samples))
-    assert error < 0.02 * truth
-    assert corrected.mean() == pytest.approx(truth, abs=4 * error)
-
-
 def test_vectors_without_variance_or_too_few_are_undefined():
     for function in (participation_ratio, participation_ratio_corrected, isoscore, effective_rank):
         assert math.isnan(function(np.full((40, 30), 0.1)))
     assert math.isnan(participation_ratio_corrected(gaussian(3, 5)))
+    assert math.isnan(isoscore(gaussian(50, 1)))
 
 
 @pytest.mark.parametrize("exponent", [1, 2])
@@ -147,13 +119,6 @@ def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what
     for bad in ([1.0, 2.0], [1.0, -1.0], [np.nan, 0], [[1.0]], []):
         with pytest.raises(ValueError, match=r"^eigenvalues must"):
             function(bad)
-
-
-def test_the_final_norm_has_lengths_and_without_a_bias_only_one():
-    gain, bias = torch.tensor([3.0, 4.0]), np.array([0.0, 2.5])
-    assert [f(gain, bias) for f in (gain_length, bias_length, bias_gain_ratio)] == [5, 2.5, 0.5]
-    undefined = bias_length(gain), bias_gain_ratio(gain, None), bias_gain_ratio([0.0], [1.0])
-    assert all(map(math.isnan, undefined))
 
 
 def test_isoscore_is_that_of_its_package():

@@ -49,18 +49,11 @@ def with_copies(X, share, times=1):
     return X
 
 
-CLOUDS = {
-    "ball": lambda n: embedded(ball(n, 10), 20),
-    "hidden states": lambda n: hidden_states(n, 24),
-    "far from the origin": lambda n: hidden_states(n, 24) + 1e3,
-}
-
-
 @pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize("share", [0, 0.02, 0.3])
-@pytest.mark.parametrize("name", CLOUDS)
-def test_it_is_what_the_authors_code_gives(theirs, name, share, times):
-    X = with_copies(CLOUDS[name](800).astype(np.float32), share, times)
+@pytest.mark.parametrize("offset", [0, 1e3])
+def test_it_is_what_the_authors_code_gives(theirs, offset, share, times):
+    X = with_copies((hidden_states(800, 24) + offset).astype(np.float32), share, times)
     assert ours(X) == pytest.approx(theirs(X), rel=THEIR_ROUNDING)
 
 

@@ -1,12 +1,9 @@
 """How windows are joined to batches: each once, of equal work on a GPU, never too few tokens."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.tokenised_windows import (
     LEAST_TOKENS,
     LENGTH_UNIT,
@@ -58,13 +55,3 @@ def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, con
         rows, length = batch.shape
         assert rows * length >= LEAST_TOKENS == 16
         assert max(lengths[number] for number in batch.windows) <= length
-
-
-def test_as_many_windows_go_together_as_are_of_use():
-    def size(kind, windows, **asked):
-        device = SimpleNamespace(device=SimpleNamespace(type=kind))
-        return SampleRun(device, "a model", windows, None, 0, 0, [4], **asked).first_size
-
-    windows = windows_of([100] * 200)
-    assert (size("cpu", windows), size("cuda", windows)) == (16, 4096 // 144)
-    assert (size("cpu", windows[:3]), size("cuda", windows, window_batch_size=5)) == (3, 5)
