@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 
 import measure
 from clouds import hidden_states
+from made_states import TOKEN_TYPES, MadeStates
 from shape_of_learning.embeddings.states import state_file
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
@@ -26,7 +27,7 @@ from shape_of_learning.metrics.selections import (
 from shape_of_learning.metrics.tidy import GROUPS, read_tidy
 from shape_of_learning.random_streams import random_stream
 
-NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES, TOKENS = 128, 300, 700, 1000
+NEIGHBOURS, BATCH_VECTORS, TOKENS = 128, 300, 1000
 PROTOCOL = {"windows": 20, "seed": 0, "batch_vectors": BATCH_VECTORS, "neighbours": NEIGHBOURS}
 
 
@@ -58,24 +59,6 @@ IN_BATCHES = {
 }
 
 
-class InMemory:
-    """Hidden states as they are after a run, of windows of 50 tokens whose first is a special one."""
-
-    def __init__(self, *states, before_final_norm=False):
-        self.states = [state.astype(np.float32) for state in states]
-        self.layers = len(states) - 1 - before_final_norm
-        tokens = np.arange(len(states[0]))
-        self.rows = {
-            "positions": tokens % 50,
-            "token_ids": tokens % TOKEN_TYPES,
-            "windows": tokens // 50,
-            "special": tokens % 50 == 0,
-        }
-
-    def __getitem__(self, state):
-        return self.states[state]
-
-
 def dumped(folder, states):
     """The same as files."""
     folder.mkdir()
@@ -99,7 +82,7 @@ def clouds():
     """Two layers with duplicates."""
     X = hidden_states(TOKENS).astype(np.float32)
     X[400:420] = X[380:400]
-    return InMemory(X, X[::-1] * 2)
+    return MadeStates(X, X[::-1] * 2)
 
 
 def with_copies(X):
@@ -144,7 +127,7 @@ def test_each_batch_has_the_value_of_its_vectors(layer):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_job_of_a_dumped_layer_and_family_writes_what_memory_has(tmp_path, family):
     X = hidden_states(4 * TOKENS).astype(np.float32).reshape(4, TOKENS, -1)
-    states = InMemory(*X, before_final_norm=True)
+    states = MadeStates(*X, before_final_norm=True)
     folder = dumped(tmp_path / "dump", states)
     names = sorted(n for n, each in ALL.items() if each.family in FAMILIES)
     measures = [ALL[name].for_jobs() for name in names]
@@ -185,7 +168,7 @@ def test_selected_rows_are_measured_as_if_there_were_no_others(choice, vectors):
 
 def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_chooses():
     *layers, before = np.random.default_rng(0).standard_normal((4, TOKENS, 6)).astype("f4")
-    states = InMemory(*layers, before, before_final_norm=True)
+    states = MadeStates(*layers, before, before_final_norm=True)
     assert measured(states, ["reach"], 0) == {"reach": []}
     ends = {"reach": layers[2], "later": layers[2], "before": before}
     found = {block: measured(states, ends, block) for block in (1, 2)}
@@ -206,7 +189,7 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
 
 def test_vectors_and_their_windows_are_one_batch():
     X = np.random.default_rng(0).standard_normal((TOKENS, 6)).astype("f4")
-    batch, of_layer = measured(InMemory(X), ["apart_later"])["apart_later"]
+    batch, of_layer = measured(MadeStates(X), ["apart_later"])["apart_later"]
     kept = np.flatnonzero(np.arange(TOKENS) % 50)
     assert (batch.n, batch.n_unique) == (len(kept), len(kept))
     assert batch.value == apart(X[kept], kept // 50)
@@ -218,7 +201,7 @@ def test_vectors_and_their_windows_are_one_batch():
 def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
     X = np.stack([hidden_states(900).astype(np.float32)] * 4)
     X[1, 50, 3] = bad
-    states = InMemory(*X)
+    states = MadeStates(*X)
     for name, (*batches, _) in measured(states, IN_BATCHES, 1).items():
         undefined = [row.n_unique == 1 and np.isnan(row.value) for row in batches]
         assert sorted(undefined) == [False, False, True], name
