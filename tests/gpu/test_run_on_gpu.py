@@ -12,14 +12,7 @@ from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
 from shape_of_learning.embeddings.tokenised_windows import tokenise
-from tiny_models import (
-    CONFIGURATIONS,
-    VOCABULARY,
-    WIDTHS,
-    save_stirred_model,
-    save_tiny_model,
-    with_head,
-)
+from tiny_models import CONFIGURATIONS, VOCABULARY, save_stirred_model, save_tiny_model, with_head
 
 pytestmark = [
     pytest.mark.gpu,
@@ -112,12 +105,3 @@ def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tm
         results.append(states_of(model, GPU, checkpoint, "after_final_norm"))
     for expected, found in zip(*results, strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-def test_a_checkpoint_is_loaded_to_the_gpu_and_measured_layers_can_stay_there(tmp_path):
-    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
-    sample = sample_of(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
-    assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
-    states, sums = sample.forward.hidden_states(sample.windows, 0, sample.predicted, None, GPU)
-    assert {state.device for state in states} == {GPU}
-    assert sums.device.type == "cpu"

@@ -8,7 +8,6 @@ import torch
 import transformers
 
 from runs import sample_of
-from shape_of_learning import linearity
 from shape_of_learning.blocks.edits import Editor, changed_blocks
 from shape_of_learning.blocks.maps import (
     AffineMap,
@@ -140,20 +139,6 @@ def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, bloc
     assert not torch.allclose(logits(forward), expected, atol=0.1)
 
 
-def test_a_row_on_a_block_says_how_well_its_map_fits():
-    random = np.random.default_rng(0)
-    x = random.normal(size=(500, 8)).astype(np.float32)
-    y = (x @ random.normal(size=(8, 8)) + random.normal(size=(500, 8)) / 3).astype(np.float32)
-    y[7] += 100  # one token has nearly all of the error
-    fitted = fitted_blocks([x, y])
-    assert fitted[0].linearity == pytest.approx(linearity(x, y), abs=1e-9)
-    (row,) = fit_error_rows("m", "r", fitted)
-    assert row[:6] == ("m", "r", 1, 1.0, 500, fitted[0].linearity)
-    worst, *quantiles = row[6:]
-    assert 0.9 < worst < 1
-    assert quantiles == sorted(quantiles)
-
-
 def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused():
     x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
     fitted = fitted_blocks([x, x, np.full_like(x, np.nan)])
@@ -237,10 +222,9 @@ def test_a_checkpoint_is_edited_in_all_orders_and_kinds_and_left_as_it_was(check
     assert len({e.loss for e in edits if e.k == 0}) == 1
     assert len({e.loss for e in by_order[0] if e.k == 2}) == 4
     assert all(e.perplexity == math.exp(e.loss) and e.predicted_tokens > 50 for e in edits)
-    whole = sum(weight.numel() for weight in model.parameters())
-    block = sum(weight.numel() for weight in editor._blocks._blocks[0].parameters())
-    assert [e.parameters for e in by_order[0][:3]] == [whole, whole - block, whole - 2 * block]
-    assert by_order[0][5].parameters == whole - 2 * block + 2 * (WIDTH * WIDTH + WIDTH)
+    kept, dropped = by_order[0][0].parameters, by_order[0][2].parameters
+    assert kept == sum(weight.numel() for weight in model.parameters()) > dropped
+    assert by_order[0][5].parameters == dropped + 2 * (WIDTH * WIDTH + WIDTH)
     assert all(torch.equal(model.state_dict()[key], value) for key, value in weights.items())
     assert without_seconds(editor_of(checkpoint, text).edits()) == without_seconds(edits)
 

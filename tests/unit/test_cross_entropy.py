@@ -11,10 +11,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from runs import WINDOWS, loss_of, run, sample_of
-from shape_of_learning.embeddings.model import LOGITS_BYTES, LanguageModelHead, load_tokenizer
+from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
 from shape_of_learning.embeddings.tokenised_windows import (
     MASKED_SHARE,
-    PredictedTokens,
     TokenisedWindow,
     masked_tokens,
     next_tokens,
@@ -106,30 +105,18 @@ def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
         np.testing.assert_array_equal(one.shown, other.shown)
 
 
-def test_logits_of_a_large_vocabulary_come_in_blocks():
-    vocabulary, rows = 250_880, 150  # BLOOM's
-    random = torch.Generator().manual_seed(0)
-    matrix = torch.randn(vocabulary, 4, generator=random)
-    states = torch.randn(1, rows, 4, generator=random)
-    targets = torch.randint(vocabulary, (rows,), generator=random)
-    sizes = []
+def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
+    checkpoint, rows = save_stirred_model(tmp_path, "gpt_neox"), []
+    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.logits
 
-    class Head(LanguageModelHead):
-        def __init__(self):
-            self.vocabulary = vocabulary
+    def counted(head, block, kind):
+        rows.append(len(block))
+        return logits(head, block, kind)
 
-        def logits(self, block, kind):
-            sizes.append(block.shape[0] * 4 * vocabulary)
-            return block @ matrix.T
-
-    tokens = PredictedTokens(targets.numpy(), np.arange(rows), targets.numpy())
-    (measured,) = Head().negative_log_likelihoods(states, [tokens], object)
-    exact = torch.log_softmax((states[0] @ matrix.T).double(), dim=1)[torch.arange(rows), targets]
-    assert max(sizes) <= LOGITS_BYTES
-    assert len(sizes) > 1
-    # Sums of 250,880 and of 4 terms, each of which rounds in float32.
-    tolerance = math.sqrt(vocabulary) * UNIT_ROUNDOFF * exact.abs().sum().item()
-    assert measured.item() == pytest.approx(-exact.sum().item(), abs=tolerance)
+    monkeypatch.setattr(LanguageModelHead, "logits", counted)
+    monkeypatch.setattr("shape_of_learning.embeddings.model.LOGITS_BYTES", 3 * 4 * VOCABULARY)
+    assert loss_of(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
+    assert max(rows) == 3
 
 
 def test_special_tokens_are_context_and_never_targets():

@@ -72,15 +72,6 @@ def test_gride_takes_ties_as_they_are_and_nothing_but_ties_as_undefined(n1):
     assert math.isnan(gride(tied, n1))
 
 
-@pytest.mark.parametrize("n1", [1, 2, 64])
-@pytest.mark.parametrize("ratio", [1 + 1e-9, 1e30])
-def test_gride_of_extreme_ratios(n1, ratio):
-    """All ratios equal: t / (exp(t) - 1) and n1 t, of one t for all, say where it is."""
-    found = gride(np.repeat([[1.0, ratio]], n1, axis=1).repeat(5, axis=0), n1)
-    t = found * math.log(ratio)
-    assert 1 + (n1 - 1) * t / math.expm1(t) == pytest.approx(n1 * t, rel=1e-12)
-
-
 @pytest.mark.parametrize("estimator", [mada, mom, mle])
 def test_ties_are_left_out_of_the_mean_infinite_in_the_harmonic_and_highest_in_the_median(
     estimator,
@@ -119,32 +110,17 @@ def test_what_neighbours_there_are_still_count():
 
 # DADApy 0.3.4 (with NumPy 1.26), for n1 = 1, 2, 4, ..., 64:
 #     dadapy.Data(cloud).return_id_scaling_gride(range_max=128)[0]
-GRIDE_OF_DADAPY = {
-    "ball of 5": [
-        *(4.484364433766605, 4.607834633456574, 4.485411355708871, 4.430020477105601),
-        *(4.381652462183994, 4.257228356300883, 4.07503727926445),
-    ],
-    "gaussian of 20": [
-        *(15.934241856326086, 15.664709398315548, 14.765362646379014, 14.151167314902267),
-        *(13.529720771318448, 12.30769289783193, 11.029004870757547),
-    ],
-}
+GRIDE_OF_DADAPY = [
+    *(15.934241856326086, 15.664709398315548, 14.765362646379014, 14.151167314902267),
+    *(13.529720771318448, 12.30769289783193, 11.029004870757547),
+]
 
 
-@pytest.mark.parametrize("name", GRIDE_OF_DADAPY)
-def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count(name):
+def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count():
     """It takes m - 1 for m in the likelihood, and solves it to 1e-7 in d."""
     m = 1000
-    if name == "gaussian of 20":
-        X = np.random.default_rng(2).standard_normal((m, 20))
-    else:
-        stream = np.random.default_rng(1)
-        X = stream.standard_normal((m, 5))
-        X /= np.linalg.norm(X, axis=1, keepdims=True)
-        X *= stream.random((m, 1)) ** (1 / 5)
-    r = nearest_distances(X, 128)
-    found = np.array([gride(r, 2**i) for i in range(7)])
-    larger = found / GRIDE_OF_DADAPY[name] - 1
+    r = nearest_distances(np.random.default_rng(2).standard_normal((m, 20)), 128)
+    larger = np.array([gride(r, 2**i) for i in range(7)]) / GRIDE_OF_DADAPY - 1
     assert larger[0] == pytest.approx(1 / (m - 1), rel=1e-3)
     assert (np.abs(larger - 0.5 / m) < 0.51 / m).all()
     # The term shrinks against the others, whose information grows with n1.

@@ -1,14 +1,11 @@
 """What is measured of a layer is what the functions say of its vectors, whoever has the hidden states."""
 
-import h5py
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-import measure
 from clouds import hidden_states
 from made_states import TOKEN_TYPES, MadeStates
-from shape_of_learning.embeddings.states import state_file
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
@@ -24,7 +21,7 @@ from shape_of_learning.metrics.selections import (
     shuffled_batches,
     window_groups,
 )
-from shape_of_learning.metrics.tidy import GROUPS, read_tidy
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
 NEIGHBOURS, BATCH_VECTORS, TOKENS = 128, 300, 1000
@@ -57,17 +54,6 @@ IN_BATCHES = {
     for name, chosen in ALL.items()
     if chosen.family in ("isotropy", "spectrum", "dimension") and not chosen.rows
 }
-
-
-def dumped(folder, states):
-    """The same as files."""
-    folder.mkdir()
-    for number, X in enumerate(states.states):
-        with h5py.File(state_file(folder, number, states.layers), "w") as file:
-            file["embeddings"] = X
-            for key, value in states.rows.items():
-                file[key] = value
-    return folder
 
 
 def measured(states, names, layer=0, **selection):
@@ -122,30 +108,6 @@ def test_each_batch_has_the_value_of_its_vectors(layer):
         assert [row.batch for row in batches] == list(range(len(values)))
         assert (of_layer.batch, of_layer.layer, of_layer.selection) == (None, layer, "all")
         assert of_layer.value == pytest.approx(np.mean([row.value for row in batches]), rel=1e-14)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_job_of_a_dumped_layer_and_family_writes_what_memory_has(tmp_path, family):
-    X = hidden_states(4 * TOKENS).astype(np.float32).reshape(4, TOKENS, -1)
-    states = MadeStates(*X, before_final_norm=True)
-    folder = dumped(tmp_path / "dump", states)
-    names = sorted(n for n, each in ALL.items() if each.family in FAMILIES)
-    measures = [ALL[name].for_jobs() for name in names]
-    for layer in range(family == "linearity", 3):
-        measure.main(
-            ("m", layer, family), folder, 2, measures, {**PROTOCOL, "selection": {}}, tmp_path / "t.csv"
-        )  # fmt: skip
-        rows = read_tidy(tmp_path / "t.csv")
-        own = [name for name in names if ALL[name].family == family]
-        for name, kept in measured(states, own, layer).items():
-            found = [row for row in rows if row.estimator == name]
-            np.testing.assert_equal([numbers(r) for r in found], [numbers(r) for r in kept])
-
-
-def numbers(row):
-    """A row as it is read again, where what a batch does not say is as undefined."""
-    given = [np.nan if cell is None else cell for cell in row[3:-1]]
-    return [*row[:3], *given, *row.without]
 
 
 @pytest.mark.parametrize(

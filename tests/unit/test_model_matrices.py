@@ -41,14 +41,6 @@ def test_every_architecture_has_its_matrices_bit_for_bit(name, tmp_path):
         np.testing.assert_array_equal(found["final_norm"], rows)
 
 
-@pytest.mark.parametrize(("tie", "names"), [(True, TIED), (False, APART)])
-def test_whether_matrices_are_tied_is_what_the_checkpoint_says(tie, names, tmp_path):
-    config = CONFIGURATIONS["gpt_neox"]()
-    config.tie_word_embeddings = tie
-    checkpoint = save_stirred_model(tmp_path, "gpt_neox", config)
-    assert list(matrices_of(checkpoint, "gpt_neox")) == [*names, "final_norm"]
-
-
 def test_the_gain_of_a_norm_that_adds_one_to_its_weight_is_what_it_multiplies_by(tmp_path):
     config = hf.GemmaConfig(**USUAL, num_key_value_heads=1, head_dim=16)
     checkpoint = save_stirred_model(tmp_path, "gemma", config)

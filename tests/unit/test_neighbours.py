@@ -53,14 +53,6 @@ def test_distances_are_those_of_brute_force(name, k):
     np.testing.assert_allclose(nearest_distances(X, k), by_brute_force(X, k), rtol=1e-9, atol=0)
 
 
-@pytest.mark.parametrize(("levels", "d"), [(2, 9), (4, 5), (10, 3)])
-def test_ties_on_a_lattice_are_all_found(levels, d):
-    X = np.stack(np.meshgrid(*[np.arange(levels)] * d), axis=-1).reshape(-1, d)
-    squares = np.square(X[:, None] - X).sum(axis=2)  # integers, hence exact
-    expected = np.sqrt(np.sort(squares, axis=1)[:, 1:31])
-    np.testing.assert_array_equal(nearest_distances(X, 30), expected)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(2, 90),

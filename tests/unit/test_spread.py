@@ -39,18 +39,6 @@ def test_measures_of_vectors_are_those_of_the_singular_values(name):
     assert top_share(spectrum(X), 3) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])
-def test_it_is_the_spectrum_of_numpys_covariance(shape):
-    X = np.random.default_rng(0).standard_normal(shape)
-    covariance = np.atleast_2d(np.cov(X, rowvar=False))
-    expected = np.linalg.eigvalsh(covariance)[::-1][: min(shape)]
-    found = spectrum(X)
-    assert found.shape == (min(shape),)
-    # Weyl: eigenvalues move by no more than the rounding of the matrix.
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * max(shape) * found[0])
-    assert (found >= 0).all()
-
-
 def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows():
     X = np.random.default_rng(0).standard_t(3, (7, 4)) + 5
     trace, square = 0.0, 0.0

@@ -9,18 +9,9 @@ import pytest
 
 import gather_tables
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics import tidy
 from shape_of_learning.metrics.tables import write_model_tables
-from shape_of_learning.metrics.tidy import (
-    CHANGE_COLUMNS,
-    ESTIMATE_COLUMNS,
-    GROUPS,
-    LEFT_OUT_COLUMNS,
-    MEASUREMENT_COLUMNS,
-    TidyRow,
-    layer_table,
-    read_tidy,
-    write_tidy,
-)
+from shape_of_learning.metrics.tidy import GROUPS, TidyRow
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]
@@ -55,20 +46,20 @@ def checkpoint_rows(seed, *, shared=0.0, undefined=(), lost=()):
 def write_checkpoint(folder, revision, rows, family, names):
     batches, left_out = rows
     for layer, value, _, n, n_unique, near, windows, *without in left_out:
-        tidy = []
+        rows = []
         for name in names:
             own = (row for row in batches if row[0] == layer)
-            tidy += [TidyRow(name, "all", layer, *row[1:4], None, None, row[4]) for row in own]
+            rows += [TidyRow(name, "all", layer, *row[1:4], None, None, row[4]) for row in own]
             of_layer = (None, n, n_unique, near, windows, value, tuple(without))
-            tidy.append(TidyRow(name, "all", layer, *of_layer))
-        write_tidy(layer_table(folder / "m" / revision, family, layer), tidy)
+            rows.append(TidyRow(name, "all", layer, *of_layer))
+        tidy.write_tidy(tidy.layer_table(folder / "m" / revision, family, layer), rows)
 
 
 KINDS = {
-    "measurements": MEASUREMENT_COLUMNS,
-    "estimates": ESTIMATE_COLUMNS,
-    "changes": CHANGE_COLUMNS,
-    "left_out": LEFT_OUT_COLUMNS,
+    "measurements": tidy.MEASUREMENT_COLUMNS,
+    "estimates": tidy.ESTIMATE_COLUMNS,
+    "changes": tidy.CHANGE_COLUMNS,
+    "left_out": tidy.LEFT_OUT_COLUMNS,
 }
 
 
@@ -97,20 +88,6 @@ def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_output
     return [table(files[kind], columns) for kind, columns in KINDS.items()][:3]
 
 
-def test_blocks_are_numbered_from_one(tmp_path):
-    def blocks(seed):
-        batches, left_out = checkpoint_rows(seed)
-        return [row for row in batches if row[0]], [row for row in left_out if row[0]]
-
-    _, every, differences = gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2))
-    of_blocks = {"family": "linearity"}
-    _, estimates, changes = gathered(tmp_path, blocks(1), blocks(2), **of_blocks)
-    assert estimates == [row for row in every if row["layer"] != "0"]
-    assert changes == [row for row in differences if row["layer"] != "0"]
-    over_all = gathered(tmp_path, blocks(1), average_over="all_layers", **of_blocks)[1]
-    assert over_all == estimates[: len(over_all)]
-
-
 def error_of(left_out):
     """The jackknife's standard error, one number at a time."""
     mean = statistics.fmean(left_out)
@@ -129,7 +106,7 @@ def assert_is(row, name, value, left_out):
 def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
     rows = checkpoint_rows(1)
     _, estimates, _ = gathered(tmp_path, rows)
-    left_out = table(tmp_path / "left_out.csv", LEFT_OUT_COLUMNS)
+    left_out = table(tmp_path / "left_out.csv", tidy.LEFT_OUT_COLUMNS)
     for row, kept, of_layer in zip(estimates, left_out, rows[1], strict=False):
         layer, value, sd, *_, windows = of_layer[:7]
         assert (row["layer"], row["depth"]) == (str(layer), str(layer / LAYERS))
@@ -248,7 +225,7 @@ def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):
         expected = [row for name in ("two_nn", "mom") for row in rows if row["estimator"] == name]
         assert table(output, KINDS[kind]) == expected
     gather_tables.main("measurements", [], output, [])
-    assert table(output, MEASUREMENT_COLUMNS) == []
+    assert table(output, tidy.MEASUREMENT_COLUMNS) == []
 
 
 def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
@@ -257,12 +234,12 @@ def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
         TidyRow("mom", "all", 7, 0, 4, 3, None, None, 0.1 + 0.2),
         TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 20, math.inf, without),
     ]
-    write_tidy(tmp_path / "t.csv", rows)
+    tidy.write_tidy(tmp_path / "t.csv", rows)
     assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,0.30000")
-    batch, layer = read_tidy(tmp_path / "t.csv")
+    batch, layer = tidy.read_tidy(tmp_path / "t.csv")
     assert (batch[:6], batch.value) == (rows[0][:6], 0.1 + 0.2)
     assert layer[:9] == rows[1][:9]
     np.testing.assert_array_equal(layer.without, without)
     (tmp_path / "t.csv").write_text("batch,n\n0,1\n")
     with pytest.raises(InputError, match=r"t\.csv has the columns .*; delete it"):
-        read_tidy(tmp_path / "t.csv")
+        tidy.read_tidy(tmp_path / "t.csv")

@@ -1,7 +1,6 @@
 """Tasks: labels by construction, splits without leaks, files as they were written."""
 
 import json
-import random
 
 import pytest
 
@@ -12,24 +11,21 @@ from shape_of_learning.tasks.sources import topic_task
 SPLITS = ("train", "held_out")
 
 
+REPEATED = "This is a sentence that stands in very many of the paragraphs."
+
+
+def paragraph(article: int, number: int) -> str:
+    own = f"Article {article} says in its paragraph {number} that it is so."
+    return " ".join([own, REPEATED][:: 1 if number % 3 else -1])
+
+
 @pytest.fixture(scope="module")
 def corpus():
-    """Articles of different lengths in words of their own, some sentences being in several paragraphs."""
-    numbers = random.Random(3)
-    common = [f"word{i}" for i in range(300)]
-    repeated = "This is a sentence that stands in very many of the paragraphs."
-    articles = []
-    for article in range(40):
-        words = common + [f"own{article}x{i}" for i in range(30)]
-        paragraphs = [f"Title {article}"]
-        for _ in range(6 + 2 * (article % 9)):
-            sentences = [
-                " ".join(numbers.choices(words, k=numbers.randint(6, 14))).capitalize() + "."
-                for _ in range(numbers.randint(1, 5))
-            ]
-            paragraphs.append(" ".join([*sentences, repeated][:: numbers.choice((1, -1))]))
-        articles.append("\n".join(paragraphs) + "\n")
-    return "\n".join(articles)
+    """Articles of different lengths, of paragraphs that have a sentence in common."""
+    articles = [
+        [f"Title {n}", *(paragraph(n, k) for k in range(6 + 2 * (n % 9)))] for n in range(40)
+    ]
+    return "\n".join("\n".join(lines) + "\n" for lines in articles)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 17])

@@ -38,17 +38,6 @@ def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_ma
         assert context is None or length <= context
 
 
-def test_window_batches_by_length_are_as_long_as_their_longest_window():
-    batches = window_batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
-    assert [(batch.windows.tolist(), batch.shape) for batch in batches] == [
-        ([1, 3], (2, 90)),
-        ([2, 0], (2, 50)),
-        ([4], (1, LEAST_TOKENS)),
-    ]
-    # A small one is padded no further than the context.
-    assert window_batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
-
-
 @given(LENGTHS, st.integers(1, 64), CONTEXTS)
 def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, context):
     for batch in window_batches_by_length(windows_of(lengths), size, context):
