@@ -3,7 +3,7 @@ import pytest
 
 from clouds import gaussian, hidden_states
 from shape_of_learning import average_cosine
-from shape_of_learning.tasks.adjustments import ClusterBased, nearest_centres
+from shape_of_learning.tasks.adjustments import ClusterBased
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -60,15 +60,3 @@ def test_each_cluster_gives_up_its_own_mean_and_directions_and_a_small_one_every
     # Few vectors become exactly zero, and are left out of cosines.
     assert np.flatnonzero(~left.any(axis=1)).tolist() == [100, 101, 102, 103]
     assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
-
-
-def test_far_clusters_are_found_from_any_start():
-    sizes = [30, 50, 20, 5, 1]
-    X = blobs(sizes) + 1000
-    for seed in range(5):
-        centres = ClusterBased(5, 0, seed).fit(X).centres
-        labels = nearest_centres(X, centres)
-        assert sorted(np.bincount(labels).tolist()) == sorted(sizes)
-        assert all(len(set(part.tolist())) == 1 for part in np.split(labels, np.cumsum(sizes)[:-1]))
-        for label, centre in enumerate(centres):
-            np.testing.assert_allclose(centre, X[labels == label].mean(axis=0), atol=1e-9)

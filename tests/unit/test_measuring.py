@@ -28,11 +28,6 @@ NEIGHBOURS, BATCH_VECTORS, TOKENS = 128, 300, 1000
 PROTOCOL = {"windows": 20, "seed": 0, "batch_vectors": BATCH_VECTORS, "neighbours": NEIGHBOURS}
 
 
-def ratio_of_widths(X, Y):
-    """A measure of a block."""
-    return X.shape[1] / Y.shape[1]
-
-
 def apart(X, windows):
     """A measure of vectors and their windows."""
     return sum(np.linalg.norm(X[windows == one].sum(axis=0)) for one in np.unique(windows))
@@ -43,7 +38,6 @@ OWN = {
     "reach": Measure("numpy:vdot", "linearity"),
     "later": Measure("numpy:vdot", "linearity", rows={"first_token": "drop"}),
     "before": Measure("numpy:vdot", "linearity", rows={"last_layer": "before_final_norm"}),
-    "ratio": Measure(f"{__name__}:ratio_of_widths", "linearity"),
     "apart": Measure(f"{__name__}:apart", "windows"),
     "apart_later": Measure(f"{__name__}:apart", "windows", rows={"first_token": "drop"}),
 }
