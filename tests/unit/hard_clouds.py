@@ -16,11 +16,10 @@ def exactly_centred(X):
     return X - X.mean(axis=0)  # what the rounding of the first mean left over
 
 
-def by_singular_values(X, center=True):
-    """Full decomposition of the matrix, centred in extended precision."""
+def squared_singular_values(X, center=True):
+    """Of the matrix, centred in extended precision, and of entries up to 1."""
     X = exactly_centred(X) if center else np.asarray(X, dtype=np.longdouble)
-    squares = np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
-    return squares[0] / squares.sum()
+    return np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
 
 
 def with_huge_coordinate():

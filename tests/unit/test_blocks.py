@@ -8,19 +8,12 @@ import torch
 import transformers
 
 from runs import sample_of
+from shape_of_learning.blocks import maps
 from shape_of_learning.blocks.edits import Editor, changed_blocks
-from shape_of_learning.blocks.maps import (
-    AffineMap,
-    BlockEditing,
-    EditableBlocks,
-    TeacherStates,
-    distil,
-    fit_error_rows,
-    fitted_blocks,
-)
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol
 from shape_of_learning.errors import InputError
 from tiny_models import WIDTHS, save_stirred_model
+from trainings import adam
 
 DECODERS = ["gpt_neox", "bloom", "llama", "opt", "gpt2", "falcon", "opt_projected"]
 LAYERS, WIDTH = 3, 32
@@ -34,7 +27,7 @@ TEXT = "".join(
 WINDOWS = [TEXT[start : start + 100] for start in range(0, 3000, 100)]
 SHAPE = {"role": "decoder", "layers": 3, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
 PROTOCOL = SamplingProtocol(1, 64, 0)
-EDITING = BlockEditing(
+EDITING = maps.BlockEditing(
     fitting_windows=24,
     evaluation_windows=7,  # all that there are
     most_blocks=2,
@@ -58,7 +51,7 @@ def blocks_of(checkpoints):
 
     def load(name):
         sample = sample_of(checkpoints(name), WIDTHS[name], WINDOWS)
-        return sample.forward, EditableBlocks(sample.forward, "the model"), sample.windows
+        return sample.forward, maps.EditableBlocks(sample.forward, "the model"), sample.windows
 
     return load
 
@@ -77,7 +70,7 @@ def states(forward):
 def random_map(seed):
     random = np.random.default_rng(seed)
     weight = np.eye(WIDTH) + random.normal(size=(WIDTH, WIDTH)) / 20
-    return AffineMap(weight, random.normal(size=WIDTH) / 5)
+    return maps.AffineMap(weight, random.normal(size=WIDTH) / 5)
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -130,7 +123,7 @@ def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, bloc
     forward, blocks, windows = blocks_of(name)
     with blocks.replaced({number: random_map(number) for number in (1, 2, 3)}):
         expected = logits(forward)
-        fitted = fitted_blocks(TeacherStates(blocks, windows, 0).states)
+        fitted = maps.fitted_blocks(maps.TeacherStates(blocks, windows, 0).states)
         with blocks.replaced({number: fitted[number - 1].map() for number in (1, 2, 3)}):
             found = logits(forward)
     assert min(block.linearity for block in fitted) > 1 - 1e-9
@@ -141,31 +134,31 @@ def test_linear_blocks_are_replaced_by_their_own_maps_and_logits_stay(name, bloc
 
 def test_states_that_are_no_numbers_leave_values_empty_and_too_few_are_refused():
     x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
-    fitted = fitted_blocks([x, x, np.full_like(x, np.nan)])
+    fitted = maps.fitted_blocks([x, x, np.full_like(x, np.nan)])
     assert fitted[0].linearity == pytest.approx(1)
     assert math.isnan(fitted[1].linearity)
     assert list(changed_blocks("most_linear_first", fitted, 2)) == [()]
-    assert all(math.isnan(value) for value in fit_error_rows("m", "r", fitted)[1][5:])
+    assert all(math.isnan(value) for value in maps.fit_error_rows("m", "r", fitted)[1][5:])
     with pytest.raises(InputError, match=r"raise `block_editing\.fitting_windows`"):
-        fitted_blocks([x[:5], x[:5]])
+        maps.fitted_blocks([x[:5], x[:5]])
 
 
 def test_distillation_brings_states_nearer_and_trains_what_it_is_told_to(blocks_of):
     forward, blocks, windows = blocks_of("gpt_neox")
-    teacher = TeacherStates(blocks, windows, 0)
-    poor = AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
+    teacher = maps.TeacherStates(blocks, windows, 0)
+    poor = maps.AffineMap(np.eye(WIDTH), np.zeros(WIDTH))
     with torch.no_grad():
         assert teacher.error(blocks, 1, range(30)) < 1e-6  # of the unchanged model
     with blocks.replaced({2: poor}):
         before = teacher.error(blocks, 2, range(30)).item()
-        editing = BlockEditing(1, 1, 1, [], [], 30, 4, 0.01)
-        distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
+        editing = maps.BlockEditing(1, 1, 1, [], [], 30, 4, 0.01)
+        maps.distil(blocks, poor.parameters(), teacher, 2, editing, np.random.default_rng(0))
         assert teacher.error(blocks, 2, range(30)).item() < 0.9 * before
     assert not any(weight.requires_grad for weight in forward.head.model.parameters())
 
 
 def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_anew():
-    """By hand (Kingma and Ba 2015, algorithm 1), of the error sum(gradient x parameter)."""
+    """By hand, of the error sum(gradient x parameter)."""
     seen = []
 
     class Teacher:
@@ -177,16 +170,12 @@ def test_distillation_is_adam_at_a_rate_that_falls_to_zero_and_draws_windows_ane
             return (torch.tensor([3.0, -0.5]) * len(seen) * weight).sum()
 
     weight = torch.nn.Parameter(torch.zeros(2))
-    editing = BlockEditing(1, 1, 1, [], [], 3, 2, 0.4)
-    distil(None, [weight], Teacher(), 4, editing, np.random.default_rng(1))
-    random, expected = np.random.default_rng(1), np.zeros(2)
-    mean, square = np.zeros(2), np.zeros(2)
-    for update, rate in enumerate((0.4, 0.4 * 2 / 3, 0.4 / 3), start=1):
-        assert seen[update - 1] == (4, random.permutation(5)[:2].tolist())
-        gradient = np.array([3.0, -0.5]) * update
-        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-        deviation = np.sqrt(square / (1 - 0.999**update)) + 1e-8
-        expected -= rate * mean / (1 - 0.9**update) / deviation
+    editing = maps.BlockEditing(1, 1, 1, [], [], 3, 2, 0.4)
+    maps.distil(None, [weight], Teacher(), 4, editing, np.random.default_rng(1))
+    random = np.random.default_rng(1)
+    assert seen == [(4, random.permutation(5)[:2].tolist()) for _ in range(3)]
+    gradients = [np.array([3.0, -0.5]) * update for update in (1, 2, 3)]
+    expected = adam([0, 0], gradients, (0.4, 0.4 * 2 / 3, 0.4 / 3), betas=(0.9, 0.999))
     np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=1e-5)
 
 

@@ -20,21 +20,12 @@ from shape_of_learning.corpus.windows import held_out_part, read_text, sample_wi
 from shape_of_learning.errors import InputError
 from shape_of_learning.random_streams import random_stream
 
-ENWIK6 = Path(__file__).parents[3] / "shared" / "data" / "enwik6.xz"
-
 
 def prepared(folder: Path, content: bytes, format="mediawiki", size=205, processes=1):
     (folder / "source").write_bytes(content)
     files = folder / "source", folder / "text", folder / "alphabet.json"
     description = clean(*files, format=format, alphabet_size=size, processes=processes)
     return files[1].read_bytes().decode(), description
-
-
-@pytest.fixture(scope="module")
-def enwik6() -> bytes:
-    if not ENWIK6.exists():
-        pytest.skip("the first 10^6 bytes of enwik8 are not at ../shared/data/enwik6.xz")
-    return lzma.decompress(ENWIK6.read_bytes())
 
 
 def test_only_articles_are_kept_in_their_order(tmp_path):
@@ -130,8 +121,8 @@ def test_processes_do_not_change_a_byte(tmp_path):
     assert (one, description) == (two, description_of_two)
 
 
-def test_real_wikitext_leaves_no_markup(tmp_path, enwik6):
-    text, description = prepared(tmp_path, enwik6)
+def test_real_wikitext_leaves_no_markup(tmp_path, real_text):
+    text, description = prepared(tmp_path, lzma.decompress(real_text.read_bytes()))
     for mark in ("[[", "]]", "{{", "}}", "{|", "<ref", "'''", "''", "&amp;", "thumb|", "=="):
         assert mark not in text
     counts = {"kept": 45, "empty": 0, "redirects": 127, "other_namespaces": 0}
@@ -232,14 +223,6 @@ def test_windows_are_aligned_and_never_drawn_twice_in_an_order_that_the_stream_d
     assert sorted(drawn) == list(range(0, 1000, 10)) != drawn
     assert sample_windows(ALL_DIFFERENT, 5, 10, random_stream(1, "windows")) == windows[:5]
     assert sample_windows(ALL_DIFFERENT, 100, 10, random_stream(2, "windows")) != windows
-
-
-def test_every_window_is_equally_likely():
-    rng = np.random.default_rng(0)
-    drawn = [starts(sample_windows(ALL_DIFFERENT, 10, 100, rng)[:3]) for _ in range(2000)]
-    counts = np.bincount(np.ravel(drawn) // 100, minlength=10)
-    # 6000 draws, three at a time without replacement: each window is binomial(2000, 0.3).
-    assert np.all(np.abs(counts - 600) < 5 * np.sqrt(2000 * 0.3 * 0.7))
 
 
 def test_a_corpus_too_small_is_refused_with_what_to_change():

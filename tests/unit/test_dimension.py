@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from clouds import gaussian
+from clouds import distances_by_brute_force, gaussian, hidden_states, rotation
 from shape_of_learning import gride, mada, mle, mom, nearest_distances, two_nn
-from shape_of_learning.estimators.dimension import two_nn_authors
+from shape_of_learning.estimators.dimension import mean_distance_to_mean, two_nn_authors
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -127,17 +128,24 @@ def test_gride_is_that_of_dadapy_but_for_one_vector_in_its_count():
     assert (np.diff(larger) < 0).all()
 
 
+def module_of(package, file):
+    """A module of an installed package that is no part of what it imports."""
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        pytest.skip(f"{package} is not installed")
+    path = Path(spec.submodule_search_locations[0]) / file
+    module = importlib.util.spec_from_file_location(f"module_of_{package}", path)
+    loaded = importlib.util.module_from_spec(module)
+    module.loader.exec_module(loaded)
+    return loaded
+
+
 @pytest.fixture(scope="module")
 def reference():
     """Outputs of R, Octave and DADApy that scikit-dimension ships with its tests, and their data."""
-    spec = importlib.util.find_spec("skdim")
-    if spec is None:
-        pytest.skip("scikit-dimension, whose tests hold the reference outputs, is not installed")
-    folder = Path(spec.submodule_search_locations[0]) / "tests" / "reference"
-    module = importlib.util.spec_from_file_location("reference_data", folder / "data.py")
-    data = importlib.util.module_from_spec(module)
-    module.loader.exec_module(data)
-    return data.id_datasets(), json.loads((folder / "fixtures.json").read_text())
+    data = module_of("skdim", "tests/reference/data.py")
+    outputs = Path(data.__file__).with_name("fixtures.json").read_text()
+    return data.id_datasets(), json.loads(outputs)
 
 
 @pytest.mark.parametrize("name", ["ball5_in10", "sphere4_in5"])
@@ -156,6 +164,79 @@ def test_estimates_are_those_of_dadapy_r_and_octave(reference, name):
     for estimator, expected in of_points.items():
         found = [estimator(row[None], k=20) for row in r]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+# They compute F and its logarithm in float32.
+THEIR_ROUNDING = 1e-6
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    """The function that the paper's authors released; their package itself cannot be imported."""
+    functions = module_of("llm_microscope", "functions.py")
+    return lambda X: functions.intrinsic_dimension(torch.from_numpy(X), "cpu")
+
+
+def ours(X):
+    r = distances_by_brute_force(np.asarray(X, np.float64), 2)
+    return two_nn_authors(r / mean_distance_to_mean(X))
+
+
+def with_copies(X, share, times=1):
+    """Replace a share of the rows by copies of others, in groups of ``times + 1``."""
+    stream = random_stream(0, "copies")
+    copies = stream.choice(len(X), round(share * len(X)), replace=False)
+    originals = np.setdiff1d(np.arange(len(X)), copies)
+    X = X.copy()
+    X[copies] = X[np.resize(originals[: max(1, len(copies) // times)], len(copies))]
+    return X
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("share", [0, 0.02, 0.3])
+@pytest.mark.parametrize("offset", [0, 1e3])
+def test_it_is_what_the_authors_code_gives(theirs, offset, share, times):
+    X = with_copies((hidden_states(800, 24) + offset).astype(np.float32), share, times)
+    assert ours(X) == pytest.approx(theirs(X), rel=THEIR_ROUNDING)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_what_is_nearly_a_copy_is_so_in_units_of_the_cloud(theirs, scale):
+    """Pairs 1e-11 to 1e-6 of the cloud's radius apart: those below 1e-8 are copies."""
+    X = gaussian(600, 8) @ rotation(16)[:8]
+    X -= X.mean(axis=0)
+    gaps = np.geomspace(1e-11, 1e-6, 40)
+    # A coordinate of exact size, so that no rounding moves it.
+    X[:80, 0] = 0
+    X[40:80] = X[:40]
+    X[40:80, 0] = gaps
+    X *= scale
+    expected = theirs(X)
+    assert ours(X) == pytest.approx(expected, rel=THEIR_ROUNDING)
+    without_unit = two_nn_authors(nearest_distances(X, 2) * 1e20)
+    assert without_unit != pytest.approx(expected, rel=1e-3), "the unit decides"
+
+
+@pytest.mark.parametrize("n", [3, 5, 9, 10, 11])
+def test_of_few_vectors_it_is_theirs_too(theirs, n):
+    X = gaussian(n, 3)
+    assert ours(X) == pytest.approx(theirs(X), rel=THEIR_ROUNDING, nan_ok=True)
+    assert math.isnan(ours(X)) == (n < 5)
+
+
+def test_nothing_but_copies_and_ties_is_undefined(theirs):
+    grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 3), axis=-1).reshape(-1, 3)
+    assert math.isnan(theirs(grid))
+    assert math.isnan(ours(grid))
+    assert math.isnan(two_nn_authors(np.zeros((10, 2))))
+    assert math.isnan(two_nn_authors([[0.0, np.nan], [0.0, np.nan]]))
+
+
+def test_without_copies_it_is_two_nn_that_keeps_a_fifth():
+    """Of n ratios theirs keeps n // 5, as ours does where no rounding is at play."""
+    X = hidden_states(702, 24)
+    r = nearest_distances(X, 2)
+    assert two_nn_authors(r / mean_distance_to_mean(X)) == pytest.approx(two_nn(r, 0.2), rel=1e-12)
 
 
 NAN = np.array([[1.0, 2.0], [1.0, np.nan], [1.0, 2.0]])

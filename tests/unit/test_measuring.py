@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
-from clouds import hidden_states
-from made_states import TOKEN_TYPES, MadeStates
+from clouds import distances_by_brute_force, hidden_states
+from made_states import MadeStates
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
@@ -66,9 +65,8 @@ def clouds():
 
 
 def with_copies(X):
-    """Distances from all vectors to their two nearest others, as `two_nn_authors` takes them."""
-    X = X.astype(np.float64)
-    return np.sort(cdist(X, X), axis=1)[:, 1:3] / mean_distance_to_mean(X)
+    """As `two_nn_authors` takes them."""
+    return distances_by_brute_force(X, 2) / mean_distance_to_mean(X)
 
 
 def expected(name, X):
@@ -102,24 +100,6 @@ def test_each_batch_has_the_value_of_its_vectors(layer):
         assert [row.batch for row in batches] == list(range(len(values)))
         assert (of_layer.batch, of_layer.layer, of_layer.selection) == (None, layer, "all")
         assert of_layer.value == pytest.approx(np.mean([row.value for row in batches]), rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("choice", "vectors"),
-    [
-        ({"special_tokens": "drop"}, TOKENS - 20),
-        ({"first_token": "drop"}, TOKENS - 20),
-        ({"token_types": "one"}, TOKEN_TYPES),
-    ],
-)
-def test_selected_rows_are_measured_as_if_there_were_no_others(choice, vectors):
-    states = clouds()
-    kept = Selection(**choice).of(states.rows, window_groups(20, 0), 0)
-    assert len(kept) == vectors
-    for name, rows in measured(
-        states, ["anisotropy", "two_nn", "total_variance"], **choice
-    ).items():
-        assert shown(rows) == list(expected(name, states[0][kept]))
 
 
 def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_chooses():

@@ -8,35 +8,27 @@ import pytest
 from IsoScore import IsoScore as package
 
 from clouds import gaussian, hidden_states, rotation
-from hard_clouds import CLOUDS, exactly_centred
+from hard_clouds import CLOUDS, squared_singular_values
 from shape_of_learning import effective_rank, isoscore, participation_ratio
-from shape_of_learning.estimators.spread import (
-    alpha_req,
-    directions_for,
-    effective_rank_of_spectrum,
-    participation_ratio_corrected,
-    spectrum,
-    top_share,
-)
+from shape_of_learning.estimators import spread
 
 pytestmark = pytest.mark.filterwarnings("error")
-OF_EIGENVALUES = [effective_rank_of_spectrum, alpha_req, directions_for, top_share]
-
-
-def eigenvalues(X):
-    """Squared singular values, centred in extended precision."""
-    X = exactly_centred(X)
-    return np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
+OF_EIGENVALUES = [
+    spread.effective_rank_of_spectrum,
+    spread.alpha_req,
+    spread.directions_for,
+    spread.top_share,
+]
 
 
 @pytest.mark.parametrize("name", CLOUDS)
 def test_measures_of_vectors_are_those_of_the_singular_values(name):
     X = CLOUDS[name]()
-    values = eigenvalues(X)
+    values = squared_singular_values(X)
     ratio = values.sum() ** 2 / (values**2).sum()
     assert participation_ratio(X) == pytest.approx(ratio, rel=1e-9)
     expected = values[:3].sum() / values.sum()
-    assert top_share(spectrum(X), 3) == pytest.approx(expected, rel=1e-9)
+    assert spread.top_share(spread.spectrum(X), 3) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows():
@@ -46,57 +38,64 @@ def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows(
         u, v = X[i] - X[j], X[k] - X[m]
         trace += (u @ u) * (v @ v) / 4
         square += (u @ v) ** 2 / 4
-    assert participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
+    assert spread.participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
 
 
 def test_vectors_without_variance_or_too_few_are_undefined():
-    for function in (participation_ratio, participation_ratio_corrected, isoscore, effective_rank):
+    for function in (
+        participation_ratio,
+        spread.participation_ratio_corrected,
+        isoscore,
+        effective_rank,
+    ):
         assert math.isnan(function(np.full((40, 30), 0.1)))
-    assert math.isnan(participation_ratio_corrected(gaussian(3, 5)))
+    assert math.isnan(spread.participation_ratio_corrected(gaussian(3, 5)))
     assert math.isnan(isoscore(gaussian(50, 1)))
 
 
 @pytest.mark.parametrize("exponent", [1, 2])
 def test_effective_rank_is_the_exponential_of_an_entropy(exponent):
     X = hidden_states()
-    p = np.sqrt(eigenvalues(X)) ** exponent
+    p = np.sqrt(squared_singular_values(X)) ** exponent
     p /= p.sum()
     expected = math.exp(-(p * np.log(p)).sum())
     assert effective_rank(X, exponent) == pytest.approx(expected, rel=1e-9)
-    assert effective_rank_of_spectrum(spectrum(X), exponent) == effective_rank(X, exponent)
+    assert spread.effective_rank_of_spectrum(spread.spectrum(X), exponent) == effective_rank(
+        X, exponent
+    )
 
 
 def test_directions_without_variance_add_nothing():
     """Not even their rounding, of which a square root makes 1e-8 of the largest singular value."""
     X = (gaussian(400, 5) @ rotation(300)[:5]) * 100 + 1000
     assert effective_rank(X, 1) == pytest.approx(effective_rank(gaussian(400, 5), 1), rel=1e-6)
-    assert math.isnan(alpha_req(spectrum(X), 3, 20))
-    assert directions_for(spectrum(X), 1) == 5
+    assert math.isnan(spread.alpha_req(spread.spectrum(X), 3, 20))
+    assert spread.directions_for(spread.spectrum(X), 1) == 5
 
 
 def test_equal_eigenvalues_count_fully():
     for exponent in (1, 2):
-        assert effective_rank_of_spectrum(np.ones(17), exponent) == pytest.approx(17)
-    assert directions_for(np.ones(10)) == 9
-    assert directions_for(np.ones(7), 1.0) == 7
-    assert alpha_req(np.ones(60)) == pytest.approx(0, abs=1e-12)
+        assert spread.effective_rank_of_spectrum(np.ones(17), exponent) == pytest.approx(17)
+    assert spread.directions_for(np.ones(10)) == 9
+    assert spread.directions_for(np.ones(7), 1.0) == 7
+    assert spread.alpha_req(np.ones(60)) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1, 2.7])
 def test_alpha_req_is_the_exponent_of_a_power_law_in_its_range(alpha):
     values = np.arange(1, 101) ** -float(alpha)
-    assert alpha_req(values) == pytest.approx(alpha)
+    assert spread.alpha_req(values) == pytest.approx(alpha)
     values[:10] *= 5
     values[40:] /= 5
-    assert alpha_req(values) == pytest.approx(alpha)
-    assert alpha_req(values, 5, 60) > alpha + 0.1
+    assert spread.alpha_req(values) == pytest.approx(alpha)
+    assert spread.alpha_req(values, 5, 60) > alpha + 0.1
 
 
 def test_alpha_req_weighs_ranks_by_their_inverse():
     values = np.array([8.0, 4, 3, 1])
     x, y, w = np.log([1, 2, 3, 4]), np.log(values), 1 / np.array([1, 2, 3, 4.0])
     expected = -np.polyfit(x, y, 1, w=np.sqrt(w))[0]
-    assert alpha_req(values, 1, 4) == pytest.approx(expected)
+    assert spread.alpha_req(values, 1, 4) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("function", OF_EIGENVALUES)
