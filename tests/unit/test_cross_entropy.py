@@ -12,14 +12,8 @@ from safetensors.torch import load_file, save_file
 
 import tiny_models as tiny
 from runs import WINDOWS, loss_of, run, sample_of
+from shape_of_learning.embeddings import tokenised_windows
 from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
-from shape_of_learning.embeddings.tokenised_windows import (
-    MASKED_SHARE,
-    TokenisedWindow,
-    masked_tokens,
-    next_tokens,
-    tokenise,
-)
 from shape_of_learning.random_streams import random_stream
 
 UNIT_ROUNDOFF = 2.0**-24  # of float32
@@ -35,11 +29,14 @@ MORE_THAN_LINEAR = {
 def predicted_tokens(checkpoint, name):
     """What a loss is the mean over, window by window."""
     tokenizer = load_tokenizer(checkpoint)
-    tokenised = tokenise(tokenizer, WINDOWS)
+    tokenised = tokenised_windows.tokenise(tokenizer, WINDOWS)
     if name not in tiny.ENCODERS:
-        return [next_tokens(window) for window in tokenised]
+        return [tokenised_windows.next_tokens(window) for window in tokenised]
     random = random_stream(0, "masked tokens")
-    return [masked_tokens(window, tokenizer.mask_token_id, random) for window in tokenised]
+    return [
+        tokenised_windows.masked_tokens(window, tokenizer.mask_token_id, random)
+        for window in tokenised
+    ]
 
 
 def loss_of_the_library(checkpoint, name):
@@ -111,17 +108,19 @@ def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
 
 def test_special_tokens_are_context_and_never_targets():
     ids = np.array([1, 40, 41, 2, 42, 2])
-    window = next_tokens(TokenisedWindow(ids, np.isin(ids, [1, 2])))
+    window = tokenised_windows.next_tokens(
+        tokenised_windows.TokenisedWindow(ids, np.isin(ids, [1, 2]))
+    )
     assert window.positions.tolist() == [0, 1, 3]
     assert window.targets.tolist() == [40, 41, 42]
 
 
 @pytest.mark.parametrize(("ordinary", "masked"), [(1, 1), (3, 1), (20, 3), (200, 30), (0, 0)])
 def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
-    assert MASKED_SHARE == 0.15
+    assert tokenised_windows.MASKED_SHARE == 0.15
     ids = np.array([1, *range(10, 10 + ordinary), 2])
-    window = TokenisedWindow(ids, ids < 10)
-    predicted = masked_tokens(window, 3, np.random.default_rng(0))
+    window = tokenised_windows.TokenisedWindow(ids, ids < 10)
+    predicted = tokenised_windows.masked_tokens(window, 3, np.random.default_rng(0))
     assert len(set(predicted.positions.tolist())) == masked
     assert (predicted.targets >= 10).all()
     np.testing.assert_array_equal(ids[predicted.positions], predicted.targets)

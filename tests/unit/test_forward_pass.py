@@ -23,19 +23,11 @@ LONG_WINDOWS = [f"{window} ; ; ; ; ; ; ; ; a model" for window in WINDOWS]
 SIZES = {**tiny.USUAL, "num_attention_heads": 4}
 # By architecture, the path of the norm that follows the blocks; more of them than are run elsewhere.
 FINAL_NORMS = {
+    **dict.fromkeys(("bloom", "gpt2", "gptj", "falcon"), "ln_f"),
+    **dict.fromkeys(("llama", "olmo"), "norm"),
+    **dict.fromkeys(("opt", "opt_norm_and_projection"), "decoder.final_layer_norm"),
+    **dict.fromkeys(("opt_projected", "bert", "roberta", "albert")),
     "gpt_neox": "final_layer_norm",
-    "bloom": "ln_f",
-    "llama": "norm",
-    "gpt2": "ln_f",
-    "gptj": "ln_f",
-    "falcon": "ln_f",
-    "opt": "decoder.final_layer_norm",
-    "opt_projected": None,
-    "bert": None,
-    "roberta": None,
-    "albert": None,
-    "olmo": "norm",
-    "opt_norm_and_projection": "decoder.final_layer_norm",
     "modernbert": "final_norm",
     "roberta_prelayernorm": "LayerNorm",
 }

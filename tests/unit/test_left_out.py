@@ -11,17 +11,12 @@ from made_states import MadeStates
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
+from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.batches import Batch, NeighbourLists
 from shape_of_learning.metrics.intervals import standard_error
 from shape_of_learning.metrics.measure import left_out_values, measure_batch, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import (
-    MeasuringProtocol,
-    contiguous_batches,
-    shuffled_batches,
-    window_groups,
-)
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
@@ -57,7 +52,7 @@ HARD = {
 
 def grouped(n, windows=40):
     window_of = np.arange(n) * windows // n
-    return window_of, window_groups(windows, 0)
+    return window_of, selections.window_groups(windows, 0)
 
 
 def lists_of(X, k):
@@ -146,7 +141,7 @@ ALL = {
 
 def layer(X, name, windows=40, size=200):
     """Rows of the batches, and that of the layer."""
-    protocol = MeasuringProtocol("m", windows, 0, size, 128)
+    protocol = selections.MeasuringProtocol("m", windows, 0, size, 128)
     measure, states = ALL[name], MadeStates(X, windows=windows)
     *batches, of_layer = measure_layer(states, 0, measure.family, [measure], protocol)
     return batches, of_layer
@@ -163,7 +158,7 @@ def test_a_value_without_a_group_is_the_mean_over_batches(name, function):
     X = hidden_states(650).astype(np.float32)
     window_of, groups = grouped(650)
     estimate = layer(X, name)[1]
-    batches = contiguous_batches(650, 200)
+    batches = selections.contiguous_batches(650, 200)
     for group in range(GROUPS):
         left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
         values = [function(rows) for rows in left]
@@ -193,7 +188,7 @@ def test_left_out_values_of_neighbours_are_of_both_kinds():
     window_of, groups = grouped(600)
     _, estimate = layer(X, "two_nn")
     function = ALL["two_nn"].load()
-    batches = shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
+    batches = selections.shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
     means = np.zeros((2, GROUPS))
     for rows in batches:
         found, (first, which) = nearest_distances(X[rows], 2), distinct_of(X[rows])

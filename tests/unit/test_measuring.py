@@ -10,16 +10,10 @@ from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spread import spectrum
+from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import (
-    MeasuringProtocol,
-    Selection,
-    contiguous_batches,
-    shuffled_batches,
-    window_groups,
-)
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
@@ -51,7 +45,9 @@ IN_BATCHES = {
 
 def measured(states, names, layer=0, **selection):
     """Rows of each measure: those of its batches, and that of the layer."""
-    protocol = MeasuringProtocol("m", **PROTOCOL, selection=Selection(**selection))
+    protocol = selections.MeasuringProtocol(
+        "m", **PROTOCOL, selection=selections.Selection(**selection)
+    )
     chosen = [ALL[name] for name in names]
     rows = [row for f in FAMILIES for row in measure_layer(states, layer, f, chosen, protocol)]
     return {name: [row for row in rows if row.estimator == name] for name in names}
@@ -72,10 +68,10 @@ def with_copies(X):
 def expected(name, X):
     """(n, distinct, value) of each batch, by the functions of the library."""
     chosen = ALL[name]
-    batches = [X[rows] for rows in contiguous_batches(len(X), BATCH_VECTORS)]
+    batches = [X[rows] for rows in selections.contiguous_batches(len(X), BATCH_VECTORS)]
     if chosen.family == "dimension":
         stream = random_stream(0, "batches", model="m")
-        batches = [X[rows] for rows in shuffled_batches(len(X), BATCH_VECTORS, stream)]
+        batches = [X[rows] for rows in selections.shuffled_batches(len(X), BATCH_VECTORS, stream)]
     for batch in batches:
         if chosen.family == "dimension":
             taken = nearest_distances(batch, NEIGHBOURS) if chosen.collapse else with_copies(batch)
@@ -108,7 +104,7 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
     assert measured(states, ["reach"], 0) == {"reach": []}
     ends = {"reach": layers[2], "later": layers[2], "before": before}
     found = {block: measured(states, ends, block) for block in (1, 2)}
-    groups = window_groups(20, 0)[np.arange(TOKENS) // 50]
+    groups = selections.window_groups(20, 0)[np.arange(TOKENS) // 50]
     for name, last in ends.items():
         kept = (np.arange(TOKENS) % 50 > 0) if name == "later" else np.ones(TOKENS, bool)
         for block, x, y in ((1, layers[0], layers[1]), (2, layers[1], last)):
@@ -129,7 +125,7 @@ def test_vectors_and_their_windows_are_one_batch():
     kept = np.flatnonzero(np.arange(TOKENS) % 50)
     assert (batch.n, batch.n_unique) == (len(kept), len(kept))
     assert batch.value == apart(X[kept], kept // 50)
-    others = kept[window_groups(20, 0)[kept // 50] != 3]
+    others = kept[selections.window_groups(20, 0)[kept // 50] != 3]
     assert of_layer.without[3] == apart(X[others], others // 50)
 
 
@@ -147,7 +143,7 @@ def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
 
 
 def test_too_few_vectors_are_refused_before_a_model_is_run():
-    states, few = clouds(), MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
+    states, few = clouds(), selections.MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
     few.require_batches(states.rows, [ALL["apart"], ALL["reach"]])  # which have no batches
     for name in ("two_nn", "anisotropy", "total_variance"):
         with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):

@@ -6,19 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.intervals import interval, quantile, standard_error
-from shape_of_learning.metrics.selections import (
-    Selection,
-    contiguous_batches,
-    shuffled_batches,
-    window_groups,
-)
 from shape_of_learning.random_streams import random_stream, stream_seed
 
 SPECIAL = np.array([True, False, False, True, False, False])
 TOKEN_IDS = np.array([2, 7, 8, 3, 7, 7])
 POSITIONS = np.array([0, 1, 2, 3, 0, 1])  # the second window begins with a token of its text
-GROUPS = window_groups(100, 0)
+GROUPS = selections.window_groups(100, 0)
 
 
 def chosen(selection, sample, seed=0):
@@ -33,7 +28,7 @@ def chosen(selection, sample, seed=0):
     [("drop", "keep", [1, 2, 4, 5]), ("keep", "drop", [1, 2, 3, 5]), ("drop", "drop", [1, 2, 5])],
 )
 def test_rows_that_are_kept_ascend(special_tokens, first_token, rows):
-    selection = Selection(special_tokens, first_token)
+    selection = selections.Selection(special_tokens, first_token)
     found = chosen(selection, (SPECIAL, POSITIONS, TOKEN_IDS))
     np.testing.assert_array_equal(found, rows)
 
@@ -50,15 +45,15 @@ def sample(tokens=5000, types=300):
 @pytest.mark.parametrize("first_token", ["keep", "drop"])
 def test_of_each_token_type_that_is_left_there_is_one(first_token):
     token_ids = sample()[2]
-    left = chosen(Selection(first_token=first_token), sample())
-    rows = chosen(Selection(first_token=first_token, token_types="one"), sample())
+    left = chosen(selections.Selection(first_token=first_token), sample())
+    rows = chosen(selections.Selection(first_token=first_token, token_types="one"), sample())
     assert (np.diff(rows) > 0).all()
     assert set(rows) <= set(left)
     assert sorted(token_ids[rows]) == sorted(set(token_ids[left]))
 
 
 def test_each_token_of_a_type_can_be_the_one_that_is_kept():
-    one, ids = Selection(token_types="one"), np.repeat([5, 6], [10, 2])
+    one, ids = selections.Selection(token_types="one"), np.repeat([5, 6], [10, 2])
     draws = [chosen(one, (ids < 0, np.arange(12), ids), seed) for seed in range(200)]
     assert set(np.ravel(draws)) == set(range(12))
 
@@ -66,13 +61,13 @@ def test_each_token_of_a_type_can_be_the_one_that_is_kept():
 @pytest.mark.parametrize(
     ("selection", "own", "name"),
     [
-        (Selection(), {}, "all"),
+        (selections.Selection(), {}, "all"),
         (
-            Selection(special_tokens="drop"),
+            selections.Selection(special_tokens="drop"),
             {"first_token": "drop", "last_layer": "before_final_norm"},
             "without_first_token+without_special_tokens+before_final_norm",
         ),
-        (Selection(), {"token_types": "one"}, "one_per_token_type"),
+        (selections.Selection(), {"token_types": "one"}, "one_per_token_type"),
     ],
 )
 def test_tables_call_a_selection_by_what_it_leaves_out(selection, own, name):
@@ -82,7 +77,7 @@ def test_tables_call_a_selection_by_what_it_leaves_out(selection, own, name):
 def test_a_share_of_the_windows_has_windows_of_every_group():
     special, positions, token_ids = sample()
     found = chosen(
-        Selection(first_token="drop", windows_share=0.5), (special, positions, token_ids)
+        selections.Selection(first_token="drop", windows_share=0.5), (special, positions, token_ids)
     )
     windows = np.unique(found // 50)
     sizes, whole = (np.bincount(GROUPS[w], minlength=16) for w in (windows, np.arange(100)))
@@ -98,7 +93,7 @@ SIZES = st.tuples(st.integers(50, 2000), st.integers(1, 50))
 @given(SIZES)
 def test_contiguous_batches_cover_all_vectors_in_order_and_are_large_enough(vectors_and_size):
     vectors, size = vectors_and_size
-    batches = contiguous_batches(vectors, size)
+    batches = selections.contiguous_batches(vectors, size)
     rows = np.concatenate([np.arange(vectors)[batch] for batch in batches])
     np.testing.assert_array_equal(rows, np.arange(vectors))
     lengths = [batch.stop - batch.start for batch in batches]
@@ -109,14 +104,16 @@ def test_contiguous_batches_cover_all_vectors_in_order_and_are_large_enough(vect
 @given(SIZES)
 def test_shuffled_batches_are_disjoint_and_of_exactly_one_size(vectors_and_size):
     vectors, size = vectors_and_size
-    batches = shuffled_batches(vectors, size, random_stream(0, "batches"))
+    batches = selections.shuffled_batches(vectors, size, random_stream(0, "batches"))
     assert [len(batch) for batch in batches] == [size] * (vectors // size)
     rows = np.concatenate(batches)
     assert len(np.unique(rows)) == len(rows)
     assert rows.max() < vectors
 
 
-@pytest.mark.parametrize("divide", [contiguous_batches, lambda *a: shuffled_batches(*a, None)])
+@pytest.mark.parametrize(
+    "divide", [selections.contiguous_batches, lambda *a: selections.shuffled_batches(*a, None)]
+)
 def test_too_few_vectors_are_refused(divide):
     said = r"100 vectors, fewer than one batch of 4096; raise `sampling.*token_types"
     with pytest.raises(InputError, match=said):
@@ -133,7 +130,7 @@ def test_a_random_stream_belongs_to_its_name_alone():
 
 @given(windows=st.integers(1, 300), seed=st.integers(0, 100))
 def test_groups_are_as_equal_as_can_be(windows, seed):
-    sizes = np.bincount(window_groups(windows, seed), minlength=16)
+    sizes = np.bincount(selections.window_groups(windows, seed), minlength=16)
     assert (len(sizes), sizes.sum()) == (16, windows)
     assert sizes.max() - sizes.min() <= 1
 

@@ -10,18 +10,10 @@ from scipy.stats import spearmanr
 from sklearn.metrics import matthews_corrcoef
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.tasks import probes
 from shape_of_learning.tasks.adjustments import frequency_bands, share_between
 from shape_of_learning.tasks.examples import Example, Task, checked, read_task, write_task
 from shape_of_learning.tasks.measure import SplitVectors, task_rows
-from shape_of_learning.tasks.probes import (
-    PENALTY,
-    accuracy,
-    features,
-    fit_probe,
-    matthews,
-    mean_pooled,
-    spearman,
-)
 from shape_of_learning.tasks.sources import topic_task
 
 SPLITS = ("train", "held_out")
@@ -116,17 +108,17 @@ def test_scores_are_those_of_other_libraries():
     numbers = np.random.default_rng(0)
     for classes in (2, 4):
         true, predicted = numbers.integers(classes, size=(2, 60))
-        assert matthews(true, predicted) == pytest.approx(matthews_corrcoef(true, predicted))
+        assert probes.matthews(true, predicted) == pytest.approx(matthews_corrcoef(true, predicted))
     grades, guesses = numbers.integers(6, size=60), numbers.normal(size=60).round(1)
-    assert spearman(grades, guesses) == pytest.approx(spearmanr(grades, guesses).statistic)
-    assert accuracy([0, 1, 2, 2], [0, 1, 1, 2]) == 0.75
-    assert np.isnan(matthews([0, 1], [1, 1]))
-    assert np.isnan(spearman([0, 1], [2, 2]))
+    assert probes.spearman(grades, guesses) == pytest.approx(spearmanr(grades, guesses).statistic)
+    assert probes.accuracy([0, 1, 2, 2], [0, 1, 1, 2]) == 0.75
+    assert np.isnan(probes.matthews([0, 1], [1, 1]))
+    assert np.isnan(probes.spearman([0, 1], [2, 2]))
 
 
 def test_probes_are_regularised_regressions_of_scaled_features():
     """Softmax regression of two classes and of three by its own loss, and ridge regression in closed form."""
-    assert PENALTY == 0.02
+    assert probes.PENALTY == 0.02
     numbers = np.random.default_rng(1)
     X = numbers.normal(size=(300, 6)) * [1, 2, 3, 4, 5, 60] + 7
     Z = (X - X.mean(axis=0)) / X.std(axis=0).__pow__(2).mean() ** 0.5
@@ -138,23 +130,25 @@ def test_probes_are_regularised_regressions_of_scaled_features():
             weights = flat.reshape(7, -1)
             logits = Z @ weights[1:] + weights[0]
             misfit = (logsumexp(logits, axis=1) - logits[true]).mean()
-            return misfit + PENALTY / 2 * (weights[1:] ** 2).sum()
+            return misfit + probes.PENALTY / 2 * (weights[1:] ** 2).sum()
 
         weights = minimize(loss, np.zeros(7 * classes), tol=1e-9).x.reshape(7, -1)
         expected = (Z @ weights[1:] + weights[0]).argmax(axis=1)
-        found = fit_probe(X, labels, has_classes=True)(X)
+        found = probes.fit_probe(X, labels, has_classes=True)(X)
         assert (found == expected).mean() > 0.99
     grades = X @ numbers.normal(size=6)
-    fitted = np.linalg.solve(Z.T @ Z + 300 * PENALTY * np.eye(6), Z.T @ (grades - grades.mean()))
-    predicted = fit_probe(X, grades, has_classes=False)(X)
+    fitted = np.linalg.solve(
+        Z.T @ Z + 300 * probes.PENALTY * np.eye(6), Z.T @ (grades - grades.mean())
+    )
+    predicted = probes.fit_probe(X, grades, has_classes=False)(X)
     np.testing.assert_allclose(predicted, Z @ fitted + grades.mean(), rtol=1e-8)
 
 
 def test_pooling_is_the_mean_of_each_text_and_a_pair_is_told_by_difference_and_product():
     pooled = np.array([[1.0, 2], [3, 1], [0, 1], [5, 5]])
-    assert features(pooled, has_pairs=True).tolist() == [[2, 1, 3, 2], [5, 4, 0, 5]]
+    assert probes.features(pooled, has_pairs=True).tolist() == [[2, 1, 3, 2], [5, 4, 0, 5]]
     X = np.arange(12.0).reshape(6, 2)
-    assert mean_pooled(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
+    assert probes.mean_pooled(X, np.array([0, 0, 0, 1, 2, 2])).tolist() == [[2, 3], [6, 7], [9, 10]]
 
 
 def test_share_between_groups():
