@@ -186,25 +186,13 @@ def test_a_batch_of_one_group_says_nothing_without_it():
 def test_left_out_values_of_neighbours_are_of_both_kinds():
     X = with_duplicates().astype(np.float32)
     window_of, groups = grouped(600)
-    _, estimate = layer(X, "two_nn")
-    function = ALL["two_nn"].load()
-    batches = selections.shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
-    means = np.zeros((2, GROUPS))
-    for rows in batches:
-        found, (first, which) = nearest_distances(X[rows], 2), distinct_of(X[rows])
-        assert len(found) == len(first)
-        for group in range(GROUPS):
-            left = groups[window_of[rows]] != group
-            as_found = function(found[np.unique(which[left])])
-            anew = function(nearest_distances(X[rows][left], 2))
-            means[:, group] += np.array([as_found, anew]) / len(batches)
-    assert estimate.without == pytest.approx(left_out_values(*means), rel=RELATIVE)
-
-
-def distinct_of(X):
-    """Distinct rows in order of first appearance, and which of them each row is."""
-    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
-    return np.sort(first), np.argsort(np.argsort(first))[inverse.ravel()]
+    without = []
+    for rows in selections.shuffled_batches(600, 200, random_stream(0, "batches", model="m")):
+        windows = window_of[rows]
+        batch = Batch(windows, groups[windows], 0, lists_of(X[rows], 128))
+        without.append(measure_batch(batch, ALL["two_nn"])[1:])
+    expected = left_out_values(*np.mean(without, axis=0))
+    assert layer(X, "two_nn")[1].without == pytest.approx(expected, rel=RELATIVE)
 
 
 def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():

@@ -34,7 +34,6 @@ def test_our_measures_have_functions_and_reach_jobs_whole():
 
 def test_settings_reach_function_and_words():
     measures = chosen("two_nn", "mada", two_nn={"kept": 0.35}, mada={"k": 4})
-    assert "lowest 35 % of the ratios" in measures["two_nn"].description
     assert measures["mada"].description == "MADA takes k = 4 neighbours (combine: mean)"
     assert measures["mada"].neighbours == 4
     # r_4 = 2 r_2: dimension 1.
