@@ -70,7 +70,20 @@ def huge_coordinate(X, Y):
     return X, Y
 
 
+def nearly_alike(size):
+    """Two coordinates whose difference is so small and decides one of the results."""
+
+    def changed(X, Y):
+        noise = gaussian(len(X), 1)[:, 0]
+        X[:, 3], Y[:, 3] = X[:, 5] + size * noise, 20 * noise
+        return X, Y
+
+    return changed
+
+
 HARD = {
+    "a difference that counts": nearly_alike(1e-3),
+    "a difference that is cut off": nearly_alike(1e-8),
     "a coordinate of 1e7": huge_coordinate,
     "an offset of 1e4, float32": lambda X, Y: np.float32([X + 1e4, Y + 1e4]),
     "rows without a mean": lambda X, Y: (X - X.mean(axis=1, keepdims=True), Y),

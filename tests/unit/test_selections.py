@@ -111,6 +111,12 @@ def test_shuffled_batches_are_disjoint_and_of_exactly_one_size(vectors_and_size)
     assert rows.max() < vectors
 
 
+def test_a_shuffled_batch_is_of_all_parts_of_the_text():
+    batch, *_ = selections.shuffled_batches(1000, 100, random_stream(0, "batches"))
+    assert batch.tolist() == sorted(batch)
+    assert set(batch // 200) == set(range(5))
+
+
 @pytest.mark.parametrize(
     "divide", [selections.contiguous_batches, lambda *a: selections.shuffled_batches(*a, None)]
 )
