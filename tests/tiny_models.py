@@ -1,6 +1,5 @@
 """Small models of the paper's architectures with random weights, saved as any checkpoint is."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -11,13 +10,7 @@ VOCABULARY = 300
 TEXT = ["the shape of what a model learns", "Layers, tokens; windows of text.", "a b c " * 20]
 
 
-def save_tokenizer(
-    folder: Path,
-    *,
-    special: bool = False,
-    text: Sequence[str] = TEXT * 10,
-    vocabulary: int = VOCABULARY,
-) -> None:
+def save_tokenizer(folder: Path, *, special=False, text=TEXT * 10, vocabulary=VOCABULARY) -> None:
     """Byte-level BPE of a text; with `special`, [CLS] x [SEP], padding and mask as encoders have them."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -40,21 +33,14 @@ def save_tokenizer(
 
 
 # Sizes are the same everywhere; what differs is how each library class names them and what its hidden states mean.
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-}
+SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2)
 USUAL = {**SIZES, "intermediate_size": 64, "max_position_embeddings": 128}
 GPT = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 3, "n_head": 2, "n_positions": 128}
 OPT = {**SIZES, "ffn_dim": 64, "max_position_embeddings": 128}
 CONFIGURATIONS = {
     "gpt_neox": lambda: hf.GPTNeoXConfig(**USUAL),
     "bloom": lambda: hf.BloomConfig(vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=2),
-    "llama": lambda: hf.LlamaConfig(
-        **{**USUAL, "num_attention_heads": 4, "num_key_value_heads": 2}
-    ),
+    "llama": lambda: hf.LlamaConfig(**USUAL | {"num_attention_heads": 4, "num_key_value_heads": 2}),
     "gpt2": lambda: hf.GPT2Config(**GPT),
     "gptj": lambda: hf.GPTJConfig(**GPT, rotary_dim=8),
     "falcon": lambda: hf.FalconConfig(**SIZES),
@@ -64,9 +50,7 @@ CONFIGURATIONS = {
         **OPT, word_embed_proj_dim=16, do_layer_norm_before=False
     ),
     "bert": lambda: hf.BertConfig(**USUAL, pad_token_id=0),
-    "roberta": lambda: hf.RobertaConfig(
-        **{**USUAL, "max_position_embeddings": 130}, pad_token_id=0
-    ),
+    "roberta": lambda: hf.RobertaConfig(**USUAL | {"max_position_embeddings": 130}, pad_token_id=0),
     "albert": lambda: hf.AlbertConfig(**USUAL, embedding_size=16, pad_token_id=0),
 }
 ENCODERS = ("bert", "roberta", "albert")

@@ -12,14 +12,7 @@ from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
 from shape_of_learning.embeddings.tokenised_windows import tokenise
-from tiny_models import (
-    CONFIGURATIONS,
-    VOCABULARY,
-    WIDTHS,
-    save_stirred_model,
-    save_tiny_model,
-    with_head,
-)
+from tiny_models import CONFIGURATIONS, VOCABULARY, save_stirred_model, save_tiny_model, with_head
 
 pytestmark = [
     pytest.mark.gpu,
@@ -42,13 +35,6 @@ WIDE = {
 OF_ALL_LENGTHS = [f"x{' , the shape' * n}" for n in range(1, 100)]
 
 
-def run_wide(checkpoint, **options):
-    """Run a wide model on windows of all lengths."""
-    kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, device="cuda:0", **options))
-    kept.loss = kept.sample.into(kept)
-    return kept
-
-
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path):
     checkpoint = save_tiny_model(tmp_path, name, head=True)
@@ -69,7 +55,9 @@ def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
 ):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
     checkpoint = save_stirred_model(tmp_path, name, WIDE[name]())
-    kept = run_wide(checkpoint, window_batch_size=window_batch_size, precision=precision)
+    options = {"window_batch_size": window_batch_size, "precision": precision}
+    kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, device="cuda:0", **options))
+    kept.sample.into(kept)
     first = kept.sample.rows["positions"] == 0
     assert first.sum() == len(OF_ALL_LENGTHS)
     assert [len(np.unique(rows[first], axis=0)) for rows in kept.states] == [1] * 4
@@ -94,30 +82,15 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
 
 
-def states_of(model, device, checkpoint, last_layer):
-    """Hidden states of the windows, in host memory."""
-    head = LanguageModelHead(model)
-    forward = ForwardPass(model.base_model, head, device=device, last_layer=last_layer)
-    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
-    return forward.hidden_states(windows, 0)[0]
-
-
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "bert"])
 def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tmp_path):
     checkpoint = save_stirred_model(tmp_path, name)
-    results = []
+    windows, results = tokenise(load_tokenizer(checkpoint), WINDOWS), []
     for spread in (False, True):
         model = with_head(name).from_pretrained(checkpoint).eval()
         model = accelerate.cpu_offload(model, GPU) if spread else model.to(GPU)
-        results.append(states_of(model, GPU, checkpoint, "after_final_norm"))
+        head = LanguageModelHead(model)
+        forward = ForwardPass(model.base_model, head, device=GPU, last_layer="after_final_norm")
+        results.append(forward.hidden_states(windows, 0)[0])
     for expected, found in zip(*results, strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-def test_a_checkpoint_is_loaded_to_the_gpu_and_measured_layers_can_stay_there(tmp_path):
-    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
-    sample = sample_of(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
-    assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
-    states, sums = sample.forward.hidden_states(sample.windows, 0, sample.predicted, None, GPU)
-    assert {state.device for state in states} == {GPU}
-    assert sums.device.type == "cpu"

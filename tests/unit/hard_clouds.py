@@ -16,11 +16,10 @@ def exactly_centred(X):
     return X - X.mean(axis=0)  # what the rounding of the first mean left over
 
 
-def by_singular_values(X, center=True):
-    """Full decomposition of the matrix, centred in extended precision."""
+def squared_singular_values(X, center=True):
+    """Of the matrix, centred in extended precision, and of entries up to 1."""
     X = exactly_centred(X) if center else np.asarray(X, dtype=np.longdouble)
-    squares = np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
-    return squares[0] / squares.sum()
+    return np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
 
 
 def with_huge_coordinate():
@@ -32,23 +31,19 @@ def with_huge_coordinate():
 CLOUDS = {
     "tall": hidden_states,
     "wide": lambda: hidden_states(n=40, d=300),
-    "square": lambda: hidden_states(n=60, d=60),
     "two rows": lambda: gaussian(2, 5),
     "one column": lambda: gaussian(50, 1),
     "isotropic": lambda: gaussian(200, 50),
-    "offset 1000": lambda: hidden_states() + 1000,
     "offset 5000 times the signal": lambda: gaussian(300, 40) + 5000 * gaussian(1, 40, seed=1),
     "offset 1e13 times the signal": lambda: gaussian(300, 40) + 1e13 * gaussian(1, 40, seed=1),
     "one constant coordinate": lambda: np.insert(hidden_states(), 3, 1e30 / 3, axis=1),
     "one huge coordinate": with_huge_coordinate,
     "two directions alike": lambda: gaussian(300, 40) * np.where(np.arange(40) < 2, 50, 1),
-    "one coordinate 3000 away": lambda: hidden_states() + 3000 * (np.arange(48) == 7),
     "first row 3000 away": lambda: np.insert(hidden_states(), 0, 3000.0, axis=0),
     "float32": lambda: (hidden_states() + 50).astype(np.float32),
     "lengths from 1e-30 to 1e30": lambda: (
         hidden_states() * 10.0 ** random_stream(0, "lengths").uniform(-30, 30, (400, 1))
     ),
-    "lengths falling": lambda: hidden_states() * np.logspace(30, -30, 400)[:, None],
     "lengths rising": lambda: hidden_states() * np.logspace(-30, 30, 400)[:, None],
     "scale 1e30": lambda: 1e30 * hidden_states(),
     "scale 1e-30": lambda: 1e-30 * hidden_states(),

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from clouds import gaussian, hidden_states, rotation
+from clouds import gaussian, hidden_states
 from shape_of_learning import average_cosine
-from shape_of_learning.tasks.adjustments import ClusterBased, nearest_centres
+from shape_of_learning.tasks.adjustments import ClusterBased
 
 pytestmark = pytest.mark.filterwarnings("error")
-ALL = [ClusterBased(1, 0), ClusterBased(1, 3), ClusterBased(9, 3), ClusterBased(9, 0)]
 
 
 def blobs(sizes, d=12, seed=0):
@@ -35,30 +34,18 @@ def test_the_leading_directions_of_many_are_those_of_few():
     np.testing.assert_allclose(many.leading(0).apply(Y), Y - X.mean(axis=0), atol=1e-9)
 
 
-@pytest.mark.parametrize("adjustment", ALL)
+@pytest.mark.parametrize("adjustment", [ClusterBased(1, 3), ClusterBased(9, 0)])
 def test_what_is_held_out_changes_nothing_of_the_fit(adjustment):
     """Nor of what becomes of a vector the others that it is adjusted with."""
     X, Y = hidden_states(), hidden_states(seed=1)
     fitted = adjustment.fit(X)
-    centres = fitted.centres.copy()
-    directions = [each.copy() for each in fitted.directions]
     alone = fitted.apply(Y)
     others = fitted.apply(np.concatenate([Y[:100], 1e6 * Y[100:]]))
     np.testing.assert_allclose(others[:100], alone[:100], atol=1e-12)
-    np.testing.assert_array_equal(fitted.centres, centres)
-    for found, was in zip(fitted.directions, directions, strict=True):
-        np.testing.assert_array_equal(found, was)
     np.testing.assert_allclose(fitted.apply(Y[:1]), alone[:1], atol=1e-12)
 
 
-@pytest.mark.parametrize("adjustment", ALL)
-def test_an_adjustment_turns_with_the_space_and_moves_with_it(adjustment):
-    X, Y, Q = hidden_states(), hidden_states(seed=1), rotation(48)
-    turned = adjustment.fit(2 * X @ Q + 30).apply(2 * Y @ Q + 30)
-    np.testing.assert_allclose(turned, 2 * adjustment.fit(X).apply(Y) @ Q, atol=1e-8)
-
-
-def test_each_cluster_gives_up_its_own_mean_and_directions():
+def test_each_cluster_gives_up_its_own_mean_and_directions_and_a_small_one_everything():
     sizes = [60, 40, 3, 1]
     X = blobs(sizes)
     fitted = ClusterBased(4, 5).fit(X)
@@ -70,22 +57,6 @@ def test_each_cluster_gives_up_its_own_mean_and_directions():
         own = ClusterBased(1, min(5, size - 1)).fit(rows).apply(rows)
         np.testing.assert_allclose(left[start : start + size], own, atol=1e-9)
         start += size
-
-
-def test_clusters_of_few_vectors_become_exactly_zero_are_counted_and_left_out_of_cosines():
-    X = blobs([60, 40, 3, 1])
-    left = ClusterBased(4, 5).fit(X).apply(X)
+    # Few vectors become exactly zero, and are left out of cosines.
     assert np.flatnonzero(~left.any(axis=1)).tolist() == [100, 101, 102, 103]
     assert average_cosine(left) == pytest.approx(average_cosine(left[:100]), abs=1e-14)
-
-
-def test_far_clusters_are_found_from_any_start():
-    sizes = [30, 50, 20, 5, 1]
-    X = blobs(sizes) + 1000
-    for seed in range(5):
-        centres = ClusterBased(5, 0, seed).fit(X).centres
-        labels = nearest_centres(X, centres)
-        assert sorted(np.bincount(labels).tolist()) == sorted(sizes)
-        assert all(len(set(part.tolist())) == 1 for part in np.split(labels, np.cumsum(sizes)[:-1]))
-        for label, centre in enumerate(centres):
-            np.testing.assert_allclose(centre, X[labels == label].mean(axis=0), atol=1e-9)

@@ -10,7 +10,6 @@ import socket
 import zipfile
 from base64 import b64encode
 from pathlib import Path
-from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -112,20 +111,6 @@ def test_of_an_archive_of_several_files_one_is_named(tmp_path):
         get(tmp_path / "other", tmp_path / "packed.zip")
     with pytest.raises(InputError, match="enwik9"):
         get(tmp_path / "other", tmp_path / "packed.zip", member="enwik9")
-
-
-def test_two_runs_that_want_one_file_download_it_once(tmp_path):
-    mirror = Mirror(zipped(enwik8=CONTENT), stall=Event())
-    with served(mirror) as url:
-        runs = [Thread(target=get, args=(tmp_path / "out", url)) for _ in range(2)]
-        for run in runs:
-            run.start()
-        assert mirror.stalled.wait(30)
-        mirror.stall.set()
-        for run in runs:
-            run.join()
-    assert mirror.asked == 1
-    assert (tmp_path / "out").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("answers", [True, False])

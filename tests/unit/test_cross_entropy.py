@@ -10,32 +10,14 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+import tiny_models as tiny
 from runs import WINDOWS, loss_of, run, sample_of
-from shape_of_learning.embeddings.model import LOGITS_BYTES, LanguageModelHead, load_tokenizer
-from shape_of_learning.embeddings.tokenised_windows import (
-    MASKED_SHARE,
-    PredictedTokens,
-    TokenisedWindow,
-    masked_tokens,
-    next_tokens,
-    tokenise,
-)
+from shape_of_learning.embeddings import tokenised_windows
+from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
 from shape_of_learning.random_streams import random_stream
-from tiny_models import (
-    CONFIGURATIONS,
-    ENCODERS,
-    USUAL,
-    VOCABULARY,
-    WIDTHS,
-    save_stirred_model,
-    save_tiny_model,
-    save_tokenizer,
-    with_head,
-)
 
-DECODERS = [name for name in CONFIGURATIONS if name not in ENCODERS]
 UNIT_ROUNDOFF = 2.0**-24  # of float32
-SIZES = {**USUAL, "num_attention_heads": 4, "num_key_value_heads": 2}
+SIZES = {**tiny.USUAL, "num_attention_heads": 4, "num_key_value_heads": 2}
 # Decoders whose logits are scaled or capped, or whose base model returns more than hidden states.
 MORE_THAN_LINEAR = {
     "cohere": lambda: transformers.CohereConfig(**SIZES, logit_scale=0.3),
@@ -47,23 +29,26 @@ MORE_THAN_LINEAR = {
 def predicted_tokens(checkpoint, name):
     """What a loss is the mean over, window by window."""
     tokenizer = load_tokenizer(checkpoint)
-    tokenised = tokenise(tokenizer, WINDOWS)
-    if name not in ENCODERS:
-        return [next_tokens(window) for window in tokenised]
+    tokenised = tokenised_windows.tokenise(tokenizer, WINDOWS)
+    if name not in tiny.ENCODERS:
+        return [tokenised_windows.next_tokens(window) for window in tokenised]
     random = random_stream(0, "masked tokens")
-    return [masked_tokens(window, tokenizer.mask_token_id, random) for window in tokenised]
+    return [
+        tokenised_windows.masked_tokens(window, tokenizer.mask_token_id, random)
+        for window in tokenised
+    ]
 
 
 def loss_of_the_library(checkpoint, name):
     """What transformers itself computes, one whole window at a time."""
-    model = with_head(name).from_pretrained(checkpoint, dtype=torch.float32).eval()
+    model = tiny.with_head(name).from_pretrained(checkpoint, dtype=torch.float32).eval()
     total, count = 0.0, 0
     for window in predicted_tokens(checkpoint, name):
         if len(window.targets) == 0:
             continue
         shown = torch.from_numpy(window.shown)[None]
         labels = shown.clone()  # a decoder shifts them itself
-        if name in ENCODERS:
+        if name in tiny.ENCODERS:
             labels[:] = -100
             labels[0, window.positions] = torch.from_numpy(window.targets)
         with torch.no_grad():
@@ -72,22 +57,22 @@ def loss_of_the_library(checkpoint, name):
     return total / count, count
 
 
-@pytest.mark.parametrize("name", [*CONFIGURATIONS, *MORE_THAN_LINEAR])
+@pytest.mark.parametrize("name", [*tiny.CONFIGURATIONS, *MORE_THAN_LINEAR])
 def test_the_loss_is_that_of_the_library(name, tmp_path):
     configuration = MORE_THAN_LINEAR[name]() if name in MORE_THAN_LINEAR else None
-    checkpoint = save_stirred_model(tmp_path, name, configuration)
+    checkpoint = tiny.save_stirred_model(tmp_path, name, configuration)
     measured = loss_of(checkpoint, name, window_batch_size=1)
     expected, count = loss_of_the_library(checkpoint, name)
     # A sum of n terms errs by about sqrt(n) roundings (Higham & Mary 2019). Up to four are formed in
     # a row (dense layer, logits, partition function, mean), of at most 300 terms below 10.
     tolerance = 4 * math.sqrt(300) * UNIT_ROUNDOFF * 10
     assert measured.loss == pytest.approx(expected, abs=tolerance)
-    assert (measured.predicted_tokens, measured.vocabulary) == (count, VOCABULARY)
+    assert (measured.predicted_tokens, measured.vocabulary) == (count, tiny.VOCABULARY)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_path):
-    checkpoint = save_stirred_model(tmp_path, "gpt_neox")
+    checkpoint = tiny.save_stirred_model(tmp_path, "gpt_neox")
     options = {"precision": precision, "window_batch_size": 1}
     once, often = (
         loss_of(checkpoint, "gpt_neox", WINDOWS[:1] * copies, **options) for copies in (1, 1000)
@@ -98,54 +83,44 @@ def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_p
 
 def test_all_checkpoints_of_a_model_predict_the_same_masked_tokens(tmp_path):
     folders = (
-        save_tiny_model(tmp_path / "a", "bert", head=True),
-        save_stirred_model(tmp_path / "b", "bert"),
+        tiny.save_tiny_model(tmp_path / "a", "bert", head=True),
+        tiny.save_stirred_model(tmp_path / "b", "bert"),
     )
-    first, second = (sample_of(folder, WIDTHS["bert"]).predicted for folder in folders)
+    first, second = (sample_of(folder, tiny.WIDTHS["bert"]).predicted for folder in folders)
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.positions, other.positions)
         np.testing.assert_array_equal(one.shown, other.shown)
 
 
-def test_logits_of_a_large_vocabulary_come_in_blocks():
-    vocabulary, rows = 250_880, 150  # BLOOM's
-    random = torch.Generator().manual_seed(0)
-    matrix = torch.randn(vocabulary, 4, generator=random)
-    states = torch.randn(1, rows, 4, generator=random)
-    targets = torch.randint(vocabulary, (rows,), generator=random)
-    sizes = []
+def test_logits_come_in_blocks_that_fit(tmp_path, monkeypatch):
+    checkpoint, rows = tiny.save_stirred_model(tmp_path, "gpt_neox"), []
+    expected, logits = loss_of(checkpoint, "gpt_neox"), LanguageModelHead.logits
 
-    class Head(LanguageModelHead):
-        def __init__(self):
-            self.vocabulary = vocabulary
+    def counted(head, block, kind):
+        rows.append(len(block))
+        return logits(head, block, kind)
 
-        def logits(self, block, kind):
-            sizes.append(block.shape[0] * 4 * vocabulary)
-            return block @ matrix.T
-
-    tokens = PredictedTokens(targets.numpy(), np.arange(rows), targets.numpy())
-    (measured,) = Head().negative_log_likelihoods(states, [tokens], object)
-    exact = torch.log_softmax((states[0] @ matrix.T).double(), dim=1)[torch.arange(rows), targets]
-    assert max(sizes) <= LOGITS_BYTES
-    assert len(sizes) > 1
-    # Sums of 250,880 and of 4 terms, each of which rounds in float32.
-    tolerance = math.sqrt(vocabulary) * UNIT_ROUNDOFF * exact.abs().sum().item()
-    assert measured.item() == pytest.approx(-exact.sum().item(), abs=tolerance)
+    monkeypatch.setattr(LanguageModelHead, "logits", counted)
+    monkeypatch.setattr("shape_of_learning.embeddings.model.LOGITS_BYTES", 3 * 4 * tiny.VOCABULARY)
+    assert loss_of(checkpoint, "gpt_neox").loss == pytest.approx(expected.loss, rel=1e-6)
+    assert max(rows) == 3
 
 
 def test_special_tokens_are_context_and_never_targets():
     ids = np.array([1, 40, 41, 2, 42, 2])
-    window = next_tokens(TokenisedWindow(ids, np.isin(ids, [1, 2])))
+    window = tokenised_windows.next_tokens(
+        tokenised_windows.TokenisedWindow(ids, np.isin(ids, [1, 2]))
+    )
     assert window.positions.tolist() == [0, 1, 3]
     assert window.targets.tolist() == [40, 41, 42]
 
 
 @pytest.mark.parametrize(("ordinary", "masked"), [(1, 1), (3, 1), (20, 3), (200, 30), (0, 0)])
 def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
-    assert MASKED_SHARE == 0.15
+    assert tokenised_windows.MASKED_SHARE == 0.15
     ids = np.array([1, *range(10, 10 + ordinary), 2])
-    window = TokenisedWindow(ids, ids < 10)
-    predicted = masked_tokens(window, 3, np.random.default_rng(0))
+    window = tokenised_windows.TokenisedWindow(ids, ids < 10)
+    predicted = tokenised_windows.masked_tokens(window, 3, np.random.default_rng(0))
     assert len(set(predicted.positions.tolist())) == masked
     assert (predicted.targets >= 10).all()
     np.testing.assert_array_equal(ids[predicted.positions], predicted.targets)
@@ -156,7 +131,7 @@ def test_fifteen_percent_of_the_ordinary_tokens_are_masked(ordinary, masked):
 
 @pytest.mark.parametrize("name", ["gpt_neox", "llama", "bert", "albert"])
 def test_without_a_head_the_loss_is_undefined_and_the_log_says_so(name, tmp_path, caplog):
-    checkpoint = save_tiny_model(tmp_path, name)
+    checkpoint = tiny.save_tiny_model(tmp_path, name)
     with caplog.at_level(logging.INFO, "shape_of_learning"):
         kept = run(checkpoint, name)
     assert math.isnan(kept.loss.loss)
@@ -166,16 +141,16 @@ def test_without_a_head_the_loss_is_undefined_and_the_log_says_so(name, tmp_path
 
 @pytest.mark.parametrize("name", ["gpt2", "bloom", "falcon", "opt", "opt_projected"])
 def test_the_head_of_a_base_model_is_there_if_it_is_tied_to_the_embeddings(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path, name)
+    checkpoint = tiny.save_stirred_model(tmp_path, name)
     expected = loss_of(checkpoint, name)
     transformers.AutoModel.from_pretrained(checkpoint).save_pretrained(checkpoint)
     assert loss_of(checkpoint, name) == expected
 
 
 def test_an_architecture_without_such_a_head_has_hidden_states_but_no_loss(tmp_path):
-    configuration = transformers.SqueezeBertConfig(**USUAL, embedding_size=32)
+    configuration = transformers.SqueezeBertConfig(**tiny.USUAL, embedding_size=32)
     transformers.SqueezeBertModel(configuration).save_pretrained(tmp_path)
-    save_tokenizer(tmp_path, special=True)
+    tiny.save_tokenizer(tmp_path, special=True)
     kept = run(tmp_path, "gpt2", role="decoder")
     assert kept.loss.predicted_tokens == 0
     assert np.isfinite(kept.states[3]).all()
@@ -183,7 +158,7 @@ def test_an_architecture_without_such_a_head_has_hidden_states_but_no_loss(tmp_p
 
 def test_weights_in_a_bin_file_without_a_prefix_are_the_same_checkpoint(tmp_path):
     """As the exports of BLOOM's training revisions are."""
-    checkpoint = save_stirred_model(tmp_path, "bloom")
+    checkpoint = tiny.save_stirred_model(tmp_path, "bloom")
     expected = run(checkpoint, "bloom")
     weights = transformers.AutoModel.from_pretrained(checkpoint).state_dict()
     assert "h.0.mlp.dense_h_to_4h.weight" in weights
@@ -195,7 +170,7 @@ def test_weights_in_a_bin_file_without_a_prefix_are_the_same_checkpoint(tmp_path
 
 
 def test_the_head_of_pythia_is_found_under_its_old_name(tmp_path):
-    checkpoint = save_stirred_model(tmp_path, "gpt_neox")
+    checkpoint = tiny.save_stirred_model(tmp_path, "gpt_neox")
     expected = loss_of(checkpoint, "gpt_neox")
     weights = load_file(checkpoint / "model.safetensors")
     renamed = {name.replace("lm_head.", "embed_out."): w for name, w in weights.items()}
@@ -206,7 +181,7 @@ def test_the_head_of_pythia_is_found_under_its_old_name(tmp_path):
 
 @pytest.mark.parametrize("mask", [None, "[A MASK THAT THE VOCABULARY DOES NOT HAVE]"])
 def test_an_encoder_without_a_mask_token_has_no_loss(mask, tmp_path, caplog):
-    checkpoint = save_tiny_model(tmp_path, "bert", head=True)
+    checkpoint = tiny.save_tiny_model(tmp_path, "bert", head=True)
     configuration = json.loads((checkpoint / "tokenizer_config.json").read_text())
     configuration["mask_token"] = mask
     (checkpoint / "tokenizer_config.json").write_text(json.dumps(configuration))

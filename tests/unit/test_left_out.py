@@ -5,26 +5,22 @@ import math
 import numpy as np
 import pytest
 
-from clouds import gaussian, hidden_states
+from clouds import distances_by_brute_force, gaussian, hidden_states
 from hard_clouds import CLOUDS
+from made_states import MadeStates
 from shape_of_learning import anisotropy, average_cosine, nearest_distances, nearest_neighbours
 from shape_of_learning.estimators.anisotropy import anisotropy_without as anisotropies
 from shape_of_learning.estimators.cosine import average_cosine_without as cosines
+from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.batches import Batch, NeighbourLists
 from shape_of_learning.metrics.intervals import standard_error
 from shape_of_learning.metrics.measure import left_out_values, measure_batch, measure_layer
 from shape_of_learning.metrics.measure_entry import Measure, searched_neighbours
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import (
-    MeasuringProtocol,
-    contiguous_batches,
-    shuffled_batches,
-    window_groups,
-)
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
-DIMENSIONS = ("two_nn", "mada", "mom", "mle")
+DIMENSIONS = ("two_nn", "mada", "mom", "mle", "two_nn_authors")
 # What the search promises of a distance, and what the estimators make of it.
 RELATIVE = 1e-8
 
@@ -56,24 +52,11 @@ HARD = {
 
 def grouped(n, windows=40):
     window_of = np.arange(n) * windows // n
-    return window_of, window_groups(windows, 0)
+    return window_of, selections.window_groups(windows, 0)
 
 
 def lists_of(X, k):
     return NeighbourLists(*nearest_neighbours(X, min(searched_neighbours(k), len(X) - 1)))
-
-
-def neighbours_with_copies(X, k):
-    """Distances from all rows to their k nearest others, by all differences."""
-    distances = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
-    np.fill_diagonal(distances, np.inf)
-    return np.sort(distances, axis=1)[:, :k]
-
-
-def same_rows(found, expected):
-    """Whether two sets of rows are the same, in any order."""
-    order = [np.lexsort(np.round(rows, 6).T[::-1]) for rows in (found, expected)]
-    np.testing.assert_allclose(found[order[0]], expected[order[1]], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("cloud", HARD)
@@ -85,31 +68,18 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     chosen = MEASURES[name].chosen(name, {})
     lists = lists_of(X, 128)
     value, rows, anew = measure_batch(Batch(window_of, group_of, 0, lists), chosen)
-    function = chosen.load()
-    distances = nearest_distances(X, chosen.neighbours)
+    function, k = chosen.load(), chosen.neighbours
+    search = nearest_distances if chosen.collapse else distances_by_brute_force
+    distances = search(X, k)
     assert value == pytest.approx(function(distances), rel=RELATIVE)
     first = np.unique(lists.distinct_of, return_index=True)[1]
     for group in range(GROUPS):
         left = group_of != group
-        expected = function(nearest_distances(X[left], chosen.neighbours))
+        expected = function(search(X[left], k))
         assert anew[group] == pytest.approx(expected, rel=RELATIVE, nan_ok=True)
-        still_there = np.isin(np.arange(len(first)), lists.distinct_of[left])
-        assert rows[group] == pytest.approx(function(distances[still_there]), rel=RELATIVE)
-
-
-@pytest.mark.parametrize("cloud", ["plain", "duplicates", "ties", "few"])
-def test_with_copies_distances_are_those_of_all_vectors(cloud):
-    X = HARD[cloud]()
-    window_of, groups = grouped(len(X))
-    lists = lists_of(X, 128)
-    nearest = lists.nearest(2, collapse=False)
-    same_rows(nearest, neighbours_with_copies(X, 2))
-    group_of = groups[window_of]
-    left = [group_of != group for group in range(GROUPS)]
-    for some, found in zip(left, lists.nearest_anew(left, 2, collapse=False), strict=True):
-        same_rows(found, neighbours_with_copies(X[some], 2))
-        as_found = lists.nearest_as_found(some, nearest, collapse=False)
-        same_rows(as_found, neighbours_with_copies(X, 2)[some])
+        of_distinct = np.isin(np.arange(len(first)), lists.distinct_of[left])
+        as_found = distances[of_distinct if chosen.collapse else left]
+        assert rows[group] == pytest.approx(function(as_found), rel=RELATIVE)
 
 
 def test_a_vector_with_too_few_neighbours_left_is_left_out():
@@ -119,7 +89,7 @@ def test_a_vector_with_too_few_neighbours_left_is_left_out():
     present = np.ones(72, bool)
     present[1:12] = False
     (found,) = lists.nearest_anew([present], 2)
-    same_rows(found, nearest_distances(X[12:], 2))
+    np.testing.assert_allclose(found, nearest_distances(X[12:], 2), rtol=1e-9)
 
 
 def test_near_duplicates_are_counted():
@@ -161,53 +131,37 @@ def value_or_nan(function, X, center):
         return math.nan
 
 
-LARGEST = Measure("numpy:max", "isotropy", "Largest", "Largest")
 TOTAL = Measure("numpy:sum", "spectrum", "Variance", "Variance")
 ALL = {
     name: measure.chosen(name, {})
-    for name, measure in {**MEASURES, "largest": LARGEST, "total": TOTAL}.items()
+    for name, measure in {**MEASURES, "total": TOTAL}.items()
     if measure.family in ("isotropy", "spectrum", "dimension") and not measure.rows
 }
 
 
-class States:
-    """A checkpoint of one layer."""
-
-    layers = 0
-
-    def __init__(self, X, windows):
-        self.X, n = X, len(X)
-        none = np.zeros(n, int)
-        of_rows = {"positions": none, "token_ids": none, "special": none > 0}
-        self.rows = of_rows | {"windows": np.arange(n) * windows // n}
-
-    def __getitem__(self, state):
-        return self.X
-
-
 def layer(X, name, windows=40, size=200):
     """Rows of the batches, and that of the layer."""
-    protocol = MeasuringProtocol("m", windows, 0, size, 128)
-    measure = ALL[name]
-    *batches, of_layer = measure_layer(States(X, windows), 0, measure.family, [measure], protocol)
+    protocol = selections.MeasuringProtocol("m", windows, 0, size, 128)
+    measure, states = ALL[name], MadeStates(X, windows=windows)
+    *batches, of_layer = measure_layer(states, 0, measure.family, [measure], protocol)
     return batches, of_layer
 
 
-@pytest.mark.parametrize("name", ["anisotropy", "average_cosine_centered", "largest", "total"])
-def test_a_value_without_a_group_is_the_mean_over_batches(name):
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("anisotropy", anisotropy),
+        ("total", lambda X: np.var(X.astype(float), axis=0, ddof=1).sum()),
+    ],
+)
+def test_a_value_without_a_group_is_the_mean_over_batches(name, function):
     X = hidden_states(650).astype(np.float32)
     window_of, groups = grouped(650)
-    functions = {
-        "anisotropy": anisotropy,
-        "average_cosine_centered": lambda X: average_cosine(X, center=True),
-        "largest": np.max,
-        "total": lambda X: np.var(X.astype(float), axis=0, ddof=1).sum(),
-    }
     estimate = layer(X, name)[1]
-    batches = contiguous_batches(650, 200)
+    batches = selections.contiguous_batches(650, 200)
     for group in range(GROUPS):
         left = [X[rows][groups[window_of[rows]] != group] for rows in batches]
-        values = [float(functions[name](rows)) for rows in left]
+        values = [function(rows) for rows in left]
         assert estimate.without[group] == pytest.approx(float(np.mean(values)), rel=1e-9)
     assert estimate.windows == 40
     assert (estimate.n, math.isnan(estimate.near_duplicates)) == (650 / 3, True)
@@ -232,29 +186,13 @@ def test_a_batch_of_one_group_says_nothing_without_it():
 def test_left_out_values_of_neighbours_are_of_both_kinds():
     X = with_duplicates().astype(np.float32)
     window_of, groups = grouped(600)
-    _, estimate = layer(X, "two_nn")
-    function = ALL["two_nn"].load()
-    batches = shuffled_batches(600, 200, random_stream(0, "batches", model="m"))
-    means = np.zeros((2, GROUPS))
-    for rows in batches:
-        found, (first, which) = nearest_distances(X[rows], 2), distinct_of(X[rows])
-        assert len(found) == len(first)
-        for group in range(GROUPS):
-            left = groups[window_of[rows]] != group
-            as_found = function(found[np.unique(which[left])])
-            anew = function(nearest_distances(X[rows][left], 2))
-            means[:, group] += np.array([as_found, anew]) / len(batches)
-    assert estimate.without == pytest.approx(left_out_values(*means), rel=RELATIVE)
-    values = [function(nearest_distances(X[rows], 2)) for rows in batches]
-    assert estimate.value == pytest.approx(np.mean(values), rel=RELATIVE)
-    distinct = [len(np.unique(X[rows], axis=0)) for rows in batches]
-    assert estimate.n_unique == pytest.approx(np.mean(distinct), rel=1e-12)
-
-
-def distinct_of(X):
-    """Distinct rows in order of first appearance, and which of them each row is."""
-    first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)[1:]
-    return np.sort(first), np.argsort(np.argsort(first))[inverse.ravel()]
+    without = []
+    for rows in selections.shuffled_batches(600, 200, random_stream(0, "batches", model="m")):
+        windows = window_of[rows]
+        batch = Batch(windows, groups[windows], 0, lists_of(X[rows], 128))
+        without.append(measure_batch(batch, ALL["two_nn"])[1:])
+    expected = left_out_values(*np.mean(without, axis=0))
+    assert layer(X, "two_nn")[1].without == pytest.approx(expected, rel=RELATIVE)
 
 
 def test_two_kinds_of_left_out_values_have_the_geometric_mean_of_their_errors():

@@ -4,27 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from shape_of_learning import (
-    block_cosine,
-    block_norm_ratio,
-    linear_map,
-    linearity,
-    linearity_adjusted,
-    linearity_held_out,
-    linearity_increment,
-    linearity_increment_adjusted,
-    linearity_increment_held_out,
-)
+import shape_of_learning as sol
+from clouds import gaussian
 from shape_of_learning.estimators import linearity as scores
 from shape_of_learning.estimators import pair as pairs
 from shape_of_learning.estimators.linearity import error_summary, fit_errors
 from shape_of_learning.estimators.pair import Pair
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-def gaussian(n, d, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, d))
 
 
 def windows_of(n, count=32):
@@ -69,46 +56,12 @@ def held_out_by_svd(X, Y, second, increment=False):
     return 1 - squares[0] / squares[1]
 
 
-@pytest.mark.parametrize("d", [128, 768])
-def test_noise_scores_what_chance_gives(d):
-    n = 4096
-    X, Y = gaussian(n, d).astype(np.float32), gaussian(n, d, seed=1).astype(np.float32)
-    share = d / (n - 1)
-    # Each of d outputs is Beta((d) / 2, (n - 1 - d) / 2), and independent.
-    sd = math.sqrt(2 * share * (1 - share) / (n + 1) / d)
-    assert linearity(X, Y) == pytest.approx(share, abs=3 * sd)
-    assert linearity_adjusted(X, Y) == pytest.approx(0, abs=0.01)
-    expected = -d / (n / 2 - d - 1)
-    assert linearity_held_out(X, Y, windows_of(n)) == pytest.approx(expected, rel=0.1)
-
-
-def test_exact_linear_data_score_one():
-    X = gaussian(500, 20)
-    Y = X @ gaussian(20, 20, 1) + gaussian(1, 20, 2)
-    for score in (linearity, linearity_adjusted, linearity_increment, linearity_increment_adjusted):
-        assert score(X, Y) == pytest.approx(1, abs=1e-12)
-    for score in (linearity_held_out, linearity_increment_held_out):
-        assert score(X, Y, windows_of(500)) == pytest.approx(1, abs=1e-12)
-
-
 @pytest.mark.parametrize("n", [1, 2, 20, 30, 31])
 def test_as_many_directions_as_vectors_are_undefined(n):
     X, Y = gaussian(n, 30), gaussian(n, 30, 1)
-    for score in (linearity, linearity_adjusted, linearity_increment, linearity_increment_adjusted):
+    for score in (sol.linearity, sol.linearity_adjusted, sol.linearity_increment):
         assert math.isnan(score(X, Y))
-    assert math.isnan(linearity_held_out(X, Y, np.arange(n)))
-
-
-def test_few_directions_of_many_vectors_are_defined():
-    X = gaussian(1000, 60) @ gaussian(60, 128, 1)
-    Y = X + np.tanh(X @ gaussian(128, 128, 2) / 60)
-    assert Pair(X, Y).fit.rank == 60
-    assert linearity(X, Y) == pytest.approx(by_svd(X, Y), rel=1e-9)
-    assert linearity_adjusted(X, Y) == pytest.approx(by_svd(X, Y, False, True), rel=1e-9)
-    adjusted = linearity_increment_adjusted(X, Y)
-    assert adjusted == pytest.approx(by_svd(X, Y, True, True), rel=1e-9)
-    X, Y = X[:90], Y[:90]  # fewer vectors than dimensions, more than directions
-    assert linearity_increment(X, Y) == pytest.approx(by_svd(X, Y, True), rel=1e-9)
+    assert math.isnan(sol.linearity_held_out(X, Y, np.arange(n)))
 
 
 def huge_coordinate(X, Y):
@@ -117,36 +70,37 @@ def huge_coordinate(X, Y):
     return X, Y
 
 
-def after_layer_norm(X, Y):
-    centred = X - X.mean(axis=1, keepdims=True)
-    return (centred / centred.std(axis=1, keepdims=True)).astype(np.float32), Y.astype(np.float32)
+def nearly_alike(size):
+    """Two coordinates whose difference is so small and decides one of the results."""
 
+    def changed(X, Y):
+        noise = gaussian(len(X), 1)[:, 0]
+        X[:, 3], Y[:, 3] = X[:, 5] + size * noise, 20 * noise
+        return X, Y
 
-def constant_coordinates(X, Y):
-    return np.hstack([X, X[:, :2] * 0 + 0.1]), np.hstack([Y, Y[:, :2]])
+    return changed
 
 
 HARD = {
+    "a difference that counts": nearly_alike(1e-3),
+    "a difference that is cut off": nearly_alike(1e-8),
     "a coordinate of 1e7": huge_coordinate,
-    "an offset of 1e4": lambda X, Y: (X + 1e4, Y + 1e4),
     "an offset of 1e4, float32": lambda X, Y: np.float32([X + 1e4, Y + 1e4]),
-    "after a LayerNorm": after_layer_norm,
-    "constant coordinates": constant_coordinates,
+    "rows without a mean": lambda X, Y: (X - X.mean(axis=1, keepdims=True), Y),
     "huge numbers": lambda X, Y: (X * 1e30, Y * 1e30),
-    "tiny numbers": lambda X, Y: (X * 1e-30, Y * 1e-30),
 }
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_vectors_score_as_by_a_scaled_svd(name):
     X, Y = HARD[name](*block(2000, 40))
-    scale = {"huge numbers": 1e-30, "tiny numbers": 1e30}.get(name, 1)
+    scale = 1e-30 if name == "huge numbers" else 1
     plain = np.asarray(X, np.float64) * scale, np.asarray(Y, np.float64) * scale
-    assert linearity(X, Y) == pytest.approx(by_svd(*plain), abs=1e-6)
-    assert linearity_increment(X, Y) == pytest.approx(by_svd(*plain, increment=True), abs=1e-6)
+    assert sol.linearity(X, Y) == pytest.approx(by_svd(*plain), abs=1e-6)
+    assert sol.linearity_increment(X, Y) == pytest.approx(by_svd(*plain, increment=True), abs=1e-6)
     second = windows_of(2000) % 2 == 1
     expected = held_out_by_svd(*plain, second, increment=True)
-    found = linearity_increment_held_out(X, Y, windows_of(2000))
+    found = sol.linearity_increment_held_out(X, Y, windows_of(2000))
     assert found == pytest.approx(expected, abs=1e-6)
 
 
@@ -154,11 +108,13 @@ def test_hard_vectors_score_as_by_a_scaled_svd(name):
 def test_blocks_of_any_size_and_order_give_the_same(rows, monkeypatch):
     X, Y = block()
     X[0] *= 1000  # the first block has little in common with the others
-    expected = linearity(X, Y), linearity_increment(X, Y)
+    expected = sol.linearity(X, Y), sol.linearity_increment(X, Y)
     monkeypatch.setattr(pairs, "ROWS", rows)
     order = np.random.default_rng(rows).permutation(len(X))
     X, Y = X[order] + 1e4, Y[order] + 1e4
-    assert (linearity(X, Y), linearity_increment(X, Y)) == pytest.approx(expected, rel=1e-10)
+    assert (sol.linearity(X, Y), sol.linearity_increment(X, Y)) == pytest.approx(
+        expected, rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("narrow", [1024, 0])
@@ -194,6 +150,8 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r]))
     if name == "wider":
         assert math.isnan(scores.linearity_increment_without(pair)[0])
+        assert math.isnan(sol.block_norm_ratio(X, Y))
+        assert math.isnan(sol.block_cosine(X, Y))
         return
     check(scores.linearity_increment_without(pair), lambda r: by_svd(X[r], Y[r], True))
     held_out = scores.linearity_increment_held_out_without(pair)
@@ -203,7 +161,7 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
 def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
     X, Y = block()
     parts = np.array_split(np.arange(len(X)), 16)
-    for plain in (block_norm_ratio, block_cosine):
+    for plain in (sol.block_norm_ratio, sol.block_cosine):
         leaving_out = getattr(scores, f"{plain.__name__}_without")
         value, without = leaving_out(Pair(X, Y, parts=parts))
         assert value == plain(X, Y)
@@ -213,15 +171,13 @@ def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():
 
 def test_the_map_is_that_of_least_squares():
     X, Y = block()
-    weight, bias, rank = linear_map(X, Y)
+    weight, bias, rank = sol.linear_map(X, Y)
     assert (weight.shape, bias.shape, rank) == ((24, 24), (24,), 24)
     expected = np.linalg.lstsq(np.hstack([X, np.ones((len(X), 1))]), Y, rcond=None)[0]
     assert weight == pytest.approx(expected[:-1], abs=1e-9)
     assert bias == pytest.approx(expected[-1], abs=1e-9)
-    weight, bias, _ = linear_map(X, Y[:, :5])
-    assert weight == pytest.approx(expected[:-1, :5], abs=1e-9)
     X[:, 2] = 7  # What does not vary passes, as it does through a block.
-    weight, bias, rank = linear_map(X * 1e30, X * 1e30)
+    weight, bias, rank = sol.linear_map(X * 1e30, X * 1e30)
     assert rank == 23
     assert weight == pytest.approx(np.eye(24), abs=1e-12)
     assert bias / 1e30 == pytest.approx(np.zeros(24), abs=1e-12)
@@ -231,38 +187,24 @@ def test_ratio_and_cosine_are_those_of_their_definitions():
     X, Y = block()
     norm = np.linalg.norm
     ratios = norm(Y - X, axis=1) / norm(Y, axis=1)
-    assert block_norm_ratio(X, Y) == pytest.approx(np.median(ratios), rel=1e-12)
+    assert sol.block_norm_ratio(X, Y) == pytest.approx(np.median(ratios), rel=1e-12)
     cosines = (X * Y).sum(axis=1) / norm(X, axis=1) / norm(Y, axis=1)
-    assert block_cosine(X, Y) == pytest.approx(cosines.mean(), rel=1e-12)
+    assert sol.block_cosine(X, Y) == pytest.approx(cosines.mean(), rel=1e-12)
     X[0], Y[1] = 0, 0  # without direction
-    assert block_cosine(X, Y) == pytest.approx(cosines[2:].mean(), rel=1e-12)
-    assert math.isnan(block_norm_ratio(X, X * 0))
-    assert math.isnan(block_cosine(X, X * 0))
-    assert block_norm_ratio(X[2:] * 1e30, Y[2:] * 1e30) == pytest.approx(np.median(ratios[2:]))
-
-
-def test_other_widths_have_no_increment():
-    X, Y = block()
-    Y = Y[:, :5]
-    assert linearity(X, Y) == pytest.approx(by_svd(X, Y), rel=1e-9)
-    of_increments = (
-        linearity_increment,
-        linearity_increment_adjusted,
-        block_norm_ratio,
-        block_cosine,
-    )
-    assert all(math.isnan(measure(X, Y)) for measure in of_increments)
-    assert math.isnan(linearity_increment_held_out(X, Y, windows_of(len(X))))
+    assert sol.block_cosine(X, Y) == pytest.approx(cosines[2:].mean(), rel=1e-12)
+    assert math.isnan(sol.block_norm_ratio(X, X * 0))
+    assert math.isnan(sol.block_cosine(X, X * 0))
+    assert sol.block_norm_ratio(X[2:] * 1e30, Y[2:] * 1e30) == pytest.approx(np.median(ratios[2:]))
 
 
 def test_no_variance_is_undefined():
     X, _ = block()
     still = np.full_like(X, 0.1)
-    assert math.isnan(linearity(X, still))
-    assert math.isnan(linearity_increment(X, X))
-    assert math.isnan(linearity_increment(X, X + 0.3))
-    assert linearity(still, X) == pytest.approx(0, abs=1e-12)
-    assert math.isnan(linearity_held_out(X, still, windows_of(len(X))))
+    assert math.isnan(sol.linearity(X, still))
+    assert math.isnan(sol.linearity_increment(X, X))
+    assert math.isnan(sol.linearity_increment(X, X + 0.3))
+    assert sol.linearity(still, X) == pytest.approx(0, abs=1e-12)
+    assert math.isnan(sol.linearity_held_out(X, still, windows_of(len(X))))
 
 
 @pytest.mark.parametrize(
@@ -274,7 +216,7 @@ def test_no_variance_is_undefined():
     ],
 )
 def test_bad_vectors_are_refused(X, Y, message):
-    for measure in (linearity, linearity_increment, block_norm_ratio, block_cosine, linear_map):
+    for measure in (sol.linearity, sol.block_norm_ratio, sol.linear_map):
         with pytest.raises(ValueError, match=message):
             measure(X, Y)
 
@@ -282,13 +224,13 @@ def test_bad_vectors_are_refused(X, Y, message):
 @pytest.mark.parametrize("windows", [None, [1, 2], [[1]] * 900, [0.5] * 900])
 def test_bad_windows_are_refused(windows):
     with pytest.raises(ValueError, match="windows must hold one whole number for each"):
-        linearity_held_out(*block(), windows)
+        sol.linearity_held_out(*block(), windows)
 
 
 def test_errors_of_tokens_sum_to_what_is_not_linear():
     X, Y = block()
     errors = fit_errors(Pair(X, Y))
-    assert np.square(errors).sum() == pytest.approx(1 - linearity(X, Y), rel=1e-9)
+    assert np.square(errors).sum() == pytest.approx(1 - sol.linearity(X, Y), rel=1e-9)
     quantiles, share = error_summary(errors)
     assert quantiles[3] == pytest.approx(np.median(errors))
     assert share == pytest.approx(np.square(np.sort(errors)[-9:]).sum() / np.square(errors).sum())

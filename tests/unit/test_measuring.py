@@ -1,38 +1,24 @@
 """What is measured of a layer is what the functions say of its vectors, whoever has the hidden states."""
 
-import h5py
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
-import measure
-from clouds import hidden_states
-from shape_of_learning.embeddings.states import state_file
+from clouds import distances_by_brute_force, hidden_states
+from made_states import MadeStates
 from shape_of_learning.errors import InputError
 from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.estimators.dimension import mean_distance_to_mean
 from shape_of_learning.estimators.neighbours import nearest_distances
 from shape_of_learning.estimators.spread import spectrum
+from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.measure import measure_layer
 from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.selections import (
-    MeasuringProtocol,
-    Selection,
-    contiguous_batches,
-    shuffled_batches,
-    window_groups,
-)
-from shape_of_learning.metrics.tidy import GROUPS, read_tidy
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
-NEIGHBOURS, BATCH_VECTORS, TOKEN_TYPES, TOKENS = 128, 300, 700, 1000
+NEIGHBOURS, BATCH_VECTORS, TOKENS = 128, 300, 1000
 PROTOCOL = {"windows": 20, "seed": 0, "batch_vectors": BATCH_VECTORS, "neighbours": NEIGHBOURS}
-
-
-def ratio_of_widths(X, Y):
-    """A measure of a block."""
-    return X.shape[1] / Y.shape[1]
 
 
 def apart(X, windows):
@@ -45,7 +31,6 @@ OWN = {
     "reach": Measure("numpy:vdot", "linearity"),
     "later": Measure("numpy:vdot", "linearity", rows={"first_token": "drop"}),
     "before": Measure("numpy:vdot", "linearity", rows={"last_layer": "before_final_norm"}),
-    "ratio": Measure(f"{__name__}:ratio_of_widths", "linearity"),
     "apart": Measure(f"{__name__}:apart", "windows"),
     "apart_later": Measure(f"{__name__}:apart", "windows", rows={"first_token": "drop"}),
 }
@@ -58,38 +43,11 @@ IN_BATCHES = {
 }
 
 
-class InMemory:
-    """Hidden states as they are after a run, of windows of 50 tokens whose first is a special one."""
-
-    def __init__(self, *states, before_final_norm=False):
-        self.states = [state.astype(np.float32) for state in states]
-        self.layers = len(states) - 1 - before_final_norm
-        tokens = np.arange(len(states[0]))
-        self.rows = {
-            "positions": tokens % 50,
-            "token_ids": tokens % TOKEN_TYPES,
-            "windows": tokens // 50,
-            "special": tokens % 50 == 0,
-        }
-
-    def __getitem__(self, state):
-        return self.states[state]
-
-
-def dumped(folder, states):
-    """The same as files."""
-    folder.mkdir()
-    for number, X in enumerate(states.states):
-        with h5py.File(state_file(folder, number, states.layers), "w") as file:
-            file["embeddings"] = X
-            for key, value in states.rows.items():
-                file[key] = value
-    return folder
-
-
 def measured(states, names, layer=0, **selection):
     """Rows of each measure: those of its batches, and that of the layer."""
-    protocol = MeasuringProtocol("m", **PROTOCOL, selection=Selection(**selection))
+    protocol = selections.MeasuringProtocol(
+        "m", **PROTOCOL, selection=selections.Selection(**selection)
+    )
     chosen = [ALL[name] for name in names]
     rows = [row for f in FAMILIES for row in measure_layer(states, layer, f, chosen, protocol)]
     return {name: [row for row in rows if row.estimator == name] for name in names}
@@ -99,22 +57,21 @@ def clouds():
     """Two layers with duplicates."""
     X = hidden_states(TOKENS).astype(np.float32)
     X[400:420] = X[380:400]
-    return InMemory(X, X[::-1] * 2)
+    return MadeStates(X, X[::-1] * 2)
 
 
 def with_copies(X):
-    """Distances from all vectors to their two nearest others, as `two_nn_authors` takes them."""
-    X = X.astype(np.float64)
-    return np.sort(cdist(X, X), axis=1)[:, 1:3] / mean_distance_to_mean(X)
+    """As `two_nn_authors` takes them."""
+    return distances_by_brute_force(X, 2) / mean_distance_to_mean(X)
 
 
 def expected(name, X):
     """(n, distinct, value) of each batch, by the functions of the library."""
     chosen = ALL[name]
-    batches = [X[rows] for rows in contiguous_batches(len(X), BATCH_VECTORS)]
+    batches = [X[rows] for rows in selections.contiguous_batches(len(X), BATCH_VECTORS)]
     if chosen.family == "dimension":
         stream = random_stream(0, "batches", model="m")
-        batches = [X[rows] for rows in shuffled_batches(len(X), BATCH_VECTORS, stream)]
+        batches = [X[rows] for rows in selections.shuffled_batches(len(X), BATCH_VECTORS, stream)]
     for batch in batches:
         if chosen.family == "dimension":
             taken = nearest_distances(batch, NEIGHBOURS) if chosen.collapse else with_copies(batch)
@@ -141,55 +98,13 @@ def test_each_batch_has_the_value_of_its_vectors(layer):
         assert of_layer.value == pytest.approx(np.mean([row.value for row in batches]), rel=1e-14)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_job_of_a_dumped_layer_and_family_writes_what_memory_has(tmp_path, family):
-    X = hidden_states(4 * TOKENS).astype(np.float32).reshape(4, TOKENS, -1)
-    states = InMemory(*X, before_final_norm=True)
-    folder = dumped(tmp_path / "dump", states)
-    names = sorted(n for n, each in ALL.items() if each.family in FAMILIES)
-    measures = [ALL[name].for_jobs() for name in names]
-    for layer in range(family == "linearity", 3):
-        measure.main(
-            ("m", layer, family), folder, 2, measures, {**PROTOCOL, "selection": {}}, tmp_path / "t.csv"
-        )  # fmt: skip
-        rows = read_tidy(tmp_path / "t.csv")
-        own = [name for name in names if ALL[name].family == family]
-        for name, kept in measured(states, own, layer).items():
-            found = [row for row in rows if row.estimator == name]
-            np.testing.assert_equal([numbers(r) for r in found], [numbers(r) for r in kept])
-
-
-def numbers(row):
-    """A row as it is read again, where what a batch does not say is as undefined."""
-    given = [np.nan if cell is None else cell for cell in row[3:-1]]
-    return [*row[:3], *given, *row.without]
-
-
-@pytest.mark.parametrize(
-    ("choice", "vectors"),
-    [
-        ({"special_tokens": "drop"}, TOKENS - 20),
-        ({"first_token": "drop"}, TOKENS - 20),
-        ({"token_types": "one"}, TOKEN_TYPES),
-    ],
-)
-def test_selected_rows_are_measured_as_if_there_were_no_others(choice, vectors):
-    states = clouds()
-    kept = Selection(**choice).of(states.rows, window_groups(20, 0), 0)
-    assert len(kept) == vectors
-    for name, rows in measured(
-        states, ["anisotropy", "two_nn", "total_variance"], **choice
-    ).items():
-        assert shown(rows) == list(expected(name, states[0][kept]))
-
-
 def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_chooses():
     *layers, before = np.random.default_rng(0).standard_normal((4, TOKENS, 6)).astype("f4")
-    states = InMemory(*layers, before, before_final_norm=True)
+    states = MadeStates(*layers, before, before_final_norm=True)
     assert measured(states, ["reach"], 0) == {"reach": []}
     ends = {"reach": layers[2], "later": layers[2], "before": before}
     found = {block: measured(states, ends, block) for block in (1, 2)}
-    groups = window_groups(20, 0)[np.arange(TOKENS) // 50]
+    groups = selections.window_groups(20, 0)[np.arange(TOKENS) // 50]
     for name, last in ends.items():
         kept = (np.arange(TOKENS) % 50 > 0) if name == "later" else np.ones(TOKENS, bool)
         for block, x, y in ((1, layers[0], layers[1]), (2, layers[1], last)):
@@ -206,11 +121,11 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
 
 def test_vectors_and_their_windows_are_one_batch():
     X = np.random.default_rng(0).standard_normal((TOKENS, 6)).astype("f4")
-    batch, of_layer = measured(InMemory(X), ["apart_later"])["apart_later"]
+    batch, of_layer = measured(MadeStates(X), ["apart_later"])["apart_later"]
     kept = np.flatnonzero(np.arange(TOKENS) % 50)
     assert (batch.n, batch.n_unique) == (len(kept), len(kept))
     assert batch.value == apart(X[kept], kept // 50)
-    others = kept[window_groups(20, 0)[kept // 50] != 3]
+    others = kept[selections.window_groups(20, 0)[kept // 50] != 3]
     assert of_layer.without[3] == apart(X[others], others // 50)
 
 
@@ -218,7 +133,7 @@ def test_vectors_and_their_windows_are_one_batch():
 def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
     X = np.stack([hidden_states(900).astype(np.float32)] * 4)
     X[1, 50, 3] = bad
-    states = InMemory(*X)
+    states = MadeStates(*X)
     for name, (*batches, _) in measured(states, IN_BATCHES, 1).items():
         undefined = [row.n_unique == 1 and np.isnan(row.value) for row in batches]
         assert sorted(undefined) == [False, False, True], name
@@ -228,7 +143,7 @@ def test_what_is_not_finite_is_undefined_and_the_rest_is_not(bad):
 
 
 def test_too_few_vectors_are_refused_before_a_model_is_run():
-    states, few = clouds(), MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
+    states, few = clouds(), selections.MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": 5000})
     few.require_batches(states.rows, [ALL["apart"], ALL["reach"]])  # which have no batches
     for name in ("two_nn", "anisotropy", "total_variance"):
         with pytest.raises(InputError, match="give 1000 vectors, fewer than one batch of 5000"):

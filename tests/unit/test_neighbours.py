@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 
 from clouds import gaussian, hidden_states
 from shape_of_learning import nearest_distances
+from shape_of_learning.estimators.arrays import distinct_rows
 from shape_of_learning.random_streams import random_stream
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -21,40 +22,25 @@ def by_brute_force(X, k):
     return np.sort(distances, axis=1)[:, :k]
 
 
-def with_offset(norm):
-    X = hidden_states()
-    offset = gaussian(1, X.shape[1], seed=1)
-    return X + norm * offset / np.linalg.norm(offset)
-
-
-def with_massive_rows(size, share=0.01):
+def with_massive_rows(size, share):
     """A share of the rows far out along one coordinate: a second cluster with neighbours of its own."""
     X = hidden_states(n=500)
     X[:: round(1 / share), 7] += size
     return X
 
 
-def clusters_of_near_duplicates(size):
-    centres = np.repeat(hidden_states(n=480 // size), size, axis=0)
-    return centres + 1e-7 * gaussian(len(centres), centres.shape[1])
-
-
 CLOUDS = {
     "plain": hidden_states,
     "float32": lambda: hidden_states().astype(np.float32),
-    "offset 1000": lambda: with_offset(1000),
-    "offset 5000": lambda: with_offset(5000),
-    "one coordinate + 3000": lambda: hidden_states() + 3000 * (np.arange(48) == 3),
+    "offset 5000": lambda: hidden_states() + 700 * gaussian(1, 48, seed=1),
     "one coordinate varies by 1e5": lambda: hidden_states() * np.where(np.arange(48) == 3, 1e5, 1),
-    "1 % massive rows": lambda: with_massive_rows(1e5),
-    "10 % massive rows": lambda: with_massive_rows(1e5, share=0.1),
-    "10 % rows beyond the squares of float32": lambda: with_massive_rows(1e30, share=0.1),
-    "two halves 1e9 apart": lambda: with_massive_rows(1e9, share=0.5),
-    "scale 1e-9": lambda: 1e-9 * hidden_states(),
+    "10 % rows beyond the squares of float32": lambda: with_massive_rows(1e30, 0.1),
+    "two halves 1e9 apart": lambda: with_massive_rows(1e9, 0.5),
     "scale 1e36": lambda: 1e36 * hidden_states(),
     "scale 1e-40": lambda: 1e-40 * hidden_states(),
-    "pairs of near-duplicates": lambda: clusters_of_near_duplicates(2),
-    "clusters of near-duplicates": lambda: clusters_of_near_duplicates(80),
+    "clusters of near-duplicates": lambda: (
+        np.tile(hidden_states(6), (80, 1)) + 1e-7 * gaussian(480, 48)
+    ),
     "one dimension": lambda: gaussian(300, 1),
     "more dimensions than vectors": lambda: gaussian(120, 700),
 }
@@ -65,14 +51,6 @@ CLOUDS = {
 def test_distances_are_those_of_brute_force(name, k):
     X = CLOUDS[name]()
     np.testing.assert_allclose(nearest_distances(X, k), by_brute_force(X, k), rtol=1e-9, atol=0)
-
-
-@pytest.mark.parametrize(("levels", "d"), [(2, 9), (4, 5), (10, 3)])
-def test_ties_on_a_lattice_are_all_found(levels, d):
-    X = np.stack(np.meshgrid(*[np.arange(levels)] * d), axis=-1).reshape(-1, d)
-    squares = np.square(X[:, None] - X).sum(axis=2)  # integers, hence exact
-    expected = np.sqrt(np.sort(squares, axis=1)[:, 1:31])
-    np.testing.assert_array_equal(nearest_distances(X, 30), expected)
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,14 +81,6 @@ def test_distances_are_those_of_brute_force_on_any_cloud(n, d, k, levels, scale,
     assert np.isnan(found[:, existing:]).all()
 
 
-def test_copies_are_one_vector_in_order_of_first_appearance():
-    X = hidden_states(n=60)
-    copies = random_stream(0, "copies").integers(60, size=200)
-    repeated = X[copies]
-    firsts = repeated[np.sort(np.unique(copies, return_index=True)[1])]
-    np.testing.assert_array_equal(nearest_distances(repeated, 5), nearest_distances(firsts, 5))
-
-
 def test_distinct_vectors_are_never_at_distance_zero():
     """Each has a twin whose distance would vanish if it were squared."""
     gaps = 1e-45 * np.arange(1, 51)
@@ -119,20 +89,23 @@ def test_distinct_vectors_are_never_at_distance_zero():
     np.testing.assert_allclose(nearest_distances(X, 1)[:, 0], np.tile(gaps, 2), rtol=1e-9, atol=0)
 
 
-def test_more_vectors_than_are_multiplied_at_once():
-    X = gaussian(6000, 3) + 1000
-    expected, _ = cKDTree(X).query(X, 4)
-    np.testing.assert_allclose(nearest_distances(X, 3), expected[:, 1:], rtol=1e-9, atol=0)
+def test_distinct_rows_are_first_appearances_and_differ_in_the_last_bit_but_not_by_a_negative_zero():
+    X = gaussian(5, 3)
+    assert distinct_rows(X[[3, 1, 3, 0, 1, 4]]).tolist() == [0, 1, 3, 5]
+    nearly = [[0.0, 1.0], [-0.0, 1.0], [0.0, np.nextafter(1.0, 2.0)]]
+    assert distinct_rows(nearly).tolist() == [0, 2]
 
 
-def test_memory_does_not_grow_with_the_square_of_the_vectors():
-    X = gaussian(8192, 4)
+def test_more_vectors_than_are_multiplied_at_once_take_no_memory_for_all_pairs():
+    X = gaussian(8192, 4) + 1000
     tracemalloc.start()
-    nearest_distances(X, 3)
+    found = nearest_distances(X, 3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # All pairs would take 512 MiB; a block of 16 MiB with what is done to it fits in 48.
     assert peak < 48 * 2**20
+    expected, _ = cKDTree(X).query(X, 4)
+    np.testing.assert_allclose(found, expected[:, 1:], rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,6 @@ import transformers
 from shape_of_learning.embeddings.hooks import recorded_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import pretrain as module
-from shape_of_learning.training.pretrain import (
-    IGNORED,
-    TERMS,
-    pretrain,
-    text_batch,
-    tokens_of,
-    train_tokenizer,
-)
 from shape_of_learning.training.recipe import pretraining_steps
 from trainings import RECIPE, TEXT, in_another_process, recipe, record
 
@@ -42,7 +34,7 @@ def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_ten
 @pytest.fixture(scope="module", params=["gpt_neox", "bert"])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param) / "model"
-    pretrain(TEXT, recipe(request.param), model="tiny", destination=folder)
+    module.pretrain(TEXT, recipe(request.param), model="tiny", destination=folder)
     return folder
 
 
@@ -71,7 +63,7 @@ def test_each_step_loads_as_any_checkpoint_and_says_on_how_much_it_was_trained(t
     assert [state.shape[-1] for state in hidden] == [32, 32, 32]
     # The characters of the first tokens, so that nobody calls a part of them held out.
     end, characters = found["training_tokens"], found["training_characters"]
-    assert tokenizer.decode(tokens_of(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
+    assert tokenizer.decode(module.tokens_of(tokenizer, TEXT)[0][:end]) == TEXT[:characters]
     assert 0.9 < characters / len(TEXT) < 1
     # An encoder frames a text, a decoder does not.
     tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
@@ -127,7 +119,7 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
     state = torch.get_rng_state()
     for model, seed in (("tiny", 8), ("other", RECIPE["seed"])):
         plan = recipe(architecture_of(trained), seed=seed, threads=threads + 1, **SHORT)
-        pretrain(TEXT, plan, model=model, destination=tmp_path / model)
+        module.pretrain(TEXT, plan, model=model, destination=tmp_path / model)
         first, other = (each / "step0/model.safetensors" for each in (trained, tmp_path / model))
         assert first.read_bytes() != other.read_bytes()
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
@@ -149,16 +141,18 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
 def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, monkeypatch, change, key):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match=f"`pretraining.{key}`"):
-        pretrain(TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "model")
+        module.pretrain(
+            TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "model"
+        )
     assert not list(tmp_path.iterdir())
 
 
 def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long_one(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_CHARACTERS", 1000)
-    tokenizer = train_tokenizer(TEXT, recipe("gpt_neox"))
+    tokenizer = module.train_tokenizer(TEXT, recipe("gpt_neox"))
     odd = "Ωmega, 数学 \t and  two spaces\n"
     assert tokenizer.decode(tokenizer(odd).input_ids) == odd
-    ids, ends = tokens_of(tokenizer, TEXT)
+    ids, ends = module.tokens_of(tokenizer, TEXT)
     for tokens in (1, 500, len(ids) - 1, len(ids)):
         assert tokenizer.decode(ids[:tokens]) == TEXT[: ends[tokens - 1]]
 
@@ -166,14 +160,14 @@ def test_any_text_survives_and_characters_are_counted_across_the_parts_of_a_long
 def test_masking_follows_bert():
     """Shares within 5 standard errors of the binomial at 200,000 positions (Devlin et al. 2019)."""
     plan = recipe("bert", context=102)
-    tokenizer = train_tokenizer(TEXT, plan)
+    tokenizer = module.train_tokenizer(TEXT, plan)
     first, count = len(module.ENCODER_TOKENS), len(tokenizer)
     ids = np.random.default_rng(0).integers(first, count, 10_000)
-    shown, predicted = text_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
+    shown, predicted = module.text_batch(ids, 2_000, np.random.default_rng(1), plan, tokenizer)
     assert (shown[:, 0] == tokenizer.cls_token_id).all()
     assert (shown[:, -1] == tokenizer.sep_token_id).all()
-    assert (predicted[:, [0, -1]] == IGNORED).all()
-    chosen, mask = predicted != IGNORED, tokenizer.mask_token_id
+    assert (predicted[:, [0, -1]] == module.IGNORED).all()
+    chosen, mask = predicted != module.IGNORED, tokenizer.mask_token_id
     assert chosen[:, 1:-1].mean() == pytest.approx(0.15, abs=5 * np.sqrt(0.15 * 0.85 / 200_000))
     error = 5 * np.sqrt(0.8 * 0.2 / (0.15 * 200_000))
     assert (shown[chosen] == mask).mean() == pytest.approx(0.8, abs=error)
@@ -187,7 +181,7 @@ def test_a_twin_starts_alike_and_its_layers_stay_alike(trained, tmp_path):
     folder, architecture = tmp_path / "twin", architecture_of(trained)
     regulariser = {"gpt_neox": "cosine", "bert": "mse"}[architecture]
     plan = recipe(architecture, regulariser=regulariser, strength=0.5, twin_of="tiny")
-    pretrain(TEXT, plan, model="twin", destination=folder)
+    module.pretrain(TEXT, plan, model="twin", destination=folder)
     weights = [each / "step0" / "model.safetensors" for each in (trained, folder)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert record(folder / "step0")["loss"] == record(trained / "step0")["loss"]
@@ -202,7 +196,7 @@ def term(folder: Path, regulariser: str) -> float:
     with torch.no_grad():
         words = tokenizer("The cat saw it.", return_tensors="pt")
         states = model(**words, output_hidden_states=True).hidden_states[:-1]
-    return float(TERMS[regulariser](states))
+    return float(module.TERMS[regulariser](states))
 
 
 def test_the_terms_are_those_of_the_formula():
@@ -212,9 +206,9 @@ def test_the_terms_are_those_of_the_formula():
         torch.tensor([[[0.0, 3.0], [4.0, 0.0]]]),
         torch.tensor([[[0.0, -1.0], [0.5, np.sqrt(0.75)]]]),
     ]
-    assert TERMS["cosine"](states).item() == pytest.approx((1 + 0) / 2 + (2 + 0.5) / 2)
+    assert module.TERMS["cosine"](states).item() == pytest.approx((1 + 0) / 2 + (2 + 0.5) / 2)
     first, second = (10 + 4) / 2, (16 + 3.5**2 + 0.75) / 2
-    assert TERMS["mse"](states).item() == pytest.approx(first + second)
+    assert module.TERMS["mse"](states).item() == pytest.approx(first + second)
 
 
 def test_states_are_recorded_before_the_final_norm():

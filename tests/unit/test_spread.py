@@ -5,62 +5,30 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from IsoScore import IsoScore as package
 
 from clouds import gaussian, hidden_states, rotation
-from hard_clouds import CLOUDS, exactly_centred
+from hard_clouds import CLOUDS, squared_singular_values
 from shape_of_learning import effective_rank, isoscore, participation_ratio
-from shape_of_learning.estimators.spread import (
-    alpha_req,
-    directions_for,
-    effective_rank_of_spectrum,
-    participation_ratio_corrected,
-    spectrum,
-    top_share,
-)
-from shape_of_learning.estimators.weights import bias_gain_ratio, bias_length, gain_length
+from shape_of_learning.estimators import spread
 
 pytestmark = pytest.mark.filterwarnings("error")
-OF_EIGENVALUES = [effective_rank_of_spectrum, alpha_req, directions_for, top_share]
-
-
-def eigenvalues(X):
-    """Squared singular values, centred in extended precision."""
-    X = exactly_centred(X)
-    return np.linalg.svd((X / np.abs(X).max()).astype(float), compute_uv=False) ** 2
+OF_EIGENVALUES = [
+    spread.effective_rank_of_spectrum,
+    spread.alpha_req,
+    spread.directions_for,
+    spread.top_share,
+]
 
 
 @pytest.mark.parametrize("name", CLOUDS)
 def test_measures_of_vectors_are_those_of_the_singular_values(name):
     X = CLOUDS[name]()
-    values = eigenvalues(X)
+    values = squared_singular_values(X)
     ratio = values.sum() ** 2 / (values**2).sum()
     assert participation_ratio(X) == pytest.approx(ratio, rel=1e-9)
-    if np.shape(X)[1] > 1:
-        assert isoscore(X) == pytest.approx((ratio - 1) / (np.shape(X)[1] - 1), abs=1e-9)
-    for k in (1, 3, 10):
-        expected = values[:k].sum() / values.sum()
-        assert top_share(spectrum(X), k) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (2, 5), (5, 1)])
-def test_it_is_the_spectrum_of_numpys_covariance(shape):
-    X = np.random.default_rng(0).standard_normal(shape)
-    covariance = np.atleast_2d(np.cov(X, rowvar=False))
-    expected = np.linalg.eigvalsh(covariance)[::-1][: min(shape)]
-    found = spectrum(X)
-    assert found.shape == (min(shape),)
-    # Weyl: eigenvalues move by no more than the rounding of the matrix.
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * max(shape) * found[0])
-    assert (found >= 0).all()
-
-
-def test_isoscore_is_zero_on_a_line_one_where_all_directions_are_alike_and_undefined_of_one_coordinate():
-    line = np.outer(gaussian(50, 1)[:, 0], gaussian(1, 8)) + 3
-    assert isoscore(np.vstack([np.eye(6), -np.eye(6)])) == pytest.approx(1)
-    assert isoscore(line) == pytest.approx(0, abs=1e-12)
-    assert math.isnan(isoscore(gaussian(50, 1)))
+    expected = values[:3].sum() / values.sum()
+    assert spread.top_share(spread.spectrum(X), 3) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows():
@@ -70,73 +38,64 @@ def test_the_corrected_ratio_is_that_of_means_over_quadruples_of_different_rows(
         u, v = X[i] - X[j], X[k] - X[m]
         trace += (u @ u) * (v @ v) / 4
         square += (u @ v) ** 2 / 4
-    assert participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
-
-
-@pytest.mark.parametrize("tails", ["gaussian", "heavy"])
-def test_the_corrected_ratio_recovers_the_truth_of_as_many_vectors_as_coordinates(tails):
-    n = d = 200
-    scales = np.arange(1, d + 1) ** -0.25
-    truth = (scales**2).sum() ** 2 / (scales**4).sum()
-    stream = np.random.default_rng(0)
-    # Lengths of their own: then the formulas for Gaussians are wrong, and these are not.
-    lengths = np.ones((40, n, 1)) if tails == "gaussian" else stream.choice([0.5, 2], (40, n, 1))
-    samples = stream.standard_normal((40, n, d)) * scales * lengths
-    plain = np.array([participation_ratio(X) for X in samples])
-    corrected = np.array([participation_ratio_corrected(X) for X in samples])
-    assert plain.mean() < 0.65 * truth
-    error = corrected.std(ddof=1) / math.sqrt(len(samples))
-    assert error < 0.02 * truth
-    assert corrected.mean() == pytest.approx(truth, abs=4 * error)
+    assert spread.participation_ratio_corrected(X) == pytest.approx(trace / square, rel=1e-12)
 
 
 def test_vectors_without_variance_or_too_few_are_undefined():
-    for function in (participation_ratio, participation_ratio_corrected, isoscore, effective_rank):
+    for function in (
+        participation_ratio,
+        spread.participation_ratio_corrected,
+        isoscore,
+        effective_rank,
+    ):
         assert math.isnan(function(np.full((40, 30), 0.1)))
-    assert math.isnan(participation_ratio_corrected(gaussian(3, 5)))
+    assert math.isnan(spread.participation_ratio_corrected(gaussian(3, 5)))
+    assert math.isnan(isoscore(gaussian(50, 1)))
 
 
 @pytest.mark.parametrize("exponent", [1, 2])
 def test_effective_rank_is_the_exponential_of_an_entropy(exponent):
     X = hidden_states()
-    p = np.sqrt(eigenvalues(X)) ** exponent
+    p = np.sqrt(squared_singular_values(X)) ** exponent
     p /= p.sum()
     expected = math.exp(-(p * np.log(p)).sum())
     assert effective_rank(X, exponent) == pytest.approx(expected, rel=1e-9)
-    assert effective_rank_of_spectrum(spectrum(X), exponent) == effective_rank(X, exponent)
+    assert spread.effective_rank_of_spectrum(spread.spectrum(X), exponent) == effective_rank(
+        X, exponent
+    )
 
 
 def test_directions_without_variance_add_nothing():
     """Not even their rounding, of which a square root makes 1e-8 of the largest singular value."""
     X = (gaussian(400, 5) @ rotation(300)[:5]) * 100 + 1000
     assert effective_rank(X, 1) == pytest.approx(effective_rank(gaussian(400, 5), 1), rel=1e-6)
-    assert math.isnan(alpha_req(spectrum(X), 3, 20))
-    assert directions_for(spectrum(X), 1) == 5
+    assert math.isnan(spread.alpha_req(spread.spectrum(X), 3, 20))
+    assert spread.directions_for(spread.spectrum(X), 1) == 5
 
 
 def test_equal_eigenvalues_count_fully():
     for exponent in (1, 2):
-        assert effective_rank_of_spectrum(np.ones(17), exponent) == pytest.approx(17)
-    assert directions_for(np.ones(10)) == 9
-    assert directions_for(np.ones(7), 1.0) == 7
-    assert alpha_req(np.ones(60)) == pytest.approx(0, abs=1e-12)
+        assert spread.effective_rank_of_spectrum(np.ones(17), exponent) == pytest.approx(17)
+    assert spread.directions_for(np.ones(10)) == 9
+    assert spread.directions_for(np.ones(7), 1.0) == 7
+    assert spread.alpha_req(np.ones(60)) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1, 2.7])
 def test_alpha_req_is_the_exponent_of_a_power_law_in_its_range(alpha):
     values = np.arange(1, 101) ** -float(alpha)
-    assert alpha_req(values) == pytest.approx(alpha)
+    assert spread.alpha_req(values) == pytest.approx(alpha)
     values[:10] *= 5
     values[40:] /= 5
-    assert alpha_req(values) == pytest.approx(alpha)
-    assert alpha_req(values, 5, 60) > alpha + 0.1
+    assert spread.alpha_req(values) == pytest.approx(alpha)
+    assert spread.alpha_req(values, 5, 60) > alpha + 0.1
 
 
 def test_alpha_req_weighs_ranks_by_their_inverse():
     values = np.array([8.0, 4, 3, 1])
     x, y, w = np.log([1, 2, 3, 4]), np.log(values), 1 / np.array([1, 2, 3, 4.0])
     expected = -np.polyfit(x, y, 1, w=np.sqrt(w))[0]
-    assert alpha_req(values, 1, 4) == pytest.approx(expected)
+    assert spread.alpha_req(values, 1, 4) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("function", OF_EIGENVALUES)
@@ -147,13 +106,6 @@ def test_a_measure_of_eigenvalues_is_undefined_without_variance_and_refuses_what
     for bad in ([1.0, 2.0], [1.0, -1.0], [np.nan, 0], [[1.0]], []):
         with pytest.raises(ValueError, match=r"^eigenvalues must"):
             function(bad)
-
-
-def test_the_final_norm_has_lengths_and_without_a_bias_only_one():
-    gain, bias = torch.tensor([3.0, 4.0]), np.array([0.0, 2.5])
-    assert [f(gain, bias) for f in (gain_length, bias_length, bias_gain_ratio)] == [5, 2.5, 0.5]
-    undefined = bias_length(gain), bias_gain_ratio(gain, None), bias_gain_ratio([0.0], [1.0])
-    assert all(map(math.isnan, undefined))
 
 
 def test_isoscore_is_that_of_its_package():

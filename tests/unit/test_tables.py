@@ -9,21 +9,9 @@ import pytest
 
 import gather_tables
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import write_table
+from shape_of_learning.metrics import tidy
 from shape_of_learning.metrics.tables import write_model_tables
-from shape_of_learning.metrics.tidy import (
-    CHANGE_COLUMNS,
-    ESTIMATE_COLUMNS,
-    GROUPS,
-    LEFT_OUT_COLUMNS,
-    MATRIX_COLUMNS,
-    MEASUREMENT_COLUMNS,
-    WEIGHT_COLUMNS,
-    TidyRow,
-    layer_table,
-    read_tidy,
-    write_tidy,
-)
+from shape_of_learning.metrics.tidy import GROUPS, TidyRow
 
 LAYERS, BATCHES = 3, 3
 STEPS = [0, 4, 16]
@@ -58,20 +46,20 @@ def checkpoint_rows(seed, *, shared=0.0, undefined=(), lost=()):
 def write_checkpoint(folder, revision, rows, family, names):
     batches, left_out = rows
     for layer, value, _, n, n_unique, near, windows, *without in left_out:
-        tidy = []
+        rows = []
         for name in names:
             own = (row for row in batches if row[0] == layer)
-            tidy += [TidyRow(name, "all", layer, *row[1:4], None, None, row[4]) for row in own]
+            rows += [TidyRow(name, "all", layer, *row[1:4], None, None, row[4]) for row in own]
             of_layer = (None, n, n_unique, near, windows, value, tuple(without))
-            tidy.append(TidyRow(name, "all", layer, *of_layer))
-        write_tidy(layer_table(folder / "m" / revision, family, layer), tidy)
+            rows.append(TidyRow(name, "all", layer, *of_layer))
+        tidy.write_tidy(tidy.layer_table(folder / "m" / revision, family, layer), rows)
 
 
 KINDS = {
-    "measurements": MEASUREMENT_COLUMNS,
-    "estimates": ESTIMATE_COLUMNS,
-    "changes": CHANGE_COLUMNS,
-    "left_out": LEFT_OUT_COLUMNS,
+    "measurements": tidy.MEASUREMENT_COLUMNS,
+    "estimates": tidy.ESTIMATE_COLUMNS,
+    "changes": tidy.CHANGE_COLUMNS,
+    "left_out": tidy.LEFT_OUT_COLUMNS,
 }
 
 
@@ -100,20 +88,6 @@ def gathered(folder, *checkpoints, names=("two_nn",), average_over="block_output
     return [table(files[kind], columns) for kind, columns in KINDS.items()][:3]
 
 
-def test_blocks_are_numbered_from_one(tmp_path):
-    def blocks(seed):
-        batches, left_out = checkpoint_rows(seed)
-        return [row for row in batches if row[0]], [row for row in left_out if row[0]]
-
-    _, every, differences = gathered(tmp_path, checkpoint_rows(1), checkpoint_rows(2))
-    of_blocks = {"family": "linearity"}
-    _, estimates, changes = gathered(tmp_path, blocks(1), blocks(2), **of_blocks)
-    assert estimates == [row for row in every if row["layer"] != "0"]
-    assert changes == [row for row in differences if row["layer"] != "0"]
-    over_all = gathered(tmp_path, blocks(1), average_over="all_layers", **of_blocks)[1]
-    assert over_all == estimates[: len(over_all)]
-
-
 def error_of(left_out):
     """The jackknife's standard error, one number at a time."""
     mean = statistics.fmean(left_out)
@@ -132,7 +106,7 @@ def assert_is(row, name, value, left_out):
 def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
     rows = checkpoint_rows(1)
     _, estimates, _ = gathered(tmp_path, rows)
-    left_out = table(tmp_path / "left_out.csv", LEFT_OUT_COLUMNS)
+    left_out = table(tmp_path / "left_out.csv", tidy.LEFT_OUT_COLUMNS)
     for row, kept, of_layer in zip(estimates, left_out, rows[1], strict=False):
         layer, value, sd, *_, windows = of_layer[:7]
         assert (row["layer"], row["depth"]) == (str(layer), str(layer / LAYERS))
@@ -200,11 +174,8 @@ def test_a_change_of_the_average_compares_the_same_layers(tmp_path):
     assert [row["layers"] for row in estimates if row["layer"] == ""] == ["2", "3"]
 
 
-BARS = ("standard_error", "low", "high")
-
-
 def bars(row):
-    return [row[key] for key in BARS]
+    return [row[key] for key in ("standard_error", "low", "high")]
 
 
 def test_what_is_undefined_is_empty_and_refused_where_there_was_something_to_measure(tmp_path):
@@ -230,14 +201,12 @@ def test_a_value_without_a_group_that_is_undefined_leaves_no_interval(tmp_path):
 
 def test_where_intervals_of_layers_do_not_cover_only_averages_have_some(tmp_path):
     rows = [checkpoint_rows(1), checkpoint_rows(2)]
-    _, all_estimates, all_changes = gathered(tmp_path, *rows)
-    _, estimates, changes = gathered(tmp_path, *rows, interval=False)
-    for found, expected in ((estimates, all_estimates), (changes, all_changes)):
-        assert [row for row in found if not row["layer"]] == [r for r in expected if not r["layer"]]
-        of_layers = [row for row in found if row["layer"]]
-        assert all(bars(row) == ["", "", ""] for row in of_layers)
-    assert all(float(row["value"]) for row in estimates)
-    assert {row["smallest_visible"] for row in changes if row["layer"]} == {""}
+    wholes = gathered(tmp_path, *rows)[1:]
+    for found, whole in zip(gathered(tmp_path, *rows, interval=False)[1:], wholes, strict=True):
+        assert [row for row in found if not row["layer"]] == [r for r in whole if not r["layer"]]
+        assert {(*bars(row), row.get("smallest_visible", "")) for row in found if row["layer"]} == {
+            ("",) * 4
+        }
 
 
 def test_a_measure_of_some_checkpoints_has_those_alone(tmp_path):
@@ -256,21 +225,7 @@ def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):
         expected = [row for name in ("two_nn", "mom") for row in rows if row["estimator"] == name]
         assert table(output, KINDS[kind]) == expected
     gather_tables.main("measurements", [], output, [])
-    assert table(output, MEASUREMENT_COLUMNS) == []
-
-
-def test_tables_of_matrices_are_put_together_with_their_checkpoints(tmp_path):
-    for step in (0, 4):
-        write_table(tmp_path / f"{step}.csv", MATRIX_COLUMNS, [("input", "x", 9, 4, 0.1 + step)])
-    files = [tmp_path / f"{step}.csv" for step in (0, 4)]
-    checkpoints = [("m", "decoder", f"step{step}", step, None) for step in (0, 4)]
-    gather_tables.main("weights", files, tmp_path / "m.csv", checkpoints=checkpoints)
-    gather_tables.main("weights", [tmp_path / "m.csv"] * 2, tmp_path / "all.csv")
-    rows = table(tmp_path / "all.csv", WEIGHT_COLUMNS)
-    assert [(row["revision"], row["value"]) for row in rows] == [
-        ("step0", "0.1"),
-        ("step4", "4.1"),
-    ] * 2
+    assert table(output, tidy.MEASUREMENT_COLUMNS) == []
 
 
 def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
@@ -279,12 +234,12 @@ def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
         TidyRow("mom", "all", 7, 0, 4, 3, None, None, 0.1 + 0.2),
         TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 20, math.inf, without),
     ]
-    write_tidy(tmp_path / "t.csv", rows)
+    tidy.write_tidy(tmp_path / "t.csv", rows)
     assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,0.30000")
-    batch, layer = read_tidy(tmp_path / "t.csv")
+    batch, layer = tidy.read_tidy(tmp_path / "t.csv")
     assert (batch[:6], batch.value) == (rows[0][:6], 0.1 + 0.2)
     assert layer[:9] == rows[1][:9]
     np.testing.assert_array_equal(layer.without, without)
     (tmp_path / "t.csv").write_text("batch,n\n0,1\n")
     with pytest.raises(InputError, match=r"t\.csv has the columns .*; delete it"):
-        read_tidy(tmp_path / "t.csv")
+        tidy.read_tidy(tmp_path / "t.csv")

@@ -1,12 +1,9 @@
 """How windows are joined to batches: each once, of equal work on a GPU, never too few tokens."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shape_of_learning.embeddings.run import SampleRun
 from shape_of_learning.embeddings.tokenised_windows import (
     LEAST_TOKENS,
     LENGTH_UNIT,
@@ -41,30 +38,9 @@ def test_window_batches_of_equal_work_hold_every_window_once_and_have_equally_ma
         assert context is None or length <= context
 
 
-def test_window_batches_by_length_are_as_long_as_their_longest_window():
-    batches = window_batches_by_length(windows_of([30, 90, 50, 90, 10]), 2, 512)
-    assert [(batch.windows.tolist(), batch.shape) for batch in batches] == [
-        ([1, 3], (2, 90)),
-        ([2, 0], (2, 50)),
-        ([4], (1, LEAST_TOKENS)),
-    ]
-    # A small one is padded no further than the context.
-    assert window_batches_by_length(windows_of([3]), 1, 8)[0].shape == (1, 8)
-
-
 @given(LENGTHS, st.integers(1, 64), CONTEXTS)
 def test_no_batch_is_so_small_that_it_is_multiplied_otherwise(lengths, size, context):
     for batch in window_batches_by_length(windows_of(lengths), size, context):
         rows, length = batch.shape
         assert rows * length >= LEAST_TOKENS == 16
         assert max(lengths[number] for number in batch.windows) <= length
-
-
-def test_as_many_windows_go_together_as_are_of_use():
-    def size(kind, windows, **asked):
-        device = SimpleNamespace(device=SimpleNamespace(type=kind))
-        return SampleRun(device, "a model", windows, None, 0, 0, [4], **asked).first_size
-
-    windows = windows_of([100] * 200)
-    assert (size("cpu", windows), size("cuda", windows)) == (16, 4096 // 144)
-    assert (size("cpu", windows[:3]), size("cuda", windows, window_batch_size=5)) == (3, 5)

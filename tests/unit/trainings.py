@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from shape_of_learning.refusals import validated
 from shape_of_learning.training.recipe import PretrainingRecipe
 
@@ -41,3 +43,14 @@ def in_another_process(script: str, arguments: str) -> None:
     subprocess.run(
         [sys.executable, "-c", program], env=os.environ | variables, capture_output=True, check=True
     )
+
+
+def adam(start, gradients, rates, betas, decay=0.0) -> np.ndarray:
+    """Parameters after these updates (Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2)."""
+    found, mean, square = np.array(start, float), 0.0, 0.0
+    for update, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
+        mean = betas[0] * mean + (1 - betas[0]) * gradient
+        square = betas[1] * square + (1 - betas[1]) * gradient**2
+        deviation = np.sqrt(square / (1 - betas[1] ** update)) + 1e-8
+        found -= rate * (decay * found + mean / (1 - betas[0] ** update) / deviation)
+    return found

@@ -1,0 +1,23 @@
+"""Made hidden states, as they are in memory after a run."""
+
+import numpy as np
+
+TOKEN_TYPES = 700
+
+
+class MadeStates:
+    """States of windows of equal length; the first of every fifty tokens is a special one."""
+
+    def __init__(self, *states, windows=20, before_final_norm=False):
+        self.states = [state.astype(np.float32) for state in states]
+        self.layers = len(states) - 1 - before_final_norm
+        tokens = np.arange(len(states[0]))
+        self.rows = {
+            "positions": tokens % 50,
+            "token_ids": tokens % TOKEN_TYPES,
+            "windows": tokens * windows // len(tokens),
+            "special": tokens % 50 == 0,
+        }
+
+    def __getitem__(self, state):
+        return self.states[state]
