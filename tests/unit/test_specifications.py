@@ -182,7 +182,10 @@ def flips_by_choice(of):
 
 
 def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_path):
-    png, (table, page) = tmp_path / "x.png", (tmp_path / f"choices.{kind}" for kind in ("csv", "md"))
+    png, (table, page) = (
+        tmp_path / "x.png",
+        (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
+    )
     judge_choices.main(
         [asdict(CHOICES)], protocol=PROTOCOL, output=(table, page), curves=[png], **measured()
     )
