@@ -25,8 +25,6 @@ def test_a_run_in_a_hard_place_with_hard_names(tmp_path):
     settings["measurement"]["batch_vectors"] = 600
     checkout.write("tiny.yaml", settings)
     checkout.snakemake("--configfile", "tiny.yaml", "--cores", "2", "--quiet", "rules")
-    table = (folder / "results/tables/measurements.csv").read_text()
-    assert "\nown,decoder,main,,,3," in table
     estimates = (folder / "results/tables/estimates.csv").read_text()
     assert "\nown,decoder,main,,,3," in estimates
     assert "\nown,decoder,main,,,,,anisotropy,all,0." in estimates
