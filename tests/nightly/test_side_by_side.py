@@ -78,7 +78,3 @@ def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror
     assert mirror.asked == 1, "it was downloaded twice"
     for folder in folders:
         assert (folder / TARGET).read_bytes() == TEXT
-    left = {path.name for path in (shared / "corpus").iterdir()}
-    assert left - {".mine.raw.lock"} == {"mine.raw"}
-    planned = checkout.planned(TARGET, *RUN, "--directory", str(folders[0]))
-    assert planned == {}
