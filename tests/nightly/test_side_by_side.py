@@ -1,4 +1,4 @@
-"""Runs side by side: in one checkout, and in two folders that share their downloads."""
+"""Runs side by side, in two folders that share their downloads."""
 
 import hashlib
 import subprocess
@@ -7,20 +7,12 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 from checkouts import Checkout
 from mirrors import Mirror, served
 
 TEXT = "".join(f"the shape of learning, line {number}\n" for number in range(20_000)).encode()
 TARGET = "results/corpus/mine/text.txt"
 RUN = ("--configfile", "config/demo.yaml", "changes.yaml", "--cores", "1")
-
-
-@pytest.fixture
-def mirror() -> Mirror:
-    """Hangs half-way through a download, until `stall` is set."""
-    return Mirror(TEXT, stall=threading.Event())
 
 
 def start(checkout: Checkout, folder: Path, address: str) -> subprocess.Popen:
@@ -48,20 +40,8 @@ def wait_for(holds) -> None:
         time.sleep(0.05)
 
 
-def test_a_second_run_in_one_checkout_ends_at_once_and_does_the_first_no_harm(checkout, mirror):
-    with served(mirror) as address:
-        first = start(checkout, checkout.folder, address)
-        wait_for(lambda: mirror.asked)
-        said = checkout.snakemake(*RUN, "--", TARGET, succeeds=False)
-        assert "LockException" in said
-        assert "Traceback" not in said
-        assert first.poll() is None, "the first has ended, too"
-        mirror.stall.set()
-        assert first.wait(60) == 0
-    assert (checkout.folder / TARGET).read_bytes() == TEXT
-
-
-def test_runs_in_two_folders_that_share_resources_download_once(checkout, mirror, tmp_path):
+def test_runs_in_two_folders_that_share_resources_download_once(checkout, tmp_path):
+    mirror = Mirror(TEXT, stall=threading.Event())  # hangs half-way until `stall` is set
     shared, folders = tmp_path / "shared", (tmp_path / "one", tmp_path / "two")
     shared.mkdir()
     for folder in folders:

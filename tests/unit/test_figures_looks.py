@@ -5,14 +5,12 @@ import re
 import unicodedata
 import warnings
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import PIL.Image
 import pytest
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import LogNorm
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
@@ -36,7 +34,7 @@ from shape_of_learning.figures.inputs import read_tables
 from shape_of_learning.figures.marks import UPPER_EDGE
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.scales import on_progress, progress_column
-from shape_of_learning.figures.style import THEME, lightness, line_styles, theme
+from shape_of_learning.figures.style import THEME, theme
 from shape_of_learning.figures.tables import over_layers
 from shape_of_learning.plan.entries import Entry, Printed
 from shape_of_learning.plan.refusals import validated
@@ -212,19 +210,6 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     }
 
 
-@pytest.mark.parametrize("is_wide", [False, True])
-def test_scales_are_logarithmic_where_one_value_would_hide_the_others(is_wide):
-    rows = [
-        row | {"value": 500.0} if is_wide and (row["layer"], row["step"]) == (0, 0) else row
-        for row in rows_of_model("a", steps=STEPS, estimators=["mada"])
-    ]
-    axes = drawn(HEAT_MAPS, rows, estimators=["mada"]).figure.axes
-    assert isinstance(cells_of(axes[0]).norm, LogNorm) == is_wide
-    for function in (PROFILES, "by_layer:overview"):
-        panel = drawn(function, rows, estimators=["mada"]).figure.axes[0]
-        assert panel.get_yscale() == ("log" if is_wide else "linear")
-
-
 # The loss
 
 
@@ -342,19 +327,6 @@ def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
 
 
 # Looks and axes
-
-JUST_NOTICED = 2.3  # in CIE Lab
-# Families of the paper's Figure 1 and of linear_figure_1, which has most.
-FAMILIES = {"opt": 6, "gpt2": 4, "llama": 3, "falcon": 2, "gptj": 1, "bert": 2, "roberta": 2}
-FAMILIES |= {"albert": 4, "bloom": 4, "pythia": 2, "phi": 2, "mistral": 1}
-
-
-def test_models_differ_in_dashes_or_clearly_in_lightness():
-    families = [name for name, size in FAMILIES.items() for _ in range(size)]
-    models = models_named([str(number) for number in range(len(families))], families=families)
-    styles = [(style.dashes, lightness(style.colour)) for style in line_styles(models).values()]
-    for (dashes, one), (others_dashes, other) in combinations(styles, 2):
-        assert dashes != others_dashes or abs(one - other) > 2 * JUST_NOTICED
 
 
 def trained(**tokens_per_step):

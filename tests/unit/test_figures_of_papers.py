@@ -260,14 +260,13 @@ def test_elongated_directions_are_counted_against_the_median_of_the_start():
     assert "there may be more" in capped.caption
 
 
-def probes(score=0.5):
+def probes():
     """Scores by (model, step, fitted on) that tell where each comes from."""
     kinds = [("none", np.nan, np.nan, "nothing")]
     for fitted_on in ("training", "each split"):
         kinds += [("without_directions", 1, k, fitted_on) for k in (0, 1, 8)]
-        kinds += [("only_directions", 1, 8, fitted_on), ("cluster_based", 27, 12, fitted_on)]
     rows = [
-        (*at(name, step), 3, *kind, 500, 0, -3.0, 0.1, "accuracy", score + number / 100 + step / 50)
+        (*at(name, step), 3, *kind, 500, 0, -3.0, 0.1, "accuracy", 0.5 + number / 100 + step / 50)
         for name in NAMES
         for step in (0, 16)
         for number, kind in enumerate(kinds)
@@ -275,18 +274,11 @@ def probes(score=0.5):
     return table("finetuning_probes", rows)
 
 
-def test_the_papers_way_of_fitting_is_another_figure_and_says_so():
-    usual = drawn_tuned("probe_scores", probes())
-    papers_way = drawn_tuned("probe_scores", probes(), fitted_on="each split")
-    common = set(usual.table["value"]) & set(papers_way.table["value"])
-    assert common == set(usual.table.query("adjustment == 'none'")["value"])
-
-
 def test_the_table_has_every_adjustment_before_and_after():
     named = zip(NAMES, FAMILIES, strict=True)
     entries = [{"name": name, "family": family, "model": name} for name, family in named]
     means, markdown = adjustments(entries, probes())
-    assert len(means) == 2 * 11
+    assert len(means) == 2 * 7
     first = means.query("family == 'A' and adjustment == 'none'").iloc[0]
     assert first[["score_before", "score_after", "seeds"]].tolist() == pytest.approx([0.5, 0.82, 2])
     assert "| A | zero mean, without 8 directions | 0.530 | 0.850 |" in markdown

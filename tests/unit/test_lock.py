@@ -176,12 +176,6 @@ def test_steps_by_rule_stay_those_that_were_chosen_and_another_rule_has_to_ask(t
         planned(tmp_path, "{linear: 3}", LOCK)
 
 
-def test_a_step_that_no_lock_knows_is_planned_unchecked_where_nobody_can_be_asked(tmp_path):
-    curve = planned(tmp_path, "[0, 99]", LOCK)
-    assert curve.unasked == "no network"
-    assert set(verdicts_of(curve).values()) == {"ok"}
-
-
 def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monkeypatch):
     """Else a copy of it would be ok for ever: a lock may have been written without it."""
     revisions = {"step0": locked(0, **weights("f")), "step8": locked(8, **weights("b"))}
@@ -197,12 +191,3 @@ def test_a_main_branch_that_was_not_asked_for_is_asked_for_later(tmp_path, monke
     curve = curve_of(model(tmp_path, "[0, 8]", TYPED), tmp_path / "tiny.yaml", say=str)
     assert verdicts_of(curve) == {"step0": "same weights as main", "step8": "ok"}
     assert curve.is_new
-
-
-def test_offered_steps_that_are_listed_are_found_by_their_pattern():
-    branches = ["step-5k-token-10B", "step-10k-token-21B", "main", "step-15k-token-32B"]
-    pattern = RevisionTemplate("step-{kilosteps}k-token-{gigatokens}B")
-    offered = OfferedSteps("org/model", "", pattern, [5000, 15000, 99000], None)
-    assert offered.choose(branches) == ["step-5k-token-10B", "step-15k-token-32B"]
-    described = offered.checkpoint("step-15k-token-32B")
-    assert (described.step, described.tokens) == (15000, 32 * 10**9)

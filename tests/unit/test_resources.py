@@ -38,8 +38,6 @@ def test_needs_grow_with_the_width(job):
     assert wide.minutes > 1.2 * one.minutes > 0
 
 
-
-
 def test_each_attempt_asks_for_more():
     asked = needs.forward(MODEL, SETTINGS, 8)
     assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory
