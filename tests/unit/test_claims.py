@@ -123,16 +123,6 @@ def test_no_other_layer_stands_for_an_undefined_last_one():
     assert judged([curve({0: [1, 3]}), other], of_last).estimate == 3
 
 
-def test_what_is_missing_is_said():
-    def because(**claim):
-        of = judged([curve({0: [1, 1, 1, 1]})], claim)
-        assert (of.verdict, np.isnan(of.estimate)) == ("not measured", True)
-        return of.because
-
-    assert because(models=["gpt2", "d"]) == "`gpt2` is not in the run."
-    assert because(models="encoders").endswith("of the encoders, and the run has it for 0.")
-
-
 def along(by_step):
     return curve({step: [value, value] for step, value in by_step.items()})
 
@@ -198,19 +188,6 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
 
     assert "and the run lacks it" in of(d=1).because
     assert of(d=1, e=0, f=3).verdict == "supported"
-
-
-def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
-    rule = {key: {"of": "rank", "above": 0} for key in ("supported", "contradicted")}
-    claim = TRAINING | {"statistic": "concordance", "rule": rule}
-
-    def of(*curves):
-        curves = [along(dict(enumerate(each))) for each in curves]
-        return parts(judged(curves, claim | {"estimators": ["two_nn", "mom"]}))
-
-    assert min(of([1, 2, 4, 8], [1, 3, 9, 27]).values()) == pytest.approx(np.log(2))
-    falling_late = of([1, 2, 4, 8], [1, 9, 10, 8])  # alike in four pairs of steps of six
-    assert falling_late["rank"] > 0 > falling_late["direction"]
 
 
 def test_numbers_without_an_interval_are_compared_as_they_are():

@@ -79,19 +79,6 @@ def test_the_published_numbers_that_are_known_are_in_the_table():
 
 # Linearity
 
-SCORES = ("linearity", "linearity_increment")
-
-
-def test_the_caption_says_how_much_rests_on_first_tokens():
-    names = [f"{score}{rows}" for rows in ("", "_without_first_token") for score in SCORES]
-    rows = rows_of_model("a", estimators=names) + rows_of_model("b", estimators=names)
-    rows = [row | {"value": 0.9} for row in rows if row["layer"] != 0]
-    for row in rows:
-        if (row["estimator"], row["layer"]) == ("linearity_without_first_token", 2):
-            row["value"] = 0.3
-    drawing = draw("papers.linear.figures:first_tokens", inputs_of(["a", "b"], *names, rows=rows))
-    assert "at block 2 of a, from 0.9000 to 0.3000." in drawing.caption
-
 
 def steps_of(model, first=5.0, last=4.0, **facts):
     """The two saved steps of a training, the later one first."""
@@ -135,14 +122,6 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of():
             assert found["difference"] == pytest.approx(both[1] - both[0])
     # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
     assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in drawing.caption
-
-
-def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():
-    twin = steps_of("twin", last=np.nan, twin_of="plain", **COSINE)
-    drawing, _ = drawn_twins(["plain", "twin"], steps_of("plain"), twin)
-    loss = drawing.table.set_index("quantity").loc["held_out_loss"]
-    assert loss["plain"] == 4.0
-    assert loss[["value", "difference"]].isna().all()
 
 
 def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():

@@ -320,17 +320,6 @@ def test_estimators_are_measured_at_every_checkpoint_and_others_where_a_figure_a
     assert "gride_64" in demo.estimators_at("demo-decoder")["step128"]
 
 
-def test_tables_of_a_figure_are_those_of_its_models(demo):
-    assert shown.tables_of(demo, "figure_2") == {
-        key: ["demo-decoder"] for key in ("estimates", "verdicts", "changes")
-    }
-    drawn = shown.figure_as_drawn(demo, "figure_1")
-    assert {(each["name"], each["revision"]) for each in drawn["models"]} == {
-        (model, "step128") for model in DEMO
-    }
-    assert "64 windows of 768 characters of python_topics" in drawn["caption"]
-
-
 def test_a_target_that_is_left_out_is_refused_with_the_reason():
     run = run_of({"papers": ["linear"]})
     shown.require_shown(run, "linear_figure_1")

@@ -16,7 +16,6 @@ from plans import CONFIG
 from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.claims.specifications import MeasuredChoices, flips, judged_specifications
 from shape_of_learning.errors import InputError
-from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
 from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
@@ -221,13 +220,6 @@ def test_checkpoints_that_are_not_sound_are_left_out(measured):
     assert reference.revisions == ("m@first",)
     found = flips_by_choice(measured(sound=[], **both))["first_token"]
     assert (found["verdict"], found["flips"]) == ("not measured", "")
-
-
-def test_suspect_values_decide_nothing_where_their_estimator_is_taken(measured):
-    near = judged(measured(near=0.5))
-    undecided = {options[-3] for options, of in near.items() if of.verdict == "undecided"}
-    assert undecided == {"anisotropy"}
-    assert "Hollow" in specification_curve(CHOICES, near, PROTOCOL).caption
 
 
 def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
