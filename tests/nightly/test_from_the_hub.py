@@ -98,13 +98,3 @@ def test_bad_revisions_fail_the_run_before_any_download_if_that_is_asked_for(che
     assert weights(checkout) == []
     said = run(checkout, hub.endpoint, JUDGED, succeeds=False, entry={"layers": 12})
     assert "for `layers` config.json of the checkpoint says 2 where the entry says 12" in said
-
-
-@pytest.mark.parametrize("token", ["hf_some", "hf_other"])
-def test_a_gated_model_is_left_out_unless_the_token_opens_it(checkout, hub, token):
-    entry, figures = {"gated": True, **SHAPE}, {"figure_1": ["mine", "demo-decoder"]}
-    both = {"models": ["mine", "demo-decoder"], "figures": figures}
-    with proxied(Proxy(hub.endpoint, token=token)) as gate:
-        said = run(checkout, gate, "--dry-run", "figure_1", entry=entry, **both)
-    assert ("Fetching mine" in said) == (token == "hf_some")
-    assert ("model `mine` is gated, and left out" in said) == (token != "hf_some")

@@ -122,7 +122,7 @@ CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
 )
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 900}
 # What is drawn, what is said of it, and the address, once both are there.
 SEEN = """async () => {
     const chart = document.getElementById("chart");

@@ -72,7 +72,15 @@ def report(step: int, same_as: int | None = None, because: str = "") -> KnownBad
     return KnownBad((step,), "there", because, same_as)
 
 
+def told(*reports: KnownBad, **others: int) -> dict:
+    return {"reports": reports, **others}
+
+
 BOTH = "same weights as main"
+AS_1, AS_2, AS_5, AS_99 = (f"same weights as step {step}" for step in (1, 2, 5, 99))
+BAD = "known bad: broken (there)"
+DOUBTED_2 = f"known bad: {AS_2} (there), not yet confirmed"
+FROZEN = {s: f"frozen {s}" for s in range(8)}
 SHARDS = {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"}
 # fmt: off
 # Name -> curve by step, what else is known, and the verdicts that are not ok.
@@ -86,53 +94,28 @@ CURVES = {
     # EleutherAI/pythia#205: the first steps of Pythia-2.8B are copies of main.
     "copies of main from step 0 on": ({0: "z", 1: "z", 2: "b"}, {"main": "z", "last": 9}, {0: BOTH, 1: BOTH}),
     "the last step is main": ({0: "z", 1: "z", 2: "b", 9: "z"}, {"main": "z"}, {0: COPY, 1: COPY}),
-    "main written anew": (
-        {0: "y", 1: "z", 2: "b", 9: "y"}, {"main": "z", "last": 9}, {0: COPY, 1: BOTH},
-    ),
-    "a report names the owner": (
-        {1: "a", 2: "a", 3: "c"}, {"reports": [report(1, 2)]}, {1: "same weights as step 2"},
-    ),
-    "reports contradict each other": (
-        {1: "a", 2: "a", 3: "a"}, {"reports": [report(1, 2), report(2, 1)]}, untold(1, 2, 3),
-    ),
-    "other files do not acquit": (
-        {1: "a", 2: "b"}, {"reports": [report(1, 2)]},
-        {1: "known bad: same weights as step 2 (there), not yet confirmed"},
-    ),
-    "what cannot be compared is believed": (
-        {1: "a", 2: "b"}, {"reports": [report(1, 99)]}, {1: "known bad: same weights as step 99 (there)"},
-    ),
-    "a report with its reason": (
-        {1: "a", 2: "b"}, {"reports": [report(2, because="destroyed")]}, {2: "known bad: destroyed (there)"},
-    ),
-    "a copy of what is bad, at first": (
-        {0: "a", 1: "a", 2: "c"}, {"reports": [report(1, because="broken")]},
-        {0: "same weights as step 1", 1: "known bad: broken (there)"},
-    ),
-    "bad, but the last step's": (
-        {1: "a", 2: "b", 3: "a"}, {"reports": [report(1, because="final")], "last": 3},
-        {1: "known bad: final (there)"},
-    ),
+    "main written anew": ({0: "y", 1: "z", 2: "b", 9: "y"}, {"main": "z", "last": 9}, {0: COPY, 1: BOTH}),
+    "a report names the owner": ({1: "a", 2: "a", 3: "c"}, told(report(1, 2)), {1: AS_2}),
+    "reports contradict each other": ({1: "a", 2: "a", 3: "a"}, told(report(1, 2), report(2, 1)), untold(1, 2, 3)),
+    "other files do not acquit": ({1: "a", 2: "b"}, told(report(1, 2)), {1: DOUBTED_2}),
+    "what cannot be compared is believed": ({1: "a", 2: "b"}, told(report(1, 99)), {1: f"known bad: {AS_99} (there)"}),
+    "a report with its reason": ({1: "a", 2: "b"}, told(report(2, because="broken")), {2: BAD}),
+    "a copy of what is bad, at first": ({0: "a", 1: "a", 2: "c"}, told(report(1, because="broken")), {0: AS_1, 1: BAD}),
+    "bad, but the last step's": ({1: "a", 2: "b", 3: "a"}, told(report(1, because="broken"), last=3), {1: BAD}),
     "problems": ({0: MISSING, 1: EMPTY, 2: "b"}, {}, {0: "missing", 1: "no weights"}),
     # EleutherAI/pythia#206: the first shard of main in earlier steps of Pythia-12B.
     "a shard of the last step": ({1: "z b", 2: "a c", 9: "z y"}, {"main": "z y"}, {1: MIXED}),
     "a shard of main": ({1: "a b", 2: "z c", 3: "e f"}, {"main": "z y", "last": 9}, {2: MIXED}),
-    "a strange shard among frozen ones": (
-        {s: f"{'strange' if s == 3 else 'frozen'} {s}" for s in range(8)}, {}, {3: MIXED},
-    ),
+    "a strange shard among frozen ones": (FROZEN | {3: "strange 3"}, {}, {3: MIXED}),
     "two steps may be frozen": ({1: "a b", 2: "a c"}, {}, {}),
     "a shard that has not moved at first": ({0: "a 0", 1: "a 1", 2: "b 2", 4: "c 4"}, {}, {}),
     "a shard cannot return": ({1: "a 1", 2: "b 2", 3: "a 3"}, {}, {1: MIXED, 3: MIXED}),
     "unless it is the end's": ({1: "a 1", 2: "b 2", 3: "a 3"}, {"last": 3}, {1: MIXED}),
     "three that move no more, and main written anew": (SHARDS | {3: "z 3"}, {"main": "y m", "last": 9}, {}),
-    "two and a copy are no three": (
-        SHARDS | {3: "z 3", 4: "z 5"}, {"last": 5}, {3: MIXED, 4: "same weights as step 5"},
-    ),
+    "two and a copy are no three": (SHARDS | {3: "z 3", 4: "z 5"}, {"last": 5}, {3: MIXED, 4: AS_5}),
     "of which one is the end": (SHARDS, {"last": 5}, {4: MIXED}),
     "one that takes it before": (SHARDS | {1: "z 1", 3: "z 3"}, {"last": 5}, {1: MIXED}),
-    "three that move again": (
-        SHARDS | {3: "z 3", 6: "y 6"}, {"last": 6}, {3: MIXED, 4: MIXED, 5: MIXED},
-    ),
+    "three that move again": (SHARDS | {3: "z 3", 6: "y 6"}, {"last": 6}, {3: MIXED, 4: MIXED, 5: MIXED}),
 }
 # fmt: on
 
@@ -163,7 +146,7 @@ def test_the_same_weights_are_found_whatever_format_is_preferred():
 def test_without_a_listing_only_reports_condemn():
     points = [CurvePoint(f"step{s}", s, MAIN, None) for s in (0, 1)]
     found = verdicts.judged_curve(points, {}, [report(1, because="broken")])
-    assert [each.verdict for each in found] == ["ok", "known bad: broken (there)"]
+    assert [each.verdict for each in found] == ["ok", BAD]
 
 
 # By tensors and losses ------------------------------------------------------------------------

@@ -28,12 +28,13 @@ OF_ALL = [
 ]
 FIGURES = dict.fromkeys(OF_ALL, "all")
 FIGURES |= {"figure_2": ["small-decoder"], "figure_3": ["small-encoder"]}
+FIGURES["inherent_figure_1"] = ["small-decoder"]
 ENWIK6_SHA256 = "369b688978f649681136198fb96db14c1616756260c55fb4b65e9bc049552cad"
 # Two batches of the encoder's vectors, which are fewer than the protocol's: brute force takes all distances.
 WINDOWS = 54
 BATCH = 2560
 RUN = ("--configfile", "real.yaml", "--quiet", "rules")
-MEASURED = "results/tables/measurements.csv"
+MEASURED, WEIGHTS = "results/tables/measurements.csv", "results/tables/weights.csv"
 
 
 def encoder_folder() -> Path:
@@ -76,7 +77,7 @@ def two_cores(tmp_path_factory, real_text) -> Checkout:
 def in_memory(tmp_path_factory, real_text) -> Checkout:
     """The same measurements on one core and without a dump."""
     checkout = set_up(tmp_path_factory.mktemp("in_memory"), real_text, dump=False)
-    checkout.snakemake(*RUN, "--cores", "1", MEASURED)
+    checkout.snakemake(*RUN, "--cores", "1", MEASURED, WEIGHTS)
     return checkout
 
 
@@ -94,6 +95,9 @@ def test_one_core_without_a_dump_gives_the_same_bytes_as_two_and_writes_nothing_
     # The hidden states of five checkpoints take more than 50 MB.
     assert size < 2e6
     assert in_memory.planned(MEASURED, "--configfile", "real.yaml") == {}
+    rows = in_memory.rows(WEIGHTS)
+    matrices = {(row["revision"], row["matrix"]) for row in rows if row["value"]}
+    assert matrices == {(f"step{s}", end) for s in STEPS for end in ("input", "output")}
 
 
 def tables_of(checkout: Checkout) -> dict[Path, Path]:
