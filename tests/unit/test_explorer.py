@@ -13,16 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, expect
 
-from explorer_pages import (
-    HOSTILE,
-    LABELS,
-    Opened,
-    draw,
-    launched,
-    made_rows,
-    needs_chromium,
-    silent_pages,
-)
+import explorer_pages as made
 from shape_of_learning.explorer.explorer_page import NUMBERS as NUMBERS_OF_PAGE
 
 NUMBERS = ("value", "low", "high")
@@ -30,18 +21,18 @@ NUMBERS = ("value", "low", "high")
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
-    return draw(tmp_path_factory.mktemp("explorer"))
+    return made.draw(tmp_path_factory.mktemp("explorer"))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with launched() as browser:
+    with made.launched() as browser:
         yield browser
 
 
 @pytest.fixture
-def opening(browser, file) -> Iterator[Callable[..., Opened]]:
-    with silent_pages(browser) as opens:
+def opening(browser, file) -> Iterator[Callable[..., made.Opened]]:
+    with made.silent_pages(browser) as opens:
         yield partial(opens, file)
 
 
@@ -66,7 +57,7 @@ def test_a_page_holds_what_the_tables_say(file):
     keys = ("model", "estimator", "selection", "revision", "layer")
     rows = rows_in(content_in(file))
     found = {tuple(row[key] for key in keys): row for row in rows}
-    for row in made_rows():
+    for row in made.made_rows():
         got = found[tuple(row[key] if row[key] != "" else None for key in keys)]
         assert got["step"] == (row["step"] if row["step"] != "" else None)
         assert got["n"] == row["n"]
@@ -85,15 +76,15 @@ def test_a_page_holds_what_the_tables_say(file):
 
 def test_a_page_is_one_file_whose_text_is_no_program(file, tmp_path):
     page = file.read_text()
-    assert draw(tmp_path).read_text() == page
-    assert content_in(file)["models"][0]["label"] == HOSTILE
-    assert HOSTILE not in page
+    assert made.draw(tmp_path).read_text() == page
+    assert content_in(file)["models"][0]["label"] == made.HOSTILE
+    assert made.HOSTILE not in page
     assert re.findall(r'(?:src|href|action)="[^#"]', page.partition("<script>")[0]) == []
     assert "default-src 'none'" in page
     assert "connect-src" not in page
 
 
-@needs_chromium
+@made.needs_chromium
 def test_an_address_restores_what_controls_chose(opening):
     opened = opening()
     opened.slide_to(2)
@@ -113,7 +104,7 @@ def test_an_address_restores_what_controls_chose(opening):
     assert again.seen()[1].startswith("Anisotropy, TwoNN by layer, last checkpoint")
 
 
-@needs_chromium
+@made.needs_chromium
 @pytest.mark.parametrize("view", ["layer", "step", "heat"])
 def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view):
     start = f"#view={view}&left_out=yes&at=64&layer=3&model=one&model=two&measure=anisotropy"
@@ -123,7 +114,7 @@ def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view
         "step": lambda row: row["layer"] == 3,
         "heat": lambda row: row["layer"] != "",
     }[view]
-    of_measure = [row for row in made_rows() if row["estimator"] == "anisotropy"]
+    of_measure = [row for row in made.made_rows() if row["estimator"] == "anisotropy"]
     wanted = [row for row in of_measure if row["model"] != "still" and chosen(row)]
     keys = ("model", "revision", "step", "layer", "estimator", "selection", "n")
     got = {tuple(row[key] for key in keys): row for row in opened.rows()}
@@ -140,12 +131,12 @@ def test_what_is_drawn_told_and_downloaded_is_what_the_tables_hold(opening, view
     expect(told).to_be_visible()
     terms, texts = (told.locator(tag).all_inner_texts() for tag in ("dt", "dd"))
     words = dict(zip(terms, texts, strict=True))
-    assert words["model"] in (HOSTILE, LABELS["two"])
+    assert words["model"] in (made.HOSTILE, made.LABELS["two"])
     assert words["n"] == "4,096"
     assert opened.saved("png").startswith(b"\x89PNG")
 
 
-@needs_chromium
+@made.needs_chromium
 def test_claims_that_are_measured_come_first_and_lead_to_their_curves(opening):
     opened = opening()
     claims = opened.page.locator("article")
@@ -165,7 +156,7 @@ def test_claims_that_are_measured_come_first_and_lead_to_their_curves(opening):
     assert [row["value"] for row in opened.rows()] == ["0.3", "0.94"]
 
 
-@needs_chromium
+@made.needs_chromium
 def test_all_is_reached_and_read_by_the_keyboard(opening):
     opened = opening("#model=one&model=two&rows=all&measure=anisotropy")
     page = opened.page
@@ -177,7 +168,7 @@ def test_all_is_reached_and_read_by_the_keyboard(opening):
         page.keyboard.press(key)
         read.append(page.locator("#reading").inner_text())
     assert ["layer 0," in read[0], "layer 1," in read[1], "layer 4," in read[2]] == [True] * 3
-    assert LABELS["two"] in read[3]
+    assert made.LABELS["two"] in read[3]
     reached = set()
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -187,16 +178,18 @@ def test_all_is_reached_and_read_by_the_keyboard(opening):
     assert {"position", "keep", "csv", "view", "model", "measure", "rows", "reset"} <= reached
 
 
-@needs_chromium
+@made.needs_chromium
 def test_hard_tables_are_drawn_on_a_phone_and_what_is_amiss_is_marked(browser, tmp_path):
     size = {"width": 390, "height": 844}
-    rows = [row for row in made_rows() if row["model"] != "one" or row["estimator"] != "two_nn"]
+    rows = [
+        row for row in made.made_rows() if row["model"] != "one" or row["estimator"] != "two_nn"
+    ]
     rows[0] |= {"value": inf, "low": -inf, "high": inf}
     for row in rows:
         if row["estimator"] == "average_cosine":
             row |= {key: 1e9 * row[key] for key in NUMBERS}
-    page = draw(tmp_path, rows=rows)
-    with silent_pages(browser) as opens:
+    page = made.draw(tmp_path, rows=rows)
+    with made.silent_pages(browser) as opens:
         opened = opens(page, "#measure=gone&at=now&constructor=1", viewport=size, has_touch=True)
         assert "ignored: measure “gone”, at “now”, constructor “1”" in opened.seen()[1]
         for view in ("layer", "step", "heat"):

@@ -15,19 +15,7 @@ from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
-from figure_tables import (
-    NO_INTERVAL,
-    changes_of,
-    draw,
-    inputs_of,
-    lines_labelled,
-    measures_named,
-    models_named,
-    named_lines,
-    rows_of_model,
-    undefined,
-    verdicts_on,
-)
+import figure_tables as made
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import read_tables
 from shape_of_learning.figures.marks import UPPER_EDGE
@@ -41,16 +29,16 @@ from shape_of_learning.plan.refusals import validated
 PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
 MEANS, LOSS = "by_step:means_by_step", "papers.shape_of_learning.figures:loss_by_step"
 STEPS = [0, 1, 8, 64, 512]
-TRAINED = rows_of_model("a", steps=STEPS) + rows_of_model("b", steps=[2, 100], layers=5)
+TRAINED = made.rows_of_model("a", steps=STEPS) + made.rows_of_model("b", steps=[2, 100], layers=5)
 BROKEN = ("broken: perplexity 6,000 times that of earlier steps", "no")
 
 
 def drawn(function, rows=TRAINED, models=("a",), estimators=("two_nn",), flagged=None, **tables):
     """Draw with verdicts on model a as `flagged` and all else ok."""
     if flagged is not None:
-        tables["verdicts"] = verdicts_on("a", STEPS, flagged) + verdicts_on("b", [2, 100])
-    labelled = models_named(models, [f"M-{model}" for model in models])
-    return draw(function, inputs_of(labelled, *estimators, rows=rows, **tables))
+        tables["verdicts"] = made.verdicts_on("a", STEPS, flagged) + made.verdicts_on("b", [2, 100])
+    labelled = made.models_named(models, [f"M-{model}" for model in models])
+    return made.draw(function, made.inputs_of(labelled, *estimators, rows=rows, **tables))
 
 
 def changed(change, rows=TRAINED):
@@ -81,9 +69,9 @@ def test_text_stays_text_whole_numbers_whole_and_empty_cells_are_missing(tmp_pat
 
 
 def test_layers_of_an_average_are_counted():
-    rows = rows_of_model("a", steps=[0, 8], estimators=["two_nn"])
-    rows = [undefined(r) if (r["step"], r["layer"]) == (8, 2) else r for r in rows]
-    inputs = inputs_of(["a"], "two_nn", rows=rows)
+    rows = made.rows_of_model("a", steps=[0, 8], estimators=["two_nn"])
+    rows = [made.undefined(r) if (r["step"], r["layer"]) == (8, 2) else r for r in rows]
+    inputs = made.inputs_of(["a"], "two_nn", rows=rows)
     table = over_layers(inputs)
     assert list(table["value"]) == [row["value"] for row in rows if row["layer"] == ""]
     assert list(table["layers"]) == [3, 2]
@@ -96,7 +84,7 @@ def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
     flagged = {8: ("same weights as step 1 (https://example.org)", "no")}
     drawing = drawn(function, flagged=flagged)
     assert set(drawing.table["step"]) == {0, 1, 64, 512}
-    assert 8 not in [x for line in named_lines(drawing).values() for x in line.get_xdata()]
+    assert 8 not in [x for line in made.named_lines(drawing).values() for x in line.get_xdata()]
     assert f"Left out: M-a step 8 ({flagged[8][0]})." in drawing.caption
 
 
@@ -110,10 +98,10 @@ def test_a_figure_of_nothing_is_refused(function):
 
 
 def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
-    drawing = drawn(MEANS, changed(undefined))
-    line = named_lines(drawing)["M-a"]
+    drawing = drawn(MEANS, changed(made.undefined))
+    line = made.named_lines(drawing)["M-a"]
     assert list(line.get_xdata()[np.isnan(line.get_ydata())]) == [8]
-    (crosses,) = lines_labelled(drawing, "_undefined")
+    (crosses,) = made.lines_labelled(drawing, "_undefined")
     assert list(crosses.get_xdata()) == [8]
 
 
@@ -121,19 +109,19 @@ def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
 
 
 def test_a_measure_whose_layers_have_no_interval_has_bands_of_averages_alone():
-    rows = [row | NO_INTERVAL if row["layer"] != "" else row for row in TRAINED]
-    measures = [replace(each, interval=False) for each in measures_named("two_nn")]
+    rows = [row | made.NO_INTERVAL if row["layer"] != "" else row for row in TRAINED]
+    measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
     means, profiles = (drawn(f, rows, estimators=measures) for f in (MEANS, PROFILES))
     assert bands(means).size
     assert not bands(profiles).size
-    few = drawn(MEANS, [row | NO_INTERVAL | {"windows": 12} for row in TRAINED])
+    few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
 
 def test_a_lost_interval_is_a_gap_in_the_band():
-    drawing = drawn(MEANS, changed(lambda row: row | NO_INTERVAL))
+    drawing = drawn(MEANS, changed(lambda row: row | made.NO_INTERVAL))
     assert 8 not in bands(drawing)[:, 0]
-    assert 8 in named_lines(drawing)["M-a"].get_xdata()
+    assert 8 in made.named_lines(drawing)["M-a"].get_xdata()
 
 
 # Hollow points
@@ -150,8 +138,8 @@ def near_duplicates(shares):
 
 def test_a_hollow_point_is_white_and_on_the_line():
     drawing = drawn(MEANS, models=("a", "b"), flagged={64: ("mixed shards", "hollow")})
-    line = named_lines(drawing)["M-a"]
-    (hollow,) = lines_labelled(drawing, "_hollow")
+    line = made.named_lines(drawing)["M-a"]
+    (hollow,) = made.lines_labelled(drawing, "_hollow")
     assert hollow.get_markerfacecolor() == "white"
     assert hollow.get_xydata().tolist() == [[64, line.get_ydata()[STEPS.index(64)]]]
     assert "Hollow: M-a step 64 (mixed shards)." in drawing.caption
@@ -161,9 +149,9 @@ def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
     shares = {("a", 0, 0): 0.9, ("a", 1, 1): 0.2, ("a", 1, 2): 0.4, ("a", 8, 3): 0.1001}
     rows = near_duplicates(shares | {("a", 64, 1): 0.1})  # a tenth is allowed; layer 0 is no block
     drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
-    (marked,) = lines_labelled(drawing, "_suspect")
+    (marked,) = made.lines_labelled(drawing, "_suspect")
     assert list(marked.get_xdata()) == [1, 8]
-    assert lines_labelled(drawing, "_suspect", 1) == []
+    assert made.lines_labelled(drawing, "_suspect", 1) == []
     table = drawing.table.query("model == 'a' and estimator == 'two_nn'")
     assert list(table["suspect_layers"]) == [0, 2, 1, 0, 0]
 
@@ -173,7 +161,7 @@ def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
 
 def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colours():
     models, measures = ("a", "b"), ("anisotropy", "two_nn")
-    rows = [row for m in models for row in rows_of_model(m, steps=STEPS, estimators=measures)]
+    rows = [row for m in models for row in made.rows_of_model(m, steps=STEPS, estimators=measures)]
     drawing = drawn(HEAT_MAPS, rows, models, measures)
     panels = drawing.figure.axes[:4]
     of_panels = [(measure, model) for measure in measures for model in models]
@@ -188,10 +176,10 @@ def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colo
 
 def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     rows = near_duplicates({("a", step, 2): 0.2 for step in STEPS})
-    rows = [undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
+    rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
     drawing = drawn(HEAT_MAPS, rows, flagged={8: ("odd", "hollow"), 64: BROKEN})
     marks = {}
-    for line in lines_labelled(drawing, "_marks"):
+    for line in made.lines_labelled(drawing, "_marks"):
         marks.setdefault(line.get_marker(), []).extend(zip(*line.get_data(), strict=True))
     # Places of the steps 0, 1, 8 and 512: 64 is left out.
     assert {kind: sorted(places) for kind, places in marks.items()} == {
@@ -206,17 +194,19 @@ def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
 
 def drawn_losses(flagged=None, changes=None):
     losses = dict(zip(STEPS, [5.0, 4.5, 4.0, 3.5, 3.0], strict=True)) | (changes or {})
-    verdicts = verdicts_on("a", STEPS, flagged, losses=losses)
-    return draw(LOSS, inputs_of(models_named("a", ["M-a"]), verdicts=verdicts))
+    verdicts = made.verdicts_on("a", STEPS, flagged, losses=losses)
+    return made.draw(LOSS, made.inputs_of(made.models_named("a", ["M-a"]), verdicts=verdicts))
 
 
 def crosses(drawing):
-    return [xy for line in lines_labelled(drawing, "_crosses") for xy in line.get_xydata().tolist()]
+    return [
+        xy for line in made.lines_labelled(drawing, "_crosses") for xy in line.get_xydata().tolist()
+    ]
 
 
 def test_a_broken_checkpoint_is_a_cross_beside_the_line():
     drawing = drawn_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75})
-    assert list(named_lines(drawing)["M-a"].get_xdata()) == [0, 1, 512]
+    assert list(made.named_lines(drawing)["M-a"].get_xdata()) == [0, 1, 512]
     assert crosses(drawing) == [[64, 5.75]]
     assert list(drawing.table["step"]) == [0, 1, 64, 512]
     assert list(drawing.table["perplexity"]) == [math.exp(loss) for loss in drawing.table["loss"]]
@@ -244,17 +234,19 @@ REFUSED += ["a\u202eb", "\U0001f600", "e\u0301", "\u05d0", "\u4e2d", "a" * 61, 3
 
 
 def test_the_smallest_visible_change_is_a_median_over_pairs_of_drawn_neighbours():
-    rows = rows_of_model("a", steps=[0, 1, 8, 64, 512], estimators=["two_nn"])
+    rows = made.rows_of_model("a", steps=[0, 1, 8, 64, 512], estimators=["two_nn"])
     visible = dict(zip(["step1", "step8", "step64", "step512"], [1, 2, 4, 8], strict=True))
-    changes = [row | {"smallest_visible": visible[row["to_revision"]]} for row in changes_of(rows)]
+    changes = [
+        row | {"smallest_visible": visible[row["to_revision"]]} for row in made.changes_of(rows)
+    ]
     far = {"from_revision": "step0", "to_revision": "step512", "smallest_visible": 1000}
     changes += [row | far for row in changes if row["to_revision"] == "step1"]
     given = {"rows": rows, "changes": changes}
     for function, over in ((MEANS, "steps"), (PROFILES, "layers and steps")):
-        words = draw(function, inputs_of(["a"], "two_nn", **given)).caption
+        words = made.draw(function, made.inputs_of(["a"], "two_nn", **given)).caption
         assert f"told from none, median over {over}: 3." in words
-    verdicts = verdicts_on("a", [0, 1, 8, 64, 512], {8: ("missing", "no")})
-    words = draw(MEANS, inputs_of(["a"], "two_nn", **given, verdicts=verdicts)).caption
+    verdicts = made.verdicts_on("a", [0, 1, 8, 64, 512], {8: ("missing", "no")})
+    words = made.draw(MEANS, made.inputs_of(["a"], "two_nn", **given, verdicts=verdicts)).caption
     assert "median over steps: 4.5." in words  # of 0 to 1 and 64 to 512
 
 
@@ -287,12 +279,14 @@ OF |= {MEANS: ["two_nn", "mada"], "papers.shape_of_learning.figures:loss_by_step
 def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
     measures = OF[function]
     steps, flagged = [0, 1, 8], {8: ("same weights as step 1", "hollow")}
-    rows = [row for m in "abc" for row in rows_of_model(m, steps=steps)]
-    verdicts = [row for m in "abc" for row in verdicts_on(m, steps, flagged)]
-    models = models_named("abc", LABELS)
+    rows = [row for m in "abc" for row in made.rows_of_model(m, steps=steps)]
+    verdicts = [row for m in "abc" for row in made.verdicts_on(m, steps, flagged)]
+    models = made.models_named("abc", LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as of a glyph that is missing, or of too little room
-        drawing = draw(function, inputs_of(models, *measures, rows=rows, verdicts=verdicts))
+        drawing = made.draw(
+            function, made.inputs_of(models, *measures, rows=rows, verdicts=verdicts)
+        )
         with theme():
             save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
             drawing.figure.draw_without_rendering()  # else places are those in the PNG

@@ -7,15 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figure_tables import (
-    draw,
-    inputs_of,
-    models_named,
-    named_lines,
-    rows_of_model,
-    undefined,
-    verdicts_on,
-)
+import figure_tables as made
 from papers.finetuning.figures import adjustments
 from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
@@ -34,10 +26,12 @@ def test_panels_of_scales_are_the_first_middle_and_last_block_and_plateaus_are_c
         for n1 in (1, 2, 4, 8, 16)
     ]
     names = [measure.name for measure in measures]
-    rows = rows_of_model("a", layers=12, estimators=names)
-    rows += [r | {"value": 20.0} for r in rows_of_model("b", layers=1, estimators=names)]
-    given = inputs_of(["a", "b"], *measures, rows=rows)
-    drawing = draw("papers.shape_of_learning.figures:dimension_by_scale", given, parameter="n1")
+    rows = made.rows_of_model("a", layers=12, estimators=names)
+    rows += [r | {"value": 20.0} for r in made.rows_of_model("b", layers=1, estimators=names)]
+    given = made.inputs_of(["a", "b"], *measures, rows=rows)
+    drawing = made.draw(
+        "papers.shape_of_learning.figures:dimension_by_scale", given, parameter="n1"
+    )
     blocks = drawing.table.query("model == 'a'").groupby("block", sort=False)["layer"]
     assert [int(*block.unique()) for _, block in blocks] == [1, 6, 12]
     assert set(drawing.table.query("model == 'b'")["layer"]) == {1}
@@ -51,10 +45,12 @@ def test_measured_values_are_drawn_beside_published_ones():
     published = read_published(PAPERS / "shape_of_learning/published.csv")
     published = [row for row in published if row["model"] == "opt-125m"]
     names = ("anisotropy", "two_nn_authors")
-    known, unknown = (rows_of_model("opt-125m", layers=12, estimators=[name]) for name in names)
+    known, unknown = (
+        made.rows_of_model("opt-125m", layers=12, estimators=[name]) for name in names
+    )
     known = [row | {"value": 0.9} if row["layer"] == 3 else row for row in known]
-    given = inputs_of(["opt-125m"], *names, rows=[*known, *map(undefined, unknown)])
-    drawing = draw("by_layer:published_values", given, published=published)
+    given = made.inputs_of(["opt-125m"], *names, rows=[*known, *map(made.undefined, unknown)])
+    drawing = made.draw("by_layer:published_values", given, published=published)
     assert len(drawing.table) == len(published)
     third = drawing.table.query("estimator == 'anisotropy' and layer == 3")
     assert third["difference"].tolist() == [0.9 - third["published"].item()]
@@ -93,25 +89,17 @@ OF_TWINS = ("linearity_increment_adjusted", "linearity_adjusted", "anisotropy", 
 def drawn_trainings(function, rows, names, *training):
     table = pd.DataFrame([row for each in training for row in each], columns=TRAINING_COLUMNS)
     models = list(dict.fromkeys(row["model"] for row in rows))
-    given = inputs_of(models, *names, rows=rows, training=table)
-    return draw(f"papers.linear.figures:{function}", given)
-
-
-def drawn_twins(models, *training):
-    rows = [row for name in models for row in rows_of_model(name, estimators=OF_TWINS)]
-    return drawn_trainings("twins", rows, OF_TWINS, *training), rows
-
-
-COSINE = {"regulariser": "cosine", "strength": 0.5}
+    given = made.inputs_of(models, *names, rows=rows, training=table)
+    return made.draw(f"papers.linear.figures:{function}", given)
 
 
 def test_each_twin_is_compared_with_what_it_is_the_twin_of():
-    drawing, rows = drawn_twins(
-        ["plain1", "twin1", "plain2", "twin2", "other"],
-        *(steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")),
-        steps_of("twin1", last=3.9, twin_of="plain1", **COSINE),
-        steps_of("twin2", last=3.9, twin_of="plain2", **COSINE),
-    )
+    models = ("plain1", "twin1", "plain2", "twin2", "other")
+    rows = [row for name in models for row in made.rows_of_model(name, estimators=OF_TWINS)]
+    cosine = {"last": 3.9, "regulariser": "cosine", "strength": 0.5}
+    twins = [steps_of(f"twin{n}", twin_of=f"plain{n}", **cosine) for n in (1, 2)]
+    others = steps_of("plain1"), steps_of("plain2", last=4.2), steps_of("other")
+    drawing = drawn_trainings("twins", rows, OF_TWINS, *others, *twins)
     table = drawing.table.set_index(["model", "quantity"])
     means = {(r["model"], r["estimator"]): r["value"] for r in rows if r["layer"] == ""}
     for number in (1, 2):
@@ -126,7 +114,9 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of():
 
 def test_a_fine_tuning_changes_what_its_last_step_has_and_its_first_has_not():
     names = ("linearity_increment", "linearity_increment_adjusted")
-    rows = [r for m in ("a0", "a1") for r in rows_of_model(m, steps=(0, 128), estimators=names)]
+    rows = [
+        r for m in ("a0", "a1") for r in made.rows_of_model(m, steps=(0, 128), estimators=names)
+    ]
     training = [steps_of(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
     drawing = drawn_trainings("changes_by_finetuning", rows, names, *training)
     means = {(r["model"], r["estimator"], r["step"]): r["value"] for r in rows if r["layer"] == ""}
@@ -158,18 +148,18 @@ def drawn_weights(function, rows, flagged=None):
     """Draw with a loss that falls as the isotropy of `weights` does."""
     names = list(dict.fromkeys(row["model"] for row in rows)) or ["a"]
     loss = {step: 5 - step / 500 for step in STEPS}
-    verdicts = [r for name in names for r in verdicts_on(name, STEPS, flagged, losses=loss)]
-    models = models_named(names, [f"M-{name}" for name in names])
+    verdicts = [r for name in names for r in made.verdicts_on(name, STEPS, flagged, losses=loss)]
+    models = made.models_named(names, [f"M-{name}" for name in names])
     measure = DrawnMeasure(RAW, "Partition isotropy", "ln I", parameters={"center": False})
     table = pd.DataFrame(rows, columns=WEIGHT_COLUMNS)
-    given = inputs_of(models, measure, verdicts=verdicts, weights=table)
-    return draw(f"papers.inherent.figures:{function}", given)
+    given = made.inputs_of(models, measure, verdicts=verdicts, weights=table)
+    return made.draw(f"papers.inherent.figures:{function}", given)
 
 
 def test_a_tied_matrix_is_at_both_ends():
     rows = weights("a") + weights("b", ["tied"])
     drawing = drawn_weights("isotropy_by_step", rows)
-    both = [named_lines(drawing, panel) for panel in (0, 1)]
+    both = [made.named_lines(drawing, panel) for panel in (0, 1)]
     tied = [row["value"] for row in rows if row["matrix"] == "tied"]
     assert [lines["M-b"].get_ydata().tolist() for lines in both] == [tied, tied]
     assert both[0]["M-a"].get_ydata().tolist() != both[1]["M-a"].get_ydata().tolist()
@@ -196,8 +186,8 @@ def table(kind, rows):
 
 
 def drawn_tuned(function, tables, names=NAMES, families=FAMILIES, **options):
-    given = inputs_of(models_named(names, families=families), **tables)
-    return draw(f"papers.finetuning.figures:{function}", given, **options)
+    given = made.inputs_of(made.models_named(names, families=families), **tables)
+    return made.draw(f"papers.finetuning.figures:{function}", given, **options)
 
 
 def at(model, step):
