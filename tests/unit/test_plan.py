@@ -13,7 +13,6 @@ from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
-from shape_of_learning.plan.choice_settings import RunChoices
 from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.models import Model, read_entries, read_models
 from shape_of_learning.plan.paper_models import with_chosen_measures
@@ -327,22 +326,6 @@ def test_a_target_that_is_left_out_is_refused_with_the_reason():
         shown.require_shown(run, "finetuning_figure_1")
     with pytest.raises(InputError, match=r"linear_published_values belongs .* and shows opt-125m"):
         shown.require_shown(run, "linear_published_values")
-
-
-def test_choices_are_measured_at_some_checkpoints_of_the_models_of_claims(demo):
-    choices = RunChoices(demo)
-    assert set(choices.models) == set(DEMO)
-    assert list(choices.wanted_of("demo-encoder")) == ["step128"]  # no claim is on its training
-    assert list(choices.wanted_of("demo-decoder")) == DEMO["demo-decoder"]
-    measures = {each.name for each in choices.measures_at("demo-decoder", "step128")}
-    assert {"two_nn", "two_nn(kept=0.2)", "mada"} <= measures
-
-
-def test_a_fine_tuning_begins_with_the_last_checkpoint_or_with_the_one_that_is_named(tmp_path):
-    entries = {"plain": PLAIN, "mine": tuned("plain"), "early": tuned("plain@step1")}
-    run = run_of({"models": ["mine", "early"], "papers": []}, tmp_path, entries)
-    assert [run.origin(name)["revision"] for name in ("mine", "early")] == ["step10", "step1"]
-    assert list(run.models) == ["plain", "mine", "early"]
 
 
 def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import decide, judge
-from shape_of_learning.claims.layer_statistics import _rank_correlation
 from shape_of_learning.claims.rules import replicated
 
 RUNS = 1000
@@ -70,13 +69,6 @@ def test_rounding_makes_no_profile_of_layers_of_one_height(layers, spread):
     for claim in map(CLAIMS.get, ("decoders_peak_in_the_middle", "encoders_are_flatter")):
         of = evidence(claim, dict.fromkeys("de", [0.1] * layers), spread)
         assert judge(claim, of).verdict == "undecided"
-
-
-def test_ties_have_one_rank_and_what_does_not_vary_no_correlation():
-    ranks = np.arange(6.0)[:, None]
-    assert np.isnan(_rank_correlation(ranks, np.ones((6, 1))))
-    tied = np.array([0, 0, 0, 1, 1, 1.0])[:, None]
-    assert _rank_correlation(ranks, tied) == pytest.approx(np.corrcoef(ranks.T, tied.T)[0, 1])
 
 
 def fine_tuned(changes):

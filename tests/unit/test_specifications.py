@@ -113,9 +113,6 @@ def test_claims_without_enough_models_or_on_other_tables_are_left_out():
     found = read.planned(named, MODELS)
     assert found.models == ["d"]
     assert {"two_nn(kept=0.2)", "mle"} <= found.measures.keys()
-    twin = EvidenceModel("t", "decoder", LAYERS, "twin", "d")
-    models = MODELS | {"t": twin, "u": replace(twin, name="u", origin="elsewhere")}
-    assert read.planned(twins, models).models == ["t", "u", "d"]  # with the original
 
 
 def test_a_long_training_is_thinned_evenly():

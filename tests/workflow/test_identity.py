@@ -39,13 +39,6 @@ def test_a_folder_that_is_copied_with_its_times_or_moved_has_nothing_to_do(copy,
     assert Checkout(tmp_path / "elsewhere").planned(*TINY) == {}
 
 
-def test_a_fresh_clone_beside_its_results_has_nothing_to_do(copy):
-    """Scripts and modules have new times there."""
-    for file in (copy.folder / "workflow").rglob("*.py"):
-        file.touch()
-    assert copy.planned(*TINY) == {}
-
-
 def test_comments_and_docstrings_are_no_reason(copy):
     for file in (copy.folder / "workflow").rglob("*.py"):
         source = file.read_text().replace('"""', '"""Indeed: ', 1)
