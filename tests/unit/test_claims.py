@@ -114,6 +114,15 @@ def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
         assert "Left out as undefined: 1 layers" in judged([of], TRAINING).because
 
 
+def test_no_other_layer_stands_for_an_undefined_last_one():
+    claim = {"statistic": "difference_of_estimators", "estimators": ["linearity", "other"]}
+    of_last = claim | {"arguments": {"last_layer_only": True}}
+    without_last, other = curve({0: [1, np.nan]}), curve({0: [0, 0]})
+    assert judged([without_last, other], of_last).verdict == "not measured"
+    assert judged([without_last, other], claim).estimate == 1
+    assert judged([curve({0: [1, 3]}), other], of_last).estimate == 3
+
+
 def along(by_step):
     return curve({step: [value, value] for step, value in by_step.items()})
 
