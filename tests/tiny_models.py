@@ -35,20 +35,20 @@ def save_tokenizer(folder: Path, *, special=False, text=TEXT * 10, vocabulary=VO
 # Sizes are the same everywhere; what differs is how each library class names them and what its hidden states mean.
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=2)
 USUAL = {**SIZES, "intermediate_size": 64, "max_position_embeddings": 128}
+GROUPED = USUAL | {"num_attention_heads": 4, "num_key_value_heads": 2}
 GPT = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 3, "n_head": 2, "n_positions": 128}
 OPT = {**SIZES, "ffn_dim": 64, "max_position_embeddings": 128}
+PROJECTED = {"word_embed_proj_dim": 16, "do_layer_norm_before": False}
 CONFIGURATIONS = {
     "gpt_neox": lambda: hf.GPTNeoXConfig(**USUAL),
     "bloom": lambda: hf.BloomConfig(vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=2),
-    "llama": lambda: hf.LlamaConfig(**USUAL | {"num_attention_heads": 4, "num_key_value_heads": 2}),
+    "llama": lambda: hf.LlamaConfig(**GROUPED),
     "gpt2": lambda: hf.GPT2Config(**GPT),
     "gptj": lambda: hf.GPTJConfig(**GPT, rotary_dim=8),
     "falcon": lambda: hf.FalconConfig(**SIZES),
     "opt": lambda: hf.OPTConfig(**OPT, word_embed_proj_dim=32),
     # As opt-350m: norm after the block, embeddings narrower than the hidden states.
-    "opt_projected": lambda: hf.OPTConfig(
-        **OPT, word_embed_proj_dim=16, do_layer_norm_before=False
-    ),
+    "opt_projected": lambda: hf.OPTConfig(**OPT, **PROJECTED),
     "bert": lambda: hf.BertConfig(**USUAL, pad_token_id=0),
     "roberta": lambda: hf.RobertaConfig(**USUAL | {"max_position_embeddings": 130}, pad_token_id=0),
     "albert": lambda: hf.AlbertConfig(**USUAL, embedding_size=16, pad_token_id=0),

@@ -12,8 +12,8 @@ from mirrors import serving
 COMMIT, DIGEST = "a" * 40, "b" * 64
 
 
-def weights(**changes) -> dict:
-    lfs = {"oid": DIGEST, "size": 7, "pointerSize": 130} | changes.pop("lfs", {})
+def weights(oid: object = DIGEST, **changes) -> dict:
+    lfs = {"oid": oid, "size": 7, "pointerSize": 130}
     entry = {"type": "file", "path": "model.safetensors", "oid": "c" * 40, "size": 7, "lfs": lfs}
     return entry | changes
 
@@ -61,16 +61,9 @@ def test_a_hub_that_makes_sense_is_believed(tmp_path):
     "answers",
     [
         *({"refs": each} for each in (refs("../../etc"), refs(7), {"branches": 3}, [], 500)),
-        *(
-            {"refs": refs(), COMMIT: listed}
-            for listed in (
-                {"error": "no list"},
-                [weights(size=-7)],
-                [weights(size="many")],
-                [weights(lfs={"oid": "../../x"})],
-                [weights(lfs={"oid": 7})],
-            )
-        ),
+        {"refs": refs(), COMMIT: {"error": "no list"}},
+        *({"refs": refs(), COMMIT: [weights(size=each)]} for each in (-7, "many")),
+        *({"refs": refs(), COMMIT: [weights(each)]} for each in ("../../x", 7)),
     ],
 )
 def test_nonsense_is_one_sentence(tmp_path, answers):

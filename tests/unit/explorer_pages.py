@@ -13,7 +13,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import draw_explorer
 from figure_tables import VERDICT_HEADER, rows_of_model, undefined, verdicts_on, write_rows
-from shape_of_learning.files import write_table
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
@@ -27,8 +26,8 @@ LABELS = {"one": HOSTILE, "two": "Model two", "still": "Without steps"}
 KEYS = ("name", "label", "axis", "description", "suspect_above")
 
 
-def claimed(measures: list[str], tables: list[str], view: str, figures: list[str]) -> dict:
-    return {"measures": measures, "tables": tables, "view": view, "figures": figures}
+def claimed(view: str, *, measures=(), tables=()) -> dict:
+    return {"measures": [*measures], "tables": [*tables], "view": view, "figures": ["Figure 3"]}
 
 
 def paper(*cells: object) -> dict:
@@ -46,10 +45,10 @@ DESCRIPTION = {
     ],
     "claimed": {
         "paper_b": {
-            "growth": claimed(["anisotropy"], [], "step", []),
-            "fall": claimed(["two_nn"], [], "layer", []),
-            "structure": claimed([], ["finetuning_structure"], "step", ["Figure 4"]),
-            "probes": claimed([], ["finetuning_probes"], "step", ["Figure 3"]),
+            "growth": claimed("step", measures=["anisotropy"]),
+            "fall": claimed("layer", measures=["two_nn"]),
+            "structure": claimed("step", tables=["finetuning_structure"]),
+            "probes": claimed("step", tables=["finetuning_probes"]),
         }
     },
     "notes": ["These numbers are made up."],
@@ -75,10 +74,10 @@ def made_rows() -> list[dict]:
     return rows
 
 
-def made_claim(claim: str, verdict: str, **others: object) -> list[object]:
-    cells = {"claim": claim, "sentence": f"Claimed: {claim} & <i>more</i>", "where": "figure 2"}
-    cells |= {"verdict": verdict, "because": "one of one models", **others}
-    return [cells.get(name, "") for name in CLAIM_COLUMNS]
+def made_claim(claim: str, verdict: str, **others: object) -> dict[str, object]:
+    sentence = f"Claimed: {claim} & <i>more</i>"
+    common = {"where": "figure 2", "because": "one of one models"}
+    return {"claim": claim, "sentence": sentence, "verdict": verdict, **common, **others}
 
 
 def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
@@ -94,7 +93,6 @@ def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
         write_rows(folders["verdicts"] / f"{of[0]['model']}.csv", of, VERDICT_HEADER)
         for of in (verdicts_on("one", STEPS, flagged), of_two)
     ]
-    claims = folders["claims"] / "paper_b.csv"
     growth = {"estimate": 0.25, "low": 0.125, "high": 0.5, "models": "two", "smallest_visible": 0.1}
     endless = {"estimate": 0.5, "low": -inf, "high": inf, "models": "still"}
     judged = [
@@ -103,7 +101,7 @@ def draw(folder: Path, *, rows: list[dict] | None = None) -> Path:
         made_claim("structure", "undecided", **endless),
         made_claim("probes", "undecided", models="still"),
     ]
-    write_table(claims, CLAIM_COLUMNS, judged)
+    claims = write_rows(folders["claims"] / "paper_b.csv", judged, CLAIM_COLUMNS)
     common = {"model": "still", "sample": "topic", "quantity": "share_between_types", "n": 900}
     shares = [
         {**common, "revision": f"step{s}", "step": s, "layer": i, "value": 0.1 * i + 0.01 * s}
@@ -124,7 +122,7 @@ CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium"
 )
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 900}
 # What is drawn, what is said of it, and the address, once both are there.
 SEEN = """async () => {
     const chart = document.getElementById("chart");
@@ -137,7 +135,6 @@ SEEN = """async () => {
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    """The browser."""
     with sync_playwright() as playwright:
         # Chromium refuses its sandbox to root, as whom continuous integration runs; the page is ours.
         browser = playwright.chromium.launch(

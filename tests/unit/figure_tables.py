@@ -156,14 +156,3 @@ def named_lines(drawing: Drawing, panel=0):
 def lines_labelled(drawing: Drawing, label, panel=0):
     """Those that are no curves: ``_hollow`` and ``_suspect`` points, and ``_crosses``."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]
-
-
-def words_beside(drawing: Drawing, panel=0):
-    """What is written into or beside a panel."""
-    return [text.get_text() for text in drawing.figure.axes[panel].texts]
-
-
-def footnote(drawing: Drawing) -> str:
-    """The words under the panels."""
-    notes = drawing.figure.findobj(lambda artist: artist.get_gid() == "footnote")
-    return " ".join(word for note in notes for word in note.get_text().split())

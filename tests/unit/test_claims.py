@@ -41,8 +41,6 @@ def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_se
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
         judged_models({"a": 1, "b": -1}, RULE)
     assert judged_models({"a": 1}, RULE).verdict == "supported"
-    both = judged_models({"a": 1}, {"supported": {"above": 0}, "contradicted": {"above": 0}})
-    assert (both.verdict, both.because[:5]) == ("undecided", "Both ")
 
 
 def test_a_number_of_models_is_not_shown_by_fewer():
@@ -74,8 +72,7 @@ def test_an_interval_decides_and_not_the_value():
     # The standard error of values d off in turn is d sqrt(15), its interval 2.131 times that.
     half = 2.131449545559323 * 0.001 * np.sqrt(15)
     sure = at(0.95 + 1.01 * half)
-    assert sure.verdict == "supported"
-    assert sure.estimate == pytest.approx(0.95 + 1.01 * half)
+    assert (sure.verdict, sure.estimate) == ("supported", pytest.approx(0.95 + 1.01 * half))
     assert (sure.low, sure.high) == pytest.approx((0.95 + 0.01 * half, 0.95 + 2.01 * half))
     assert sure.smallest_visible == pytest.approx(half)
     assert at(0.95 + 0.99 * half).verdict == "undecided"
@@ -126,20 +123,6 @@ def test_no_other_layer_stands_for_an_undefined_last_one():
     assert judged([curve({0: [1, 3]}), other], of_last).estimate == 3
 
 
-def test_what_is_missing_is_said():
-    def because(**claim):
-        of = judged([curve({0: [1, 1, 1, 1]})], claim)
-        assert (of.verdict, np.isnan(of.estimate)) == ("not measured", True)
-        return of.because
-
-    assert because(models=["gpt2", "d"]) == "`gpt2` is not in the run."
-    assert because(models=["d"], checkpoints="training").startswith(
-        "It needs `linearity` at two or more sound steps for at least 1 of the models"
-    )
-    assert because(models="encoders").endswith("of the encoders, and the run has it for 0.")
-    assert because(statistic="flatter", models="all").startswith("`flatter` finds nothing")
-
-
 def along(by_step):
     return curve({step: [value, value] for step, value in by_step.items()})
 
@@ -165,9 +148,7 @@ def test_statistics_of_training_on_numbers_by_hand():
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
     of = curve({0: [1], 2: [5], 9: [4]})
-    ends = judged([of], TRAINING)
-    assert parts(ends) == {"linearity": 3}
-    assert ends.revisions == ("d@step0", "d@step2", "d@step9")
+    assert parts(judged([of], TRAINING)) == {"linearity": 3}
     assert parts(judged([of], TRAINING | {"arguments": {"from_step": 1}})) == {"linearity": -1}
     assert parts(judged([of])) == {"linearity": 4}
 
@@ -209,20 +190,6 @@ def test_models_that_weights_are_compared_with_may_be_missing(statistic, argumen
     assert of(d=1, e=0, f=3).verdict == "supported"
 
 
-def test_estimators_agree_where_all_rise_and_disagree_where_one_falls():
-    rule = {key: {"of": "rank", "above": 0} for key in ("supported", "contradicted")}
-    claim = TRAINING | {"statistic": "concordance", "rule": rule}
-
-    def of(*curves):
-        curves = [along(dict(enumerate(each))) for each in curves]
-        return parts(judged(curves, claim | {"estimators": ["two_nn", "mom"]}))
-
-    assert min(of([1, 2, 4, 8], [1, 3, 9, 27]).values()) == pytest.approx(np.log(2))
-    assert max(of([1, 2, 4, 8], [27, 9, 3, 1]).values()) < 0
-    falling_late = of([1, 2, 4, 8], [1, 9, 10, 8])  # alike in four pairs of steps of six
-    assert falling_late["rank"] > 0 > falling_late["direction"]
-
-
 def test_numbers_without_an_interval_are_compared_as_they_are():
     claim = vars(CLAIMS["most_linear_blocks_can_go"]) | {"arguments": {"share": 0.5}}
     claim |= {"name": "c", "models": "decoders", "needs": 0}
@@ -239,10 +206,7 @@ def test_numbers_without_an_interval_are_compared_as_they_are():
 
     at_the_bound = of(11)
     assert at_the_bound.verdict == "supported"
-    assert parts(at_the_bound) == {
-        **{"dropped": 1.1, "dropped_over_reverse": pytest.approx(-1.9)},
-        **{"replaced": 1.1, "replaced_over_reverse": pytest.approx(-1.9)},
-    }
+    assert list(parts(at_the_bound).values()) == pytest.approx([1.1, -1.9, 1.1, -1.9])
     assert np.isnan([at_the_bound.low, at_the_bound.high, at_the_bound.smallest_visible]).all()
     assert of(11.1).verdict == "undecided"
     assert of(12.6).verdict == "contradicted"

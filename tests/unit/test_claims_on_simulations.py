@@ -218,21 +218,3 @@ def test_false_verdicts_are_rare_where_the_truth_is_a_hair_beside_the_bound(name
     assert shown(CLAIMS[name], evidence(truth(-HAIR * NOISE), 0.0, 1))[false].all()
     of = evidence(truth(HAIR * NOISE), NOISE, RUNS)
     assert shown(CLAIMS[name], of)[false].sum() < MOST_FALSE
-
-
-# Of correlations a hair is no distance.
-EFFECTS = [each[:2] for each in LEAST_FAVOURABLE if each[2] == SUPPORTED]
-EFFECTS = [each for each in EFFECTS if each[0] != "blocks_add_little"]
-
-
-@pytest.mark.parametrize(("name", "truth"), EFFECTS)
-def test_more_is_undecided_the_more_noise_there_is(name, truth):
-    effect = truth(-0.03)  # on the side of the claim
-    undecided = []
-    for noise in (0.001, 0.01, 0.03, 0.15):
-        verdicts = shown(CLAIMS[name], evidence(effect, noise, RUNS))
-        assert verdicts[CONTRADICTED].sum() < MOST_FALSE
-        undecided.append(1 - verdicts[SUPPORTED].mean())
-    assert undecided[0] < 0.05
-    assert undecided[-1] > 0.8
-    assert undecided == sorted(undecided)

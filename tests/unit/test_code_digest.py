@@ -52,15 +52,6 @@ def digest(tmp_path, monkeypatch):
     code.cache_clear()
 
 
-def test_words_and_layout_are_no_part_of_it(digest):
-    name = "shape_of_learning/formula.py"
-    for before, after in (
-        ('"""Twice."""', '"""Doubles a number."""\n    # A comment.\n'),
-        ("two() * x", "(two()\n            * x)"),
-    ):
-        assert digest({name: (before, after)}) == digest({})
-
-
 @pytest.mark.parametrize(
     ("file", "before", "after", "modules"),
     [

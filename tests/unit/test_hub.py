@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,17 +23,8 @@ TOKENIZER = ["tokenizer.json", "tokenizer_config.json"]
 SHAPE = {"role": "decoder", "layers": LAYERS, "hidden_size": WIDTH, "last_hidden_size": WIDTH}
 
 
-@dataclass(frozen=True)
-class Hub:
-    """A running Hub, its repositories and what was put there."""
-
-    endpoint: str
-    sources: Path
-    repositories: dict[str, HubRepository]
-
-
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator[Hub]:
+def hub(tmp_path_factory, hub_program) -> Iterator[SimpleNamespace]:
     """`org/whole` has pickled weights, `org/both` both formats in a folder, `org/large` shards."""
     root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
     forms = {"whole": "bin", "both": "both", "large": "shards", "bare": "bin"}
@@ -45,11 +37,11 @@ def hub(tmp_path_factory: pytest.TempPathFactory, hub_program: Path) -> Iterator
             save_tokenizer(inner)
         (folder / "notes.txt").write_text("not needed")
         repositories[name] = HubRepository(root, f"org/{name}")
-        large = [f"{p.relative_to(folder)}" for p in folder.rglob("*") if p.suffix != ".json"]
-        large = tuple(each for each in large if each.endswith((".bin", ".safetensors")))
+        large = [p for p in folder.rglob("*") if p.suffix in (".bin", ".safetensors")]
+        large = tuple(f"{path.relative_to(folder)}" for path in large)
         repositories[name].commit(MAIN, folder, large=large)
     with served(root, hub_program) as endpoint:
-        yield Hub(endpoint, sources, repositories)
+        yield SimpleNamespace(endpoint=endpoint, sources=sources, repositories=repositories)
 
 
 @pytest.fixture
@@ -86,9 +78,6 @@ def assert_holds(folder: Path, source: Path, names=("config.json", BIN, *TOKENIZ
 
 def test_what_is_needed_of_a_commit_is_resolved_and_fetched(hub, pins, tmp_path):
     pinned = pins("org/whole", "main")
-    assert list(pinned["files"]) == [BIN]
-    assert pinned["files"][BIN]["hash"].startswith("sha256:")
-    assert sorted(pinned["small_files"]) == ["config.json", *TOKENIZER]
     folder = fetch(hub.endpoint, tmp_path, pinned)
     assert_holds(folder, hub.sources / "whole")
     record = read_record(folder)
@@ -104,7 +93,6 @@ def test_shards_and_a_tokenizer_from_elsewhere(hub, pins, tmp_path):
     pinned, words = pins("org/large", "main"), pins("org/whole", "main")
     names = sorted(path.name for path in (hub.sources / "large").glob("*.safetensors"))
     assert sorted(pinned["files"]) == names
-    assert len(names) > 2
     folder = fetch(hub.endpoint, tmp_path, pinned, tokenizer=words)
     index = "model.safetensors.index.json"
     assert_holds(folder, hub.sources / "large", ["config.json", index, *names, *TOKENIZER])
@@ -121,14 +109,11 @@ def test_a_branch_that_moves_changes_nothing_that_is_pinned(hub, pins, tmp_path)
     folder = fetch(hub.endpoint, tmp_path, pinned)
     assert_holds(folder, hub.sources / "whole")
     assert pins("org/bare", "moving")["commit"] != pinned["commit"]
-    assert pins("org/bare", pinned["commit"])["commit"] == pinned["commit"]
 
 
 def test_what_is_missing_is_listed_as_missing_but_not_if_nothing_is_there(hub, tmp_path):
     found, mains = resolved(hub.endpoint, tmp_path, "org/whole", "step7", mains=["org/whole"])
     assert (found["problem"], found["commit"], found["files"]) == ("missing", "", {})
-    assert list(mains) == ["org/whole"]
-    assert not mains["org/whole"]["problem"]
     found, mains = resolved(hub.endpoint, tmp_path, "org/whole", "main", mains=["org/none"])
     assert (found["problem"], mains["org/none"]["problem"]) == ("", "missing")
     said = resolved(hub.endpoint, tmp_path, "org/none", "main")
@@ -166,23 +151,9 @@ def test_what_has_come_of_a_download_is_not_asked_for_again(hub, pins, tmp_path)
         folder = fetch(endpoint, tmp_path, pinned)
     assert_holds(folder, hub.sources / "whole")
     assert proxy.asked.count(BIN) == 2
-    # A run that ended, and the one after it.
-    proxy = Proxy(hub.endpoint, failing={BIN: 1000}, status=403)
+    # A folder that another run has made is taken if it is whole.
+    proxy.asked.clear()
     with proxied(proxy) as endpoint:
-        assert "answered 403" in fetch(endpoint, tmp_path / "again", pinned)
-        proxy.failing.clear()
-        proxy.asked.clear()
-        fetch(endpoint, tmp_path / "again", pinned)
-    assert BIN in proxy.asked
-    assert not {"config.json", *TOKENIZER} & set(proxy.asked)
-
-
-def test_a_folder_that_another_run_has_made_is_taken_if_it_is_whole(hub, pins, tmp_path):
-    pinned = pins("org/whole", "main")
-    proxy = Proxy(hub.endpoint)
-    with proxied(proxy) as endpoint:
-        folder = fetch(endpoint, tmp_path, pinned)
-        proxy.asked.clear()
         fetch(endpoint, tmp_path, pinned)
         assert proxy.asked == []
         (folder / "added_tokens.json").write_text("{}")
@@ -206,22 +177,14 @@ def test_a_server_that_fails_for_a_while_is_asked_again(hub, pins, tmp_path, sta
 
 def test_a_refused_connection_is_tried_again_and_then_said(hub, pins, tmp_path):
     pinned, port = pins("org/whole", "main"), free_port()
-    found: list = []
-
-    def late() -> None:
-        """Fetch from where nobody listens yet: who asks first finds nobody."""
-        found.append(fetch(f"http://127.0.0.1:{port}", tmp_path, pinned))
-
-    asking = threading.Thread(target=late)
-    asking.start()
-    asking.join(2.0)
-    with proxied(Proxy(hub.endpoint), port):
-        asking.join(60)
-    assert_holds(found[0], hub.sources / "whole")
+    with ThreadPoolExecutor() as pool:  # who asks first finds nobody
+        late = pool.submit(fetch, f"http://127.0.0.1:{port}", tmp_path, pinned)
+        time.sleep(2)
+        with proxied(Proxy(hub.endpoint), port):
+            assert_holds(late.result(60), hub.sources / "whole")
     nowhere = f"http://127.0.0.1:{free_port()}"
-    assert f"{nowhere} cannot be reached for `org/whole`" in resolved(
-        nowhere, tmp_path, "org/whole", "main"
-    )
+    said = resolved(nowhere, tmp_path, "org/whole", "main")
+    assert f"{nowhere} cannot be reached for `org/whole`" in said
 
 
 def test_without_a_network_all_comes_from_the_cache_or_is_said(hub, pins, tmp_path):

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow
 import pyarrow.parquet
@@ -40,16 +40,6 @@ for name, entry in json.loads(sys.argv[1]).items():
 """
 
 
-@dataclass(frozen=True)
-class DataSets:
-    """A running Hub, and commits of its data sets."""
-
-    endpoint: str
-    first: str
-    second: str
-    scripted: str
-
-
 def save_data(folder: Path, offset: int) -> Path:
     """Parquet files and a card as GLUE's."""
     configurations = []
@@ -67,15 +57,16 @@ def save_data(folder: Path, offset: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory, hub_program) -> Iterator[DataSets]:
+def hub(tmp_path_factory, hub_program) -> Iterator[SimpleNamespace]:
+    """A running Hub, and commits of its data sets."""
     root, sources = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("sources")
     glue = HubRepository(root, "nyu-mll/glue", "datasets")
-    commits = [glue.commit("main", save_data(sources / str(n), n)) for n in (0, 1000)]
+    first, second = (glue.commit("main", save_data(sources / str(n), n)) for n in (0, 1000))
     scripted = sources / "0" / "scripted.py"
     scripted.write_text(f"open({str(root / 'it was run')!r}, 'w')\n")
     other = HubRepository(root, "org/scripted", "datasets").commit("main", sources / "0")
     with served(root, hub_program) as endpoint:
-        yield DataSets(endpoint, *commits, other)
+        yield SimpleNamespace(endpoint=endpoint, first=first, second=second, scripted=other)
     assert not (root / "it was run").exists()
 
 

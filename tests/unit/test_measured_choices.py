@@ -113,14 +113,10 @@ def test_blocks_are_measured_once_whatever_the_batches(sample, found):
     assert ((0, AFTER), Rows(), "linearity") not in found
 
 
-def test_choices_that_leave_the_same_rows_are_measured_once_and_too_few_rows_not_at_all(sample):
+def test_too_few_rows_are_not_measured(sample):
     _, rows = sample
     few = rows | {"token_ids": np.zeros(len(rows["token_ids"]), dtype=int)}
     assert parts_of_choices(few, [Rows(token_types="one")], MEASURES, HOW) == []
-    without = rows | {"special": np.zeros(len(rows["special"]), dtype=bool)}
-    choices = [Rows(), Rows(special_tokens="drop")]
-    parts = parts_of_choices(without, choices, MEASURES[:1], HOW)
-    assert [part.choices for part in parts] == [choices]
 
 
 def test_only_windows_that_are_looked_at_are_run(sample, found):

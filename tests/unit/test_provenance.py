@@ -61,29 +61,18 @@ def results(tmp_path_factory):
     return folder
 
 
-def entities(results: Path) -> dict[str, dict]:
-    graph = json.loads((results / "ro-crate-metadata.json").read_text())["@graph"]
-    return {entity["@id"]: entity for entity in graph}
-
-
 def test_the_public_validator_accepts_the_crate(results, tmp_path):
     (tmp_path / "context.json").write_text(json.dumps({"@context": CONTEXT}))
     script = Path(__file__).parents[1] / "offline_validator.py"
     uv = ["uv", "run", "--no-project", "--with", VALIDATOR, "python"]
     if subprocess.run([*uv, "-c", "import rocrate_validator"], cwd=tmp_path).returncode:
         pytest.skip(f"uv cannot install {VALIDATOR}")
-    run = subprocess.run(
-        [*uv, script, results, "context.json", "cache"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert "workflow-run-crate-0.5" in run.stdout
+    subprocess.run([*uv, script, results, "context.json", "cache"], cwd=tmp_path, check=True)
 
 
 def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
-    found = entities(results)
+    graph = json.loads((results / "ro-crate-metadata.json").read_text())["@graph"]
+    found = {entity["@id"]: entity for entity in graph}
     by_name = {each.get("name"): each for each in found.values()}
     assert by_name["Figure 1 of A paper"]["description"] == "What it shows."
     verdicts = "tables/verdicts/hub.csv"
@@ -97,16 +86,11 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
     assert (found["#corpus"]["sha256"], found["#text"]["sha256"]) == ("raw", "clean")
     packages = found["#environment"]["softwareRequirements"]
     assert [each for each in packages if each.startswith("numpy 2")]
-    assert found["provenance/Snakefile"]["version"][0].isdigit()
 
 
 def test_the_jobs_are_listed_with_time_and_memory(results):
-    lines = (results / "provenance/jobs.csv").read_text().splitlines()
-    assert lines == [
-        "job,seconds,cpu_seconds,max_rss_mb",
-        "corpus/text,2.5,1.25,30.0",
-        "short,0.1,0,",
-    ]
+    table = (results / "provenance/jobs.csv").read_text()
+    assert table.splitlines()[1:] == ["corpus/text,2.5,1.25,30.0", "short,0.1,0,"]
 
 
 def test_sha256sum_finds_a_changed_result(results, tmp_path):

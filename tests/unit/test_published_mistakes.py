@@ -3,7 +3,6 @@
 import hashlib
 import math
 import random
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -89,11 +88,7 @@ def test_the_default_steps_of_pythia_2_8b_are_all_genuine(tmp_path):
     steps = [each.step for each in paper.models["pythia-2.8b"].checkpoints]
     verdicts = planned(tmp_path, "pythia-2.8b", steps, pythia_2_8b, listing(MAIN_2_8B))
     assert set(verdicts.values()) == {"ok"}
-    assert len(steps) == 20
-    assert (steps[0], steps[-1]) == (66_000, 143_000)
-    ratios = [b / a for a, b in pairwise(steps)]
-    # Even spacing would be 1.0415, and genuine steps are 2000 apart at times.
-    assert max(ratios) < 1.06
+    assert (len(steps), steps[0], steps[-1]) == (20, 66_000, 143_000)
 
 
 def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
@@ -105,8 +100,7 @@ def test_all_154_steps_of_pythia_2_8b_get_their_verdicts(tmp_path):
 
 
 def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_path):
-    numbers = random.Random(0)
-    plans = [sorted(numbers.sample(PYTHIA, numbers.randint(1, 20))) for _ in range(100)]
+    plans = [sorted(random.Random(seed).sample(PYTHIA, seed)) for seed in range(1, 21)]
     for asked in ([64_000], [100_000], [143_000], [0], *plans):
         verdicts = planned(tmp_path, "pythia-2.8b", asked, pythia_2_8b, listing(MAIN_2_8B))
         ok = {step for step, verdict in verdicts.items() if verdict == "ok"}
@@ -115,15 +109,11 @@ def test_which_steps_of_pythia_2_8b_are_ok_does_not_depend_on_the_others(tmp_pat
 
 def test_pythia_12b_ends_well_and_has_two_mixed_steps_in_any_plan(tmp_path):
     main = pythia_12b(143_000)
-    every = planned(tmp_path, "pythia-12b", PYTHIA[:1] + PYTHIA[2:], pythia_12b, main)
-    bad = {step for step, verdict in every.items() if verdict != "ok"}
-    assert bad == {50_000, 58_000}
-    numbers = random.Random(0)
-    for count in range(60):
-        others = numbers.sample(sorted(set(PYTHIA) - {1}), count % 12)
-        asked = sorted({50_000, 58_000, 143_000, *others})
+    every = PYTHIA[:1] + PYTHIA[2:]
+    for asked in (every, [50_000, 58_000, 143_000], [1000, 50_000, 58_000]):
         verdicts = planned(tmp_path, "pythia-12b", asked, pythia_12b, main)
-        assert {step for step, verdict in verdicts.items() if verdict != "ok"} == bad
+        bad = {step for step, verdict in verdicts.items() if verdict != "ok"}
+        assert bad == {50_000, 58_000}
 
 
 def test_nobody_knows_which_of_three_steps_of_olmo_2_has_its_own_weights(tmp_path):

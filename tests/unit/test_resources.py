@@ -38,17 +38,6 @@ def test_needs_grow_with_the_width(job):
     assert wide.minutes > 1.2 * one.minutes > 0
 
 
-def test_states_grow_with_the_sample_and_are_beside_the_weights_without_a_dump():
-    work = needs.Work.of(MODEL, SETTINGS)
-    assert replace(work, tokens=4 * work.tokens).states_mb == 4 * work.states_mb
-    kept = needs.checkpoint(MODEL, SETTINGS, 2).memory - work.states_mb
-    assert kept == pytest.approx(needs.forward(MODEL, SETTINGS, 2).memory)
-    # Many threads measure more at a time than the weights of a small model take.
-    small = of_shape(MODEL, layers=2, hidden_size=512)
-    one = needs.layer(small, SETTINGS).memory
-    assert needs.checkpoint(small, SETTINGS, 32).memory > 32 * one
-
-
 def test_each_attempt_asks_for_more():
     asked = needs.forward(MODEL, SETTINGS, 8)
     assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory

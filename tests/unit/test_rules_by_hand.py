@@ -8,7 +8,6 @@ from made_claims import CLAIMS, curve
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import decide, judge
-from shape_of_learning.claims.layer_statistics import _rank_correlation
 from shape_of_learning.claims.rules import replicated
 
 RUNS = 1000
@@ -39,7 +38,6 @@ TINY, BLOOM = "tinyllama-1.1b", "bloom-1b1"
         ("decoders_peak_in_the_middle", {"d": PEAK}, "supported"),
         ("decoders_peak_in_the_middle", {"d": RISING}, "contradicted"),
         ("decoders_peak_in_the_middle", {"d": LATE}, "contradicted"),
-        ("decoders_peak_in_the_middle", {"d": LATE[::-1]}, "contradicted"),
         ("decoders_peak_in_the_middle", {"d": [1] * 6}, "undecided"),
         ("encoders_are_flatter", {"d": PEAK, "e": [1, 1.1, 1, 1.1, 1, 1]}, "supported"),
         ("encoders_are_flatter", {"d": [1] * 6, "e": PEAK}, "contradicted"),
@@ -56,7 +54,6 @@ TINY, BLOOM = "tinyllama-1.1b", "bloom-1b1"
         ("dimension_does_not_follow_the_warm_up", {"d": [1, 2, 3, 3, 2, 1, 1]}, "contradicted"),
         # Nothing rises and falls.
         ("dimension_does_not_follow_the_warm_up", {"d": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
-        ("dimension_does_not_follow_the_warm_up", {"d": [7, 6, 5, 4, 3, 2, 1]}, "undecided"),
         ("tinyllama_is_above_bloom", {TINY: EARLY_TOP, BLOOM: LATER_TOP}, "supported"),
         ("tinyllama_is_above_bloom", {TINY: [*EARLY_TOP[:-1], 1], BLOOM: LATER_TOP}, "contradicted"),
         ("tinyllama_is_above_bloom", {TINY: LATER_TOP, BLOOM: [1, 5, 1, 1, 1, 1, 1]}, "contradicted"),
@@ -72,13 +69,6 @@ def test_rounding_makes_no_profile_of_layers_of_one_height(layers, spread):
     for claim in map(CLAIMS.get, ("decoders_peak_in_the_middle", "encoders_are_flatter")):
         of = evidence(claim, dict.fromkeys("de", [0.1] * layers), spread)
         assert judge(claim, of).verdict == "undecided"
-
-
-def test_ties_have_one_rank_and_what_does_not_vary_no_correlation():
-    ranks = np.arange(6.0)[:, None]
-    assert np.isnan(_rank_correlation(ranks, np.ones((6, 1))))
-    tied = np.array([0, 0, 0, 1, 1, 1.0])[:, None]
-    assert _rank_correlation(ranks, tied) == pytest.approx(np.corrcoef(ranks.T, tied.T)[0, 1])
 
 
 def fine_tuned(changes):
@@ -101,7 +91,6 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
         return judge(CLAIMS["finetuning_does_not_raise_isotropy"], fine_tuned(changes))
 
     assert verdict(a=[-1, -1.1, -0.9], b=[1, -1, 1]).verdict == "supported"
-    assert verdict(a=[1, 1.1, 0.9], b=[2, 2.1, 1.9]).verdict == "contradicted"
     # All seeds fall by chance in one of eight fine-tunings with three.
     assert verdict(a=[-1, -0.1, -3], b=[1, 1.1, 0.9]).verdict == "undecided"
     assert "two seeds or more" in verdict(a=[-1], b=[1]).because

@@ -1,7 +1,6 @@
 """Curves and the verdicts on them: by hashes, by tensors, by losses."""
 
 import csv
-import itertools
 import math
 import sys
 from pathlib import Path
@@ -33,9 +32,9 @@ MIXED = "mixed shards"
 STILL = "not yet moved"
 
 
-def untold(*steps: int, said: str = "") -> dict[int, str]:
+def untold(*steps: int) -> dict[int, str]:
     """Verdicts on steps of which nothing tells whose weights they are."""
-    said = said or f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+    said = f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
     return dict.fromkeys(steps, f"same weights in {said}; nothing tells whose they are")
 
 
@@ -81,80 +80,55 @@ def report(step: int, same_as: int | None = None, because: str = "") -> Mistake:
     return Mistake(steps=[step], source="there", because=because or None, same_as=same_as)
 
 
+def told(*reports: Mistake, **others: int) -> dict:
+    return {"reports": reports, **others}
+
+
 BOTH = "same weights as main"
+AS_1, AS_2, AS_5, AS_99 = (f"same weights as step {step}" for step in (1, 2, 5, 99))
+BAD = "known bad: broken (there)"
+DOUBTED_2 = f"known bad: {AS_2} (there), not yet confirmed"
+FROZEN = {s: f"frozen {s}" for s in range(8)}
 SHARDS = {1: "a 1", 2: "b 2", 3: "c 3", 4: "z 4", 5: "z 5"}
 # fmt: off
 # Name -> curve by step, what else is known, and the verdicts that are not ok.
 CURVES = {
     "different weights": ({0: "a", 1: "b", 2: "c"}, {}, {}),
     "equal weights later on": ({0: "a", 1: "b", 2: "c", 3: "b"}, {}, untold(1, 3)),
-    "many equal": ({**{s: "a" for s in range(1, 8)}, 9: "z"}, {}, untold(*range(1, 8), said="7 steps from 1 to 7")),
     # A first update at learning rate 0: EleutherAI/gpt-neox#1373, pythia#83 and #198.
     "not yet moved": ({0: "a", 1: "a", 2: "a", 4: "b"}, {}, {1: STILL, 2: STILL}),
-    "not yet moved, whatever is reported": ({0: "a", 1: "a", 2: "b"}, {"reports": [report(1, 0)]}, {1: STILL}),
     "equal, but not from step 0 on": ({1: "a", 2: "a", 3: "b"}, {}, untold(1, 2)),
     "equal to step 0, but not in a row": ({0: "a", 1: "b", 2: "a"}, {}, untold(0, 2)),
     # EleutherAI/pythia#205: the first steps of Pythia-2.8B are copies of main.
     "copies of main from step 0 on": ({0: "z", 1: "z", 2: "b"}, {"main": "z", "last": 9}, {0: BOTH, 1: BOTH}),
     "the last step is main": ({0: "z", 1: "z", 2: "b", 9: "z"}, {"main": "z"}, {0: COPY, 1: COPY}),
-    "main written anew": (
-        {0: "y", 1: "z", 2: "b", 9: "y"}, {"main": "z", "last": 9}, {0: COPY, 1: BOTH},
-    ),
-    "a report on the last step": (
-        {1: "a", 2: "b", 4: "b"}, {"main": "b", "reports": [report(4, 2)]}, {4: "same weights as step 2"},
-    ),
-    "a report names the owner": (
-        {1: "a", 2: "a", 3: "c"}, {"reports": [report(1, 2)]}, {1: "same weights as step 2"},
-    ),
-    "reports contradict each other": (
-        {1: "a", 2: "a", 3: "a"}, {"reports": [report(1, 2), report(2, 1)]}, untold(1, 2, 3),
-    ),
-    "other files do not acquit": (
-        {1: "a", 2: "b"}, {"reports": [report(1, 2)]},
-        {1: "known bad: same weights as step 2 (there), not yet confirmed"},
-    ),
-    "what cannot be compared is believed": (
-        {1: "a", 2: "b"}, {"reports": [report(1, 99)]}, {1: "known bad: same weights as step 99 (there)"},
-    ),
-    "a report with its reason": (
-        {1: "a", 2: "b"}, {"reports": [report(2, because="destroyed")]}, {2: "known bad: destroyed (there)"},
-    ),
-    "a copy of what is bad": (
-        {1: "a", 2: "a", 3: "c"}, {"reports": [report(2, because="broken")]},
-        {1: "same weights as step 2", 2: "known bad: broken (there)"},
-    ),
-    "a copy of what is bad, at first": (
-        {0: "a", 1: "a", 2: "c"}, {"reports": [report(1, because="broken")]},
-        {0: "same weights as step 1", 1: "known bad: broken (there)"},
-    ),
-    "bad, but the last step's": (
-        {1: "a", 2: "b", 3: "a"}, {"reports": [report(1, because="final")], "last": 3},
-        {1: "known bad: final (there)"},
-    ),
+    "main written anew": ({0: "y", 1: "z", 2: "b", 9: "y"}, {"main": "z", "last": 9}, {0: COPY, 1: BOTH}),
+    "a report on the last step": ({1: "a", 2: "b", 4: "b"}, {"main": "b", **told(report(4, 2))}, {4: AS_2}),
+    "not yet moved, whatever is reported": ({0: "a", 1: "a", 2: "b"}, told(report(1, 0)), {1: STILL}),
+    "a report names the owner": ({1: "a", 2: "a", 3: "c"}, told(report(1, 2)), {1: AS_2}),
+    "reports contradict each other": ({1: "a", 2: "a", 3: "a"}, told(report(1, 2), report(2, 1)), untold(1, 2, 3)),
+    "other files do not acquit": ({1: "a", 2: "b"}, told(report(1, 2)), {1: DOUBTED_2}),
+    "what cannot be compared is believed": ({1: "a", 2: "b"}, told(report(1, 99)), {1: f"known bad: {AS_99} (there)"}),
+    "a copy of what is bad": ({1: "a", 2: "a", 3: "c"}, told(report(2, because="broken")), {1: AS_2, 2: BAD}),
+    "a report with its reason": ({1: "a", 2: "b"}, told(report(2, because="broken")), {2: BAD}),
+    "a copy of what is bad, at first": ({0: "a", 1: "a", 2: "c"}, told(report(1, because="broken")), {0: AS_1, 1: BAD}),
+    "bad, but the last step's": ({1: "a", 2: "b", 3: "a"}, told(report(1, because="broken"), last=3), {1: BAD}),
     "problems": ({0: MISSING, 1: EMPTY, 2: "b"}, {}, {0: "missing", 1: "no weights"}),
-    "the last step is missing": ({3: "z", 5: "z", 9: MISSING}, {}, {**untold(3, 5), 9: "missing"}),
     # EleutherAI/pythia#206: the first shard of main in earlier steps of Pythia-12B.
     "a shard of the last step": ({1: "z b", 2: "a c", 9: "z y"}, {"main": "z y"}, {1: MIXED}),
     "a shard of main": ({1: "a b", 2: "z c", 3: "e f"}, {"main": "z y", "last": 9}, {2: MIXED}),
-    "a frozen shard": ({s: f"frozen {s}" for s in range(6)}, {"main": "frozen m"}, {}),
-    "a strange shard among frozen ones": (
-        {s: f"{'strange' if s == 3 else 'frozen'} {s}" for s in range(8)}, {}, {3: MIXED},
-    ),
+    "a strange shard among frozen ones": (FROZEN | {3: "strange 3"}, {}, {3: MIXED}),
+    "a frozen shard": (FROZEN, {"main": "frozen m"}, {}),
     "two steps may be frozen": ({1: "a b", 2: "a c"}, {}, {}),
     "a shard that has not moved at first": ({0: "a 0", 1: "a 1", 2: "b 2", 4: "c 4"}, {}, {}),
     "a shard cannot return": ({1: "a 1", 2: "b 2", 3: "a 3"}, {}, {1: MIXED, 3: MIXED}),
     "unless it is the end's": ({1: "a 1", 2: "b 2", 3: "a 3"}, {"last": 3}, {1: MIXED}),
-    "three that move no more": (SHARDS | {3: "z 3"}, {}, {}),
     "three that move no more, and main written anew": (SHARDS | {3: "z 3"}, {"main": "y m", "last": 9}, {}),
-    "two and a copy are no three": (
-        SHARDS | {3: "z 3", 4: "z 5"}, {"last": 5}, {3: MIXED, 4: "same weights as step 5"},
-    ),
+    "two and a copy are no three": (SHARDS | {3: "z 3", 4: "z 5"}, {"last": 5}, {3: MIXED, 4: AS_5}),
     "two may be a mistake": (SHARDS, {}, {4: MIXED, 5: MIXED}),
     "of which one is the end": (SHARDS, {"last": 5}, {4: MIXED}),
     "one that takes it before": (SHARDS | {1: "z 1", 3: "z 3"}, {"last": 5}, {1: MIXED}),
-    "three that move again": (
-        SHARDS | {3: "z 3", 6: "y 6"}, {"last": 6}, {3: MIXED, 4: MIXED, 5: MIXED},
-    ),
+    "three that move again": (SHARDS | {3: "z 3", 6: "y 6"}, {"last": 6}, {3: MIXED, 4: MIXED, 5: MIXED}),
 }
 # fmt: on
 
@@ -163,15 +137,6 @@ CURVES = {
 def test_what_files_say_of_a_curve(name):
     curve, known, bad = CURVES[name]
     assert by_files(curve, **known) == dict.fromkeys(curve, "ok") | bad
-
-
-def test_a_copy_of_main_is_found_whichever_steps_are_asked_for():
-    steps = {0: "z", 1: "a", 2: "z", 3: "b", 9: "z"}
-    for size in range(1, 6):
-        for chosen in itertools.combinations(steps, size):
-            found = by_files({step: steps[step] for step in chosen}, main="z", last=9)
-            copies = COPY if 9 in chosen else BOTH
-            assert found == {step: copies if step in (0, 2) else "ok" for step in chosen}
 
 
 def test_main_ends_a_training_only_in_the_repository_of_its_last_step():
@@ -208,7 +173,7 @@ def test_the_same_weights_are_found_whatever_format_is_preferred():
 
 def test_without_a_listing_only_reports_condemn():
     found = verdicts.judged_curve([point(0), point(1)], {}, {}, [report(1, because="broken")])
-    assert [each.verdict for each in found] == ["ok", "known bad: broken (there)"]
+    assert [each.verdict for each in found] == ["ok", BAD]
 
 
 # By tensors and losses ------------------------------------------------------------------------
@@ -322,20 +287,15 @@ GUESSING = math.log(50_000)
     ("curve", "wrong"),
     [
         ([GUESSING + 0.2, GUESSING + 0.1, 9, 6, 4, 3, 2.6, 2.5], []),
-        ([GUESSING + 0.2, 2.5], []),
-        ([GUESSING + 0.2, 4.5, 2.5], []),
         ([14.0, 13.9, 12.0, 9.0, 5.0, 4.0], []),  # large logits at the start
         ([10.8] * 12 + [10.7, 9.0, 6.0, 4.0, 3.5], []),  # a slow start
-        ([10.8, 13.8, 4.0], []),  # an overshoot
         ([10.8, 6, 4, 3, 8.0, 3, 2.9], []),  # a spike
         ([10.8, 5, 3, 3, 9, 9, 9, 9], []),  # diverged for good
         ([2.5, 2.4, 2.3, 2.2], []),  # goes on from trained weights
         ([10.8, math.nan, 3.0], []),
         ([10.8, 4.0, 10.83, 3.0], [2]),
-        ([10.8, 3.2, 3.0, 12.0], [3]),
         ([10.8, 3.2, 3.0, 12.0, 12.0, 2.9, 2.8], [3, 4]),
         ([2.5, GUESSING, GUESSING, 9.0, 6.0, 4.0, 2.6], [0]),  # final weights under early names
-        ([10.8, 10.8, 10.8, 2.5, 10.7, 9.0, 5.0, 4.0, 3.0, 2.4, 2.3], [3]),
         ([10.8, 9.0, 7.0, 1e308, 4.0, 3.5], [3]),
         ([1e20, 10.8, 9.0, 7.0, 4.0, 3.5], [0]),
     ],
@@ -378,8 +338,6 @@ def test_what_is_bad_is_hidden_or_hollow_or_an_error(tmp_path):
     rows = [("ok", "yes"), (STILL, "yes"), ("missing", "no"), (COPY, "no"), ("ok", "yes")]
     assert table(tmp_path, SOUND, "skip") == rows
     assert table(tmp_path, SOUND, "fail") == rows  # what was known before was refused before
-    undefined = "tiny,step1,1,100,,0,,not yet moved,yes\n"
-    assert undefined in (tmp_path / "out.csv").read_text()
     rows[3] = (COPY, "hollow")
     assert table(tmp_path, SOUND, "flag") == rows
     bad = SOUND | {"step4": math.inf}

@@ -6,8 +6,6 @@ What else is refused is in tests/unit/test_bad_configurations.py, which starts n
 import pytest
 import yaml
 
-from checkouts import Checkout
-
 # Name -> content of case.yaml, further arguments, and the sentence.
 EDITS = "results/tables/edits/{}.csv"
 CASES = {
@@ -43,17 +41,3 @@ def test_it_is_refused_in_one_sentence_before_any_job(checkout, name):
     assert sum(sentence in line for line in lines) == 1
     assert "Traceback" not in said
     assert not (checkout.folder / "results").exists()
-
-
-def test_a_corpus_with_a_wrong_hash_is_refused(checkout: Checkout):
-    text = checkout.folder / "mine.txt"
-    text.write_text("some words\n" * 1000)
-    source = {"urls": [str(text)], "format": "text", "sha256": "0" * 64}
-    checkout.write("case.yaml", {"corpus": {"source": "mine", "sources": {"mine": source}}})
-    configured = ("--configfile", "config/demo.yaml", "case.yaml", "--cores", "1")
-    target = "results/corpus/mine/text.txt"
-    said = checkout.snakemake(*configured, "--", target, succeeds=False)
-    assert "sha-256" in said.lower()
-    assert "Traceback" not in said
-    assert not (checkout.folder / target).exists()
-    assert not list((checkout.folder / "resources").rglob("mine*"))

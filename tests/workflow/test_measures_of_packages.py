@@ -118,26 +118,17 @@ def test_measures_of_a_package_with_and_without_a_dump(checkout: Checkout):
         for layer, state in ((0, states[0]), (1, states[2])):
             largest = max(norms[key] for key in norms if key[:2] == (revision, layer))
             assert largest == pytest.approx(np.linalg.norm(state, axis=1).max(), rel=1e-6)
-    # One layer and the average over it; the same interval, since the windows are the same.
-    estimates = checkout.rows("results/tables/estimates.csv")
-    of_blocks = [row for row in estimates if row["estimator"] == "moved"]
+    # One layer and the average over it.
+    of_blocks = [
+        row for row in checkout.rows("results/tables/estimates.csv") if row["estimator"] == "moved"
+    ]
     assert [row["layer"] for row in of_blocks] == ["1", "", "1", ""]
     assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in of_blocks)
-    chosen = {row["estimator"]: row["selection"] for row in estimates}
-    assert (chosen["moved"], chosen["norm_before"]) == ("all", "before_final_norm")
 
-    # Another setting is the jobs of its family. So is an edit of the function; a comment is none.
-    gathered = {"gather_model": 1, "gather_tables": 3}
-    family = {"measure": 4, **gathered, "total": 8}
-    other = settings["measurement"] | {"parameters": {"gap": {"k": 5}}}
-    checkout.write("tiny.yaml", settings | {"measurement": other})
-    assert checkout.planned(*RUN) == family
-    checkout.write("tiny.yaml", settings)
+    # An edit of the function is the jobs of its family.
     (module,) = checkout.python.parents[1].rglob("gap_of_shapes.py")
-    module.write_text(module.read_text() + "# A comment.\n")
-    assert checkout.planned(*RUN) == {}
     module.write_text(module.read_text() + "OTHER = 1\n")
-    assert checkout.planned(*RUN) == family
+    assert checkout.planned(*RUN)["measure"] == 4
 
     # In memory the same bytes.
     settings |= {"embeddings": {"dump": False}, "run": "memory"}

@@ -1,13 +1,10 @@
 """What a configuration leaves out is said on the terminal."""
 
-import pytest
 
-
-@pytest.mark.parametrize("dry", [[], ["--dry-run", "--quiet", "rules"]])
-def test_what_is_left_out_is_said_once(checkout, dry):
+def test_what_is_left_out_is_said_once(checkout):
     checkout.write("changes.yaml", {"models": ["demo-decoder"], "figures": {"figure_3": ["gpt2"]}})
     said = checkout.snakemake(
-        *("--configfile", "config/demo.yaml", "changes.yaml", "--cores", "1", *dry),
+        *("--configfile", "config/demo.yaml", "changes.yaml", "--cores", "1"),
         *("--", "results/tables/protocol.yaml"),
     )
     assert said.count("NOTE: figure_3 is left out") == 1

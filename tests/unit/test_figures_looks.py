@@ -1,0 +1,326 @@
+"""How points look, which rows are drawn at all, and what labels, captions and axes may not get wrong."""
+
+import math
+import re
+import unicodedata
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import PIL.Image
+import pytest
+from matplotlib.collections import QuadMesh
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
+from shape_of_learning.plan.refusals import validated
+
+import figure_tables as made
+from shape_of_learning.errors import InputError
+from shape_of_learning.figures.inputs import read_tables
+from shape_of_learning.figures.marks import UPPER_EDGE
+from shape_of_learning.figures.output import save
+from shape_of_learning.figures.scales import on_progress, progress_column
+from shape_of_learning.figures.style import THEME, theme
+from shape_of_learning.figures.tables import over_layers
+from shape_of_learning.plan.entries import Entry, Printed
+
+PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
+MEANS, LOSS = "by_step:means_by_step", "papers.shape_of_learning.figures:loss_by_step"
+STEPS = [0, 1, 8, 64, 512]
+TRAINED = made.rows_of_model("a", steps=STEPS) + made.rows_of_model("b", steps=[2, 100], layers=5)
+BROKEN = ("broken: perplexity 6,000 times that of earlier steps", "no")
+
+
+def drawn(function, rows=TRAINED, models=("a",), estimators=("two_nn",), flagged=None, **tables):
+    """Draw with verdicts on model a as `flagged` and all else ok."""
+    if flagged is not None:
+        tables["verdicts"] = made.verdicts_on("a", STEPS, flagged) + made.verdicts_on("b", [2, 100])
+    labelled = made.models_named(models, [f"M-{model}" for model in models])
+    return made.draw(function, made.inputs_of(labelled, *estimators, rows=rows, **tables))
+
+
+def changed(change, rows=TRAINED):
+    return [change(row) if row["step"] == 8 else row for row in rows]
+
+
+def bands(drawing, panel=0):
+    """Corners of everything filled or barred in a panel."""
+    collections = drawing.figure.axes[panel].collections
+    corners = [path.vertices for each in collections for path in each.get_paths()]
+    corners = np.concatenate(corners) if corners else np.empty((0, 2))
+    return corners[np.isfinite(corners).all(axis=1)]
+
+
+def cells_of(axes):
+    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
+    return mesh
+
+
+# Which rows
+
+
+def test_text_stays_text_whole_numbers_whole_and_empty_cells_are_missing(tmp_path):
+    (tmp_path / "a.csv").write_text("model,revision,step,loss,n\nNA,1000,3,,5\nb,x,,inf,6\n")
+    table = read_tables({"weights": [tmp_path / "a.csv"] * 2, "none": []})["weights"]
+    assert (table["revision"][0], table["step"][0], table["loss"][1]) == ("1000", 3, math.inf)
+    assert table.to_csv(index=False).splitlines()[1:3] == ["NA,1000,3,,5", "b,x,,inf,6"]
+
+
+def test_layers_of_an_average_are_counted():
+    rows = made.rows_of_model("a", steps=[0, 8], estimators=["two_nn"])
+    rows = [made.undefined(r) if (r["step"], r["layer"]) == (8, 2) else r for r in rows]
+    inputs = made.inputs_of(["a"], "two_nn", rows=rows)
+    table = over_layers(inputs)
+    assert list(table["value"]) == [row["value"] for row in rows if row["layer"] == ""]
+    assert list(table["layers"]) == [3, 2]
+    assert list(table["layers_left_out"]) == [0, 1]
+    assert list(over_layers(inputs, "all_layers")["layers"]) == [4, 3]
+
+
+@pytest.mark.parametrize("function", [PROFILES, MEANS])
+def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
+    flagged = {8: ("same weights as step 1 (https://example.org)", "no")}
+    drawing = drawn(function, flagged=flagged)
+    assert set(drawing.table["step"]) == {0, 1, 64, 512}
+    assert 8 not in [x for line in made.named_lines(drawing).values() for x in line.get_xdata()]
+    assert f"Left out: M-a step 8 ({flagged[8][0]})." in drawing.caption
+
+
+@pytest.mark.parametrize("function", [MEANS, LOSS])
+def test_a_figure_of_nothing_is_refused(function):
+    with pytest.raises(InputError, match="nothing to draw of M-a: the verdicts leave out every"):
+        drawn(function, flagged=dict.fromkeys(STEPS, ("missing", "no")))
+
+
+# Undefined values
+
+
+def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
+    drawing = drawn(MEANS, changed(made.undefined))
+    line = made.named_lines(drawing)["M-a"]
+    assert list(line.get_xdata()[np.isnan(line.get_ydata())]) == [8]
+    (crosses,) = made.lines_labelled(drawing, "_undefined")
+    assert list(crosses.get_xdata()) == [8]
+
+
+# Intervals
+
+
+def test_a_measure_whose_layers_have_no_interval_has_bands_of_averages_alone():
+    rows = [row | made.NO_INTERVAL if row["layer"] != "" else row for row in TRAINED]
+    measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
+    means, profiles = (drawn(f, rows, estimators=measures) for f in (MEANS, PROFILES))
+    assert bands(means).size
+    assert not bands(profiles).size
+    few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
+    assert not bands(few).size
+
+
+def test_a_lost_interval_is_a_gap_in_the_band():
+    drawing = drawn(MEANS, changed(lambda row: row | made.NO_INTERVAL))
+    assert 8 not in bands(drawing)[:, 0]
+    assert 8 in made.named_lines(drawing)["M-a"].get_xdata()
+
+
+# Hollow points
+
+
+def near_duplicates(shares):
+    """Rows with the share of near-duplicates by (model, step, layer)."""
+    at = [(row["model"], row["step"], row["layer"]) for row in TRAINED]
+    return [
+        row | {"near_duplicates": shares.get(place, row["near_duplicates"])}
+        for row, place in zip(TRAINED, at, strict=True)
+    ]
+
+
+def test_a_hollow_point_is_white_and_on_the_line():
+    drawing = drawn(MEANS, models=("a", "b"), flagged={64: ("mixed shards", "hollow")})
+    line = made.named_lines(drawing)["M-a"]
+    (hollow,) = made.lines_labelled(drawing, "_hollow")
+    assert hollow.get_markerfacecolor() == "white"
+    assert hollow.get_xydata().tolist() == [[64, line.get_ydata()[STEPS.index(64)]]]
+    assert "Hollow: M-a step 64 (mixed shards)." in drawing.caption
+
+
+def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
+    shares = {("a", 0, 0): 0.9, ("a", 1, 1): 0.2, ("a", 1, 2): 0.4, ("a", 8, 3): 0.1001}
+    rows = near_duplicates(shares | {("a", 64, 1): 0.1})  # a tenth is allowed; layer 0 is no block
+    drawing = drawn(MEANS, rows, ("a", "b"), ["two_nn", "mada"])
+    (marked,) = made.lines_labelled(drawing, "_suspect")
+    assert list(marked.get_xdata()) == [1, 8]
+    assert made.lines_labelled(drawing, "_suspect", 1) == []
+    table = drawing.table.query("model == 'a' and estimator == 'two_nn'")
+    assert list(table["suspect_layers"]) == [0, 2, 1, 0, 0]
+
+
+# Heat maps and scales
+
+
+def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colours():
+    models, measures = ("a", "b"), ("anisotropy", "two_nn")
+    rows = [row for m in models for row in made.rows_of_model(m, steps=STEPS, estimators=measures)]
+    drawing = drawn(HEAT_MAPS, rows, models, measures)
+    panels = drawing.figure.axes[:4]
+    of_panels = [(measure, model) for measure in measures for model in models]
+    for axes, (measure, model) in zip(panels, of_panels, strict=True):
+        own = drawing.table.query(f"model == '{model}' and estimator == '{measure}'")
+        values = own.pivot(index="layer", columns="step", values="value").to_numpy()
+        np.testing.assert_array_equal(cells_of(axes).get_array(), values)
+        assert [label.get_text() for label in axes.get_xticklabels()] == [*map(str, STEPS)]
+    for first, second in (panels[:2], panels[2:]):
+        assert cells_of(first).norm is cells_of(second).norm
+
+
+def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
+    rows = near_duplicates({("a", step, 2): 0.2 for step in STEPS})
+    rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
+    drawing = drawn(HEAT_MAPS, rows, flagged={8: ("odd", "hollow"), 64: BROKEN})
+    marks = {}
+    for line in made.lines_labelled(drawing, "_marks"):
+        marks.setdefault(line.get_marker(), []).extend(zip(*line.get_data(), strict=True))
+    # Places of the steps 0, 1, 8 and 512: 64 is left out.
+    assert {kind: sorted(places) for kind, places in marks.items()} == {
+        "x": [(1, 2)],
+        "o": [(2, layer) for layer in range(4)],
+        ".": [(0, 2), (2, 2), (3, 2)],
+    }
+
+
+# The loss
+
+
+def drawn_losses(flagged=None, changes=None):
+    losses = dict(zip(STEPS, [5.0, 4.5, 4.0, 3.5, 3.0], strict=True)) | (changes or {})
+    verdicts = made.verdicts_on("a", STEPS, flagged, losses=losses)
+    return made.draw(LOSS, made.inputs_of(made.models_named("a", ["M-a"]), verdicts=verdicts))
+
+
+def crosses(drawing):
+    return [
+        xy for line in made.lines_labelled(drawing, "_crosses") for xy in line.get_xydata().tolist()
+    ]
+
+
+def test_a_broken_checkpoint_is_a_cross_beside_the_line():
+    drawing = drawn_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75})
+    assert list(made.named_lines(drawing)["M-a"].get_xdata()) == [0, 1, 512]
+    assert crosses(drawing) == [[64, 5.75]]
+    assert list(drawing.table["step"]) == [0, 1, 64, 512]
+    assert list(drawing.table["perplexity"]) == [math.exp(loss) for loss in drawing.table["loss"]]
+
+
+@pytest.mark.parametrize(("flagged", "loss"), [({64: BROKEN}, 40.0), ({}, "inf")])
+def test_a_loss_far_above_stands_at_the_edge_and_the_lines_keep_their_room(flagged, loss):
+    far = drawn_losses(flagged, {64: loss})
+    without = drawn_losses({64: ("missing", "no")})
+    assert far.figure.axes[0].get_ylim() == without.figure.axes[0].get_ylim()
+    assert crosses(far) == [[64, UPPER_EDGE]]
+    assert float(loss) in set(far.table["loss"])
+
+
+# Words and axes
+
+PRINTED = Printed.__metadata__[0].metadata[0].pattern
+HARD = ["$x$", "$\\frac{", r"\alpha_{i}^2 {n} %s #1 & ~", "{models} {0} {", "a $b"]
+HARD += ["100 % 'of' \"it\" `id` <b>|</b>", "Größe é Ωж ≤ ∞ …", "W" * 60]
+REFUSED = ["", " ", "a ", "-a", "=1+1", "@a", "a\nb", "a\tb", "a\x1b[2J", "a\u00a0", "a\u200bb"]
+REFUSED += ["a\u202eb", "\U0001f600", "e\u0301", "\u05d0", "\u4e2d", "a" * 61, 3, ["a"]]
+
+
+# Captions
+
+
+def test_the_smallest_visible_change_is_a_median_over_pairs_of_drawn_neighbours():
+    rows = made.rows_of_model("a", steps=[0, 1, 8, 64, 512], estimators=["two_nn"])
+    visible = dict(zip(["step1", "step8", "step64", "step512"], [1, 2, 4, 8], strict=True))
+    changes = [
+        row | {"smallest_visible": visible[row["to_revision"]]} for row in made.changes_of(rows)
+    ]
+    far = {"from_revision": "step0", "to_revision": "step512", "smallest_visible": 1000}
+    changes += [row | far for row in changes if row["to_revision"] == "step1"]
+    given = {"rows": rows, "changes": changes}
+    for function, over in ((MEANS, "steps"), (PROFILES, "layers and steps")):
+        words = made.draw(function, made.inputs_of(["a"], "two_nn", **given)).caption
+        assert f"told from none, median over {over}: 3." in words
+    verdicts = made.verdicts_on("a", [0, 1, 8, 64, 512], {8: ("missing", "no")})
+    words = made.draw(MEANS, made.inputs_of(["a"], "two_nn", **given, verdicts=verdicts)).caption
+    assert "median over steps: 4.5." in words  # of 0 to 1 and 64 to 512
+
+
+# Labels
+
+
+def test_the_font_has_every_character_that_a_label_may_hold():
+    drawn = FT2Font(findfont(FontProperties(family=THEME["font.family"]))).get_charmap()
+    allowed = [chr(code) for code in range(0x11000) if re.search(PRINTED, f"a{chr(code)}a")]
+    assigned = [c for c in allowed if unicodedata.category(c) != "Cn"]
+    assert len(assigned) > 1000
+    assert [c for c in assigned if ord(c) not in drawn] == []
+
+
+def test_what_can_be_drawn_is_read_and_all_else_refused_in_one_sentence():
+    for words in HARD:
+        validated(Entry, {"repository": "a/b", "label": words}, "model `m`")
+    for words in REFUSED:
+        with pytest.raises(InputError, match="`label`") as caught:
+            validated(Entry, {"repository": "a/b", "label": words}, "model `m`")
+        assert str(caught.value).isprintable()
+
+
+LABELS = [f"{HARD[0]} {HARD[2]}", HARD[1], "W" * 60]
+OF = {"by_layer:heat_maps": ["anisotropy", "two_nn"], PROFILES: ["two_nn"]}
+OF |= {MEANS: ["two_nn", "mada"], "papers.shape_of_learning.figures:loss_by_step": []}
+
+
+@pytest.mark.parametrize("function", OF)
+def test_hard_and_long_labels_are_drawn_within_the_figure(function, tmp_path):
+    measures = OF[function]
+    steps, flagged = [0, 1, 8], {8: ("same weights as step 1", "hollow")}
+    rows = [row for m in "abc" for row in made.rows_of_model(m, steps=steps)]
+    verdicts = [row for m in "abc" for row in made.verdicts_on(m, steps, flagged)]
+    models = made.models_named("abc", LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as of a glyph that is missing, or of too little room
+        drawing = made.draw(
+            function, made.inputs_of(models, *measures, rows=rows, verdicts=verdicts)
+        )
+        with theme():
+            save(drawing, *(tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv", "md")))
+            drawing.figure.draw_without_rendering()  # else places are those in the PNG
+    texts = [text for text in drawing.figure.findobj(Text) if text.get_text()]
+    assert not [text for text in texts if text.get_parse_math()]
+    for label in LABELS:
+        squeezed = "".join(label.split())
+        named = [text for text in texts if squeezed in "".join(text.get_text().split())]
+        assert named
+        corners = np.concatenate([text.get_window_extent().get_points() for text in named])
+        assert (corners >= -1).all()
+        assert (corners <= drawing.figure.bbox.max + 1).all()
+    assert set(drawing.table["label"]) == set(LABELS)
+    assert PIL.Image.open(tmp_path / "f.png").text["Description"] == drawing.caption
+
+
+# Looks and axes
+
+
+def trained(**tokens_per_step):
+    rows = [
+        (model, step, None if size is None else step * size)
+        for model, size in tokens_per_step.items()
+        for step in (0, 10, 100)
+    ]
+    return pd.DataFrame(rows, columns=["model", "step", "tokens"]).astype({"tokens": "Int64"})
+
+
+def test_tokens_are_counted_where_batch_sizes_differ_unless_the_configuration_says_steps():
+    different = trained(a=2048, b=4096)
+    assert progress_column(different, "auto") == "tokens"
+    for alike in ({"b": 2048}, {"b": 2050}, {"b": 4096, "c": None}):  # one rounds its tokens
+        assert progress_column(trained(a=2048, **alike), "auto") == "step"
+    assert progress_column(different, "step") == "step"
+    assert "equal steps are not equal tokens" in on_progress(different, "step")
+    with pytest.raises(InputError, match=r"`figures.progress` asks for tokens, which .* of b do"):
+        progress_column(trained(a=2048, b=None), "tokens")
