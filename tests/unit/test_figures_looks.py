@@ -14,7 +14,6 @@ from matplotlib.collections import QuadMesh
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
-from shape_of_learning.plan.refusals import validated
 
 import figure_tables as made
 from shape_of_learning.errors import InputError
@@ -25,6 +24,7 @@ from shape_of_learning.figures.scales import on_progress, progress_column
 from shape_of_learning.figures.style import THEME, theme
 from shape_of_learning.figures.tables import over_layers
 from shape_of_learning.plan.entries import Entry, Printed
+from shape_of_learning.refusals import validated
 
 PROFILES, HEAT_MAPS = "by_layer:profiles_by_step", "by_layer:heat_maps"
 MEANS, LOSS = "by_step:means_by_step", "papers.shape_of_learning.figures:loss_by_step"
