@@ -220,6 +220,7 @@ rule judge_checkpoints:
         "<logs>/tables/verdicts/{model}.log",
     benchmark:
         "<benchmarks>/tables/verdicts/{model}.tsv"
+    priority: 3
     localrule: True
     conda:
         "../../envs/metrics.yaml"

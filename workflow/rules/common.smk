@@ -2,6 +2,9 @@
 
 RUN (shape_of_learning/plan/run.py) knows the models and their checkpoints, what is measured of each, and what figures,
 tables and claims read. Rules ask it by `told`, which calls a function with wildcards.
+
+What is nearer to a figure has the higher `priority`: the first figures are there long before the last checkpoint, and
+downloaded weights and hidden states are measured and removed before others come.
 """
 
 import re

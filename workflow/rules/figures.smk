@@ -58,6 +58,7 @@ rule draw_figure:
         "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
         figure=any_of(DRAWN),
+    priority: 3
     localrule: True
     conda:
         "../../envs/figures.yaml"

@@ -57,6 +57,7 @@ if SETTINGS["embeddings"]["dump"]:
             "<logs>/embeddings/{model}/{revision}.log",
         benchmark:
             "<benchmarks>/embeddings/{model}/{revision}.tsv"
+        priority: 1
         conda:
             "../../envs/models.yaml"
         threads: forward_threads
@@ -85,6 +86,7 @@ if SETTINGS["embeddings"]["dump"]:
             "<benchmarks>/measurements/{model}/{revision}/{family}/layer_{layer}.tsv"
         wildcard_constraints:
             family=any_of(FAMILIES),
+        priority: 2
         conda:
             "../../envs/metrics.yaml"
         resources:
@@ -113,6 +115,7 @@ else:
             "<logs>/measurements/{model}/{revision}.log",
         benchmark:
             "<benchmarks>/measurements/{model}/{revision}.tsv"
+        priority: 1
         conda:
             "../../envs/models.yaml"
         threads: forward_threads

@@ -90,6 +90,7 @@ rule gather_model:
         "<logs>/tables/{model}.log",
     benchmark:
         "<benchmarks>/tables/{model}.tsv"
+    priority: 3
     localrule: True
     conda:
         "../../envs/metrics.yaml"
@@ -114,6 +115,7 @@ rule gather_weights:
         "<benchmarks>/tables/{kind}/{model}.tsv"
     wildcard_constraints:
         kind=any_of(WEIGHT_TABLES),
+    priority: 3
     localrule: True
     conda:
         "../../envs/metrics.yaml"
@@ -137,6 +139,7 @@ rule gather_tables:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
         table=any_of((*GATHERED, "weights")),
+    priority: 3
     localrule: True
     conda:
         "../../envs/metrics.yaml"
