@@ -72,7 +72,7 @@ class Evidence:
     models : mapping of str to EvidenceModel
         Those of the run.
     curves : mapping of (str, str) to Curve
-        Of each model and estimator, without checkpoints whose verdict is not ``ok``.
+        Of each model and estimator, without checkpoints that are not shown.
     tables : mapping of str to DataFrame
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
     suspect_above : mapping of str to float

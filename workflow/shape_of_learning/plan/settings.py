@@ -84,7 +84,7 @@ class Embeddings(Section):
         `true`: hidden states of all tokens are written to the disk, once, and jobs read them. `false`: one
         job per checkpoint keeps all layers in memory, measures them there, on the GPU where there is one,
         and writes only losses and tables. The values are the same, byte by byte on the CPU and to rounding
-        of float64 from a GPU, and lie in the same files
+        of float64 from a GPU; their tables are in `measurements_in_memory/`
     keep
         keep hidden states after they are measured
     """
