@@ -66,7 +66,7 @@ def tables_of_all(table):
     """The tables of all models that are put together."""
     if table == "weights":
         return paths("<results>/tables/{kind}/{model}.csv", RUN.weight_tables())
-    models = dict.fromkeys(model for model, _ in RUN.curves)
+    models = dict.fromkeys(model for model, _ in RUN.wanted)
     return [f"<results>/tables/{table}/{model}.csv" for model in models]
 
 
@@ -75,9 +75,9 @@ def curves_in_table(table):
     if table == "weights":
         return None
     if table == "estimates":
-        return list(RUN.curves)
+        return list(RUN.wanted)
     asked = RUN.estimators
-    return [each for each in RUN.curves if each[1] in asked]
+    return [each for each in RUN.wanted if each[1] in asked]
 
 
 rule gather_model:

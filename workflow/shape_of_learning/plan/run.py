@@ -181,7 +181,7 @@ class Run:
     # --- what is measured
 
     @cached_property
-    def curves(self) -> dict[tuple[str, str], bool]:
+    def wanted(self) -> dict[tuple[str, str], bool]:
         """Model and estimator -> whether it is measured at every checkpoint, or at the last one alone."""
         asked = [name for name in self.estimators if name in self.measures]
         wanted = dict.fromkeys(product(self.measured, asked), True)
@@ -202,7 +202,7 @@ class Run:
         """By checkpoint of a model, the estimators that are wanted of it, in the order of their names."""
         if model not in self._estimators:
             last = self.last_checkpoint(model).name
-            own = sorted((name, always) for (m, name), always in self.curves.items() if m == model)
+            own = sorted((name, always) for (m, name), always in self.wanted.items() if m == model)
             self._estimators[model] = {
                 each.name: [name for name, always in own if always or each.name == last]
                 for each in self.checkpoints(model)
@@ -224,7 +224,7 @@ class Run:
                 "interval": self.measures[name].interval,
                 "revisions": [revision for revision, wanted in at.items() if name in wanted],
             }
-            for of, name in self.curves
+            for of, name in self.wanted
             if of == model
         ]
 
@@ -294,7 +294,7 @@ class Run:
         """Models of which the run measures any estimator of a paper's claims."""
         claims = self.claims[paper].values()
         estimators = {name for claim in claims for name in claim.estimators}
-        measured = {model for model, estimator in self.curves if estimator in estimators}
+        measured = {model for model, estimator in self.wanted if estimator in estimators}
         return [name for name in self.measured if name in measured]
 
     def claimed_tables(self, paper: str) -> list[tuple[str, str]]:
