@@ -11,8 +11,16 @@ import transformers
 from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
 from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
+from shape_of_learning.embeddings.run import StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import tokenise
-from tiny_models import CONFIGURATIONS, VOCABULARY, save_stirred_model, save_tiny_model, with_head
+from tiny_models import (
+    CONFIGURATIONS,
+    VOCABULARY,
+    WIDTHS,
+    save_stirred_model,
+    save_tiny_model,
+    with_head,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -94,3 +102,15 @@ def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tm
         results.append(forward.hidden_states(windows, 0)[0])
     for expected, found in zip(*results, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_states_that_are_measured_on_the_gpu_are_those_of_the_cpu_and_stay_there(tmp_path):
+    checkpoint = save_tiny_model(tmp_path, "gpt_neox", head=True)
+    sample = sample_of(checkpoint, WIDTHS["gpt_neox"], device="cuda:0")
+    assert {weight.device for weight in sample.forward.model.parameters()} == {GPU}
+    states = StatesInMemory(sample)
+    sample.into(states)
+    for layer, here in enumerate(run(checkpoint, "gpt_neox").states):
+        assert states[layer].device == GPU
+        there = states[layer].cpu().numpy()
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())

@@ -96,7 +96,10 @@ def test_neither_format_nor_shards_nor_threads_nor_metadata_change_it(tmp_path, 
     assert tensor_digests(tmp_path).of == {name: expected.of[name] for name in old}
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if "float" in name or "complex" in name])
+SIGNED = {name for name in TYPES if "float" in name or "complex" in name} - {"float8_e8m0fnu"}
+
+
+@pytest.mark.parametrize("name", sorted(SIGNED))
 def test_minus_zero_equals_zero_and_no_other_sign_is_lost(tmp_path, name):
     """EleutherAI/pythia#203: tensors that differ in signs of zero alone."""
     digests = []
@@ -154,7 +157,7 @@ DAMAGED = {
         b"",
         header() + b"1234567",
         header(shape=[3]) + b"12345678",
-        header(dtype="F8_E8M0", shape=[8]) + b"12345678",
+        header(dtype="F4", shape=[16]) + b"12345678",
     ],
     PICKLE: [b"", pickle.dumps(Harmful()), pickle.dumps([1])],
 }

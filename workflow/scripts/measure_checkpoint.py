@@ -83,9 +83,10 @@ def main(
             with threadpool_limits(1):
                 write_checkpoint_tables(sample.forward, digests, cross_entropy, output, **matrices)
         del sample  # which leaves the memory of its weights to the measuring
-        for layer, last, part, family, rows in _measured(
-            states, parts, loaded["threads"], both=bool(choices)
-        ):
+        places = [(layer, AFTER) for layer in range(states.layers + 1)]
+        if choices:  # the last one also as it is before the final norm
+            places.append((states.layers, BEFORE))
+        for layer, last, part, family, rows in _measured(states, parts, places, loaded["threads"]):
             tables[family, layer] = rows
             chosen += [
                 (*names.values(), *astuple(choice), last, *row.cells)
@@ -93,7 +94,7 @@ def main(
                 if row.batch is None
                 for choice in part.choices
             ]
-        logger.info("%s at %s: text %s is measured", *list(names.values())[:2], text)
+        logger.info("%s at %s: text %s is measured", names["model"], names["revision"], text)
     if choices:
         write_table(Path(output["choices"]), CHOICE_COLUMNS, chosen)
     else:
@@ -105,18 +106,15 @@ def main(
 
 
 def _measured(
-    states: StatesInMemory, parts: Sequence[Part], threads: int, *, both: bool
+    states: StatesInMemory, parts: Sequence[Part], places: Sequence[tuple[int, str]], threads: int
 ) -> Iterator[tuple[int, str, Part, str, list[TidyRow]]]:
-    """Measure all layers; if `both`, the last one also as it is before the final norm."""
-    places = [(layer, AFTER) for layer in range(states.layers + 1)]
-    if both:
-        places.append((states.layers, BEFORE))
+    """Measure layers."""
     # Each layer is measured by one thread, which must not start others; a GPU has one queue.
     workers = threads if states.measured_on.type == "cpu" else 1
     with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
         found = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
         for place, of_place in zip(places, found, strict=True):
-            logger.info("layer %d is measured %s", *place)
+            logger.info("layer %d is measured", place[0])
             yield from ((*place, *each) for each in of_place)
 
 

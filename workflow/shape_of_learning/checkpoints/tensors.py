@@ -34,6 +34,7 @@ TYPES = {
     **{"bfloat16": "BF16", "complex64": "C64"},
     **{"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"},
     **{"float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"},
+    "float8_e8m0fnu": "F8_E8M0",
 }
 COMMON = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # whose values are sampled
 # Bytes of a number, whose first bit is its sign. -0 equals 0, but its bytes do not (EleutherAI/pythia#203).

@@ -99,10 +99,11 @@ def read_run(
         )
     of_run = {name: targets[name] for name in (*figures_of(chosen), *tables_of(chosen))}
     shown = models_of_targets(settings["figures"], of_run, models, notices)
-    for notice in notices:
-        say(f"NOTE: {notice}")
     measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
     drawn = [name for target in shown if target in figures for name in figures[target].estimators]
+    measures = chosen_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
+    for notice in notices:  # when nothing can be refused any more
+        say(f"NOTE: {notice}")
     return Run(
         settings=settings,
         papers=papers,
@@ -111,9 +112,7 @@ def read_run(
         figures=figures,
         tables=tables,
         shown=shown,
-        every_measure=chosen_measures(
-            measurement, [*measurement["estimators"], *drawn], last_layer
-        ),
+        every_measure=measures,
         claims={paper.name: paper.claims for paper in chosen if paper.claims},
         notices=notices,
         locks=locks,
