@@ -208,7 +208,10 @@ WEIGHT_FILES = {
 def listed(path, category, caption, labels=None):
     """A result that the report lists, with these labels or its name in NAMES_OF_RESULTS."""
     name = path.removeprefix("<results>/").rsplit(".", 1)[0]
-    named = lambda found: {"result": NAMES_OF_RESULTS[name.format(**found)]}
+
+    def named(wildcards):
+        return {"result": NAMES_OF_RESULTS[name.format(**wildcards)]}
+
     caption = f"../report/{caption}.rst"
     return report(path, category=category, caption=caption, labels=labels or named)
 

@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 60  # without a byte
 # Some mirrors refuse clients without a name; the file as it is, so that its length is known.
 HEADERS = {"User-Agent": "shape-of-learning (corpus download)", "Accept-Encoding": "identity"}
-DAMAGED = (zipfile.BadZipFile, LZMAError, zlib.error, EOFError, RuntimeError, NotImplementedError)
+# What unpacking raises; RuntimeError of archives with a password or a method that Python lacks.
+DAMAGED = (zipfile.BadZipFile, LZMAError, zlib.error, EOFError, RuntimeError)
 # Of the texts inside Python.
 _UNDERLINE = re.compile(r"([*=\-~^])\1{2,}")
 _LIST_ITEM = re.compile(r"\s*(\*|\d+\.) ")
