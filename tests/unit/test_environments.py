@@ -7,8 +7,10 @@ import re
 import sys
 import tomllib
 from collections import defaultdict
+from importlib import metadata
 
 import pytest
+from packaging.requirements import Requirement
 
 from conda_standin import LOCKS, MODULES, PIP_NAMES, read_environment_file
 from shape_of_learning.metrics.registry import MEASURES
@@ -67,6 +69,20 @@ def test_pins_are_those_of_the_pip_lock(file):
     pins = read_environment_file(file).packages
     locked = {name: major_minor(versions[normal(PIP_NAMES.get(name, name))]) for name in pins}
     assert pins == locked
+
+
+def test_the_pip_lock_of_the_workflow_holds_all_that_its_packages_require():
+    """They are installed without looking for more; PyTorch before them, with what it requires."""
+    text = (REPOSITORY / "requirements.txt").read_text()
+    locked = {normal(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
+    lacking = {
+        f"{name} requires {needed.name}"
+        for name in locked
+        for needed in map(Requirement, metadata.requires(name) or ())
+        if not needed.marker or needed.marker.evaluate({"extra": ""})
+        if normal(needed.name) not in {*locked, "torch"}
+    }
+    assert not lacking
 
 
 def test_all_environments_have_the_oldest_python_that_the_project_takes():
