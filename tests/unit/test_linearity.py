@@ -207,6 +207,15 @@ def test_no_variance_is_undefined():
     assert math.isnan(sol.linearity_held_out(X, still, windows_of(len(X))))
 
 
+def test_sums_of_rounding_over_many_parts_are_no_variance():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1600, 3))
+    Y = 1 + 32 * np.finfo(float).eps * random.choice([-1, 1], (1600, 2))
+    value, without = scores.linearity_without(Pair(X, Y, parts=np.split(np.arange(1600), 16)))
+    assert math.isnan(value)
+    assert np.isnan(without).all()
+
+
 @pytest.mark.parametrize(
     ("X", "Y", "message"),
     [
