@@ -225,9 +225,6 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     write_table(values, ("model", "revision", "step", *TIDY_COLUMNS), rows)
     shown = [["d", revision, "no" if revision == "step8" else "yes"] for revision in steps]
     write_table(verdicts, ["model", "revision", "shown"], shown)
-    write_table(tmp_path / "checkpoints/d/step4.tensors.csv", ["tensor"], [["w"]])
-    alphabet = tmp_path / "alphabet.json"
-    alphabet.write_text('{"text": {"sha256": "0123456789abcdef"}}')
     ledger, page = tmp_path / "claims.csv", tmp_path / "claims.md"
     judge_claims.main(
         "A paper",
@@ -236,7 +233,6 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
         suspect_above={},
         left_out=[values],
         tables=[verdicts],
-        places=(tmp_path / "checkpoints", alphabet),
         output=(ledger, page),
     )
     found = pd.read_csv(ledger, keep_default_na=False, dtype=str)
@@ -245,7 +241,5 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert float(row["estimate"]) == pytest.approx(0.9)  # of the last sound step, of blocks
     assert (row["revisions"], row["statistic"]) == ("d@step4", "mean_over_layers(linearity)")
     assert (row["n"], row["selections"]) == ("4096", "all")
-    weights, text = row["hashes"].split(";")
-    assert (weights[:2], text) == ("d:", "text:01234567")
     assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
     assert "| d | linearity | 0.9 |" in page.read_text()

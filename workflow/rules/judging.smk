@@ -37,7 +37,6 @@ rule judge_claims:
         tables=lambda wildcards: paths(
             "<results>/tables/{kind}/{model}.csv", RUN.claimed_tables(wildcards.paper)
         ),
-        alphabet=CLEAN_CORPUS["alphabet"],
     output:
         csv="<results>/claims/{paper}.csv",
         markdown=listed("<results>/claims/{paper}.md", "Claims", "page"),

@@ -1,6 +1,5 @@
 """Judge the claims of one paper by what a run has measured."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,16 +20,10 @@ def main(
     suspect_above: Mapping[str, float],
     left_out: Sequence[Path],
     tables: Sequence[Path],
-    places: tuple[Path, Path],
     output: tuple[Path, Path],
 ) -> None:
-    """Write the ledger of a paper and its page.
-
-    The places are the folder of digests of weights and the file that describes the text.
-    """
-    checkpoints, alphabet = places
-    text_digest = json.loads(alphabet.read_text(encoding="utf-8"))["text"]["sha256"]
-    evidence = read_evidence(models, suspect_above, left_out, tables, checkpoints, text_digest)
+    """Write the ledger of a paper and its page."""
+    evidence = read_evidence(models, suspect_above, left_out, tables)
     judged = [(claim, judge(claim, evidence)) for claim in (Claim(**each) for each in claims)]
     for claim, of in judged:
         logger.info("%s: %s. %s", claim.name, of.verdict, of.because)
@@ -45,10 +38,5 @@ if __name__ == "__main__":
             **parameters(snakemake),
             left_out=[Path(path) for path in snakemake.input.left_out],
             tables=[Path(path) for path in snakemake.input.tables],
-            # Digests of weights are there where the values are.
-            places=(
-                Path(snakemake.output.csv).parents[1] / "checkpoints",
-                Path(snakemake.input.alphabet),
-            ),
             output=(Path(snakemake.output.csv), Path(snakemake.output.markdown)),
         )

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.claims.claim import Claim, EvidenceModel
-from shape_of_learning.files import sha256_of
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
 
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
@@ -77,15 +76,12 @@ class Evidence:
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
     suspect_above : mapping of str to float
         Of each estimator that has conditions, the share of near-duplicates up to which they hold.
-    digests : mapping of str to str
-        Of the weights, by ``MODEL@REVISION``, of the ``text``, and of other tables, by ``KIND/MODEL``.
     """
 
     models: Mapping[str, EvidenceModel]
     curves: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     suspect_above: Mapping[str, float] = field(default_factory=dict)
-    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_evidence(
@@ -93,8 +89,6 @@ def read_evidence(
     suspect_above: Mapping[str, float],
     left_out: Iterable[Path],
     tables: Sequence[Path],
-    checkpoints: Path,
-    text_digest: str,
 ) -> Evidence:
     """Read what the claims of a paper are judged by.
 
@@ -109,27 +103,19 @@ def read_evidence(
     tables : sequence of Path
         Further tables, ``tables/{kind}/{model}.csv``. Those of the kind ``verdicts`` say which checkpoints
         are sound: a model that has one is judged by these alone, in all tables.
-    checkpoints : Path
-        The folder of digests of weights, ``{model}/{revision}.tensors.csv``.
-    text_digest : str
     """
-    files, of_kind = {}, defaultdict(list)
+    of_kind = defaultdict(list)
     for path in tables:
         kind = path.parent.name.removeprefix(
             "last_"
         )  # of the last checkpoints alone, it is the same
-        files[f"{kind}/{path.stem}"] = path
         of_kind[kind].append(path)
     verdicts = read_tables(of_kind["verdicts"])
     read = {kind: sound(read_tables(paths), verdicts) for kind, paths in of_kind.items()}
     values = sound(read_tables(left_out, ["layer"]), verdicts)
-    for rows in (values, *read.values()):
-        for model, revision in zip(rows["model"], rows["revision"], strict=True):
-            files[f"{model}@{revision}"] = checkpoints / model / f"{revision}.tensors.csv"
-    digests = {name: sha256_of(file) for name, file in files.items() if file.exists()}
     known = {each["name"]: EvidenceModel(**each) for each in models}
     curves = curves_by(["model", "estimator"], values)
-    return Evidence(known, curves, read, suspect_above, {"text": text_digest, **digests})
+    return Evidence(known, curves, read, suspect_above)
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:
@@ -191,8 +177,6 @@ class Reading:
         The claim's models that are in the run, in its order or the run's.
     checkpoints : dict of (str, str)
         Model and revision of all that was read.
-    tables : dict of str
-        Other tables that were read, as ``KIND/MODEL``.
     curves_read : list of Curve
     suspects : Counter of str
         How many values of a model are beyond the conditions of their estimator.
@@ -202,7 +186,6 @@ class Reading:
         self.claim, self.evidence = claim, evidence
         self.models = {name: evidence.models[name] for name in claim.models_of(evidence.models)}
         self.checkpoints: dict[tuple[str, str], None] = {}
-        self.tables: dict[str, None] = {}
         self.curves_read: list[Curve] = []
         self.suspects: Counter[str] = Counter()
 
@@ -247,8 +230,6 @@ class Reading:
         rows = self.evidence.tables.get(table, NO_ROWS)
         rows = rows[rows["model"] == model]
         self.checkpoints |= {(model, revision): None for revision in rows["revision"]}
-        if len(rows):
-            self.tables[f"{table}/{model}"] = None
         return rows
 
     def require(self, found: Collection[str], what: str) -> None:

@@ -1,6 +1,5 @@
 """The verdict on a claim, what it rests on, and the ledger of a paper's claims."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
@@ -19,7 +18,6 @@ from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 NOT_MEASURED = "not measured"
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
-DIGITS = 8  # of a short digest
 MOST_PARTS = 20  # of a claim, that are shown to people
 MODULES = (layer_statistics, training_statistics, table_statistics)
 
@@ -51,8 +49,8 @@ class Judgement:
         only add to it. NaN if nothing is measured.
     smallest_visible : float
         How far beyond the bound the estimate must lie to be told from it.
-    models, revisions, n, selections, hashes : tuple of str
-        What it rests on; revisions as ``MODEL@REVISION``, digests as ``MODEL:DIGEST`` and ``text:DIGEST``.
+    models, revisions, n, selections : tuple of str
+        What it rests on; revisions as ``MODEL@REVISION``.
     parts : tuple of PartOfUnit
         The numbers that the rule looks at.
     """
@@ -67,7 +65,6 @@ class Judgement:
     revisions: tuple[str, ...] = ()
     n: tuple[str, ...] = ()
     selections: tuple[str, ...] = ()
-    hashes: tuple[str, ...] = ()
     parts: tuple[PartOfUnit, ...] = ()
 
 
@@ -119,7 +116,6 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
         revisions=tuple(f"{model}@{revision}" for model, revision in reading.checkpoints),
         n=tuple(f"{n:g}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
         selections=tuple(sorted({curve.selection for curve in reading.curves_read})),
-        hashes=tuple(_hashes(reading)),
         parts=tuple(parts),
     )
 
@@ -217,19 +213,6 @@ def _count(condition: rules.Condition, units: rules.Units) -> str:
     return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
 
 
-def _hashes(reading: Reading) -> list[str]:
-    """Short digests: of all weights of a model that were looked at, of the text, and of other tables."""
-    digests = reading.evidence.digests
-    found = {}
-    for model in dict.fromkeys(model for model, _ in reading.checkpoints):
-        names = (f"{model}@{revision}" for whose, revision in reading.checkpoints if whose == model)
-        if of_model := sorted(digests[name] for name in names if name in digests):
-            found[model] = hashlib.sha256(" ".join(of_model).encode()).hexdigest()
-    others = [*(["text"] if reading.curves_read else []), *reading.tables]
-    found |= {each: digests[each] for each in others if each in digests}
-    return [f"{each}:{digest[:DIGITS]}" for each, digest in found.items()]
-
-
 # --- The ledger: one row per claim, and the same for people to read.
 
 Judged = Sequence[tuple[Claim, Judgement]]
@@ -295,8 +278,7 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
         named = {"n = ": of.n, "selection: ": of.selections}
         rests = [what + ", ".join(which) for what, which in named.items() if which]
-        hashes = ", ".join(f"`{each}`" for each in of.hashes)
-        said = [", ".join(of.models), checkpoints, *rests, hashes]
+        said = [", ".join(of.models), checkpoints, *rests]
         lines.append(f"- Rests on: {'; '.join(said)}")
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]

@@ -77,7 +77,7 @@ WEIGHT_COLUMNS = (*_CHECKPOINT, *MATRIX_COLUMNS)
 WEIGHT_POINT_COLUMNS = (*_CHECKPOINT, *POINT_COLUMNS)
 CLAIM_COLUMNS = (
     *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
-    *("verdict", "because", "models", "revisions", "n", "selections", "hashes"),
+    *("verdict", "because", "models", "revisions", "n", "selections"),
 )
 _TASK = ("model", "revision", "step", "sample")
 # On the texts of a task, by the names of the tables.
