@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shape_of_learning.files import sha256_of
+from shape_of_learning.files import read_yaml, sha256_of
 from shape_of_learning.provenance import describe_run
 
 COMMIT = "0123456789" * 4
@@ -57,7 +57,8 @@ def results(tmp_path_factory):
     lock = folder.parent / "hub.yaml"
     lock.write_text("revisions: {}\n")
     outputs = [folder / name for name in WRITTEN if name.startswith(("figures", "tables"))]
-    describe_run(outputs, [lock], folder / "benchmarks", RUN, folder / "ro-crate-metadata.json")
+    crate, settings = folder / "ro-crate-metadata.json", {"run": None, "corpus": {"source": "text"}}
+    describe_run(outputs, [lock], folder / "benchmarks", RUN, settings, crate)
     return folder
 
 
@@ -91,6 +92,11 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
 def test_the_jobs_are_listed_with_time_and_memory(results):
     table = (results / "provenance/jobs.csv").read_text()
     assert table.splitlines()[1:] == ["corpus/text,2.5,1.25,30.0", "short,0.1,0,"]
+
+
+def test_the_configuration_is_kept_as_yaml_that_a_run_takes(results):
+    settings = read_yaml(results / "provenance/configuration.yaml")
+    assert settings == {"run": None, "corpus": {"source": "text"}}
 
 
 def test_sha256sum_finds_a_changed_result(results, tmp_path):

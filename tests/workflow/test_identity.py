@@ -63,7 +63,7 @@ def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
     mirrors = {"urls": ["export.xml", "https://example.org/export.xml"]}
     harmless = {"corpus": {"sources": {"export": mirrors}}, "forward": {"batch_size": 2}}
     # But for the record of what was configured.
-    assert {*planned(**harmless)} <= {"write_protocol", "provenance", "all", "total"}
+    assert {*planned(**harmless)} <= {"provenance", "all", "total"}
     assert planned(sampling={"windows": 31})[FORWARD_PASS] == 2
     # Another estimator, or other tokens.
     for changes in ({"estimators": ["anisotropy", "two_nn", "mle"]}, {"first_token": "drop"}):

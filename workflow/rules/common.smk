@@ -224,7 +224,7 @@ NAMES_OF_RESULTS = {
     "tables/estimates": "Estimates: every value with its interval",
     "tables/changes": "Changes from step to step, with their intervals",
     "tables/weights": "What is measured of the models' own matrices",
-    "tables/protocol": "Protocol: the configuration of the run",
+    "provenance/configuration": "The configuration of the run",
     "provenance/jobs": "Time and memory of each job",
     "ro-crate-metadata": "Description of the run, an RO-Crate",
     "claims/choices": "Which choices flip a verdict",

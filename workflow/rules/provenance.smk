@@ -2,12 +2,17 @@
 
 REQUIRED INPUTS: all results; the benchmarks of their jobs.
 OUTPUTS:
-    <results>/ro-crate-metadata.json      an RO-Crate, whose root is the folder of the results
-    <results>/provenance/outputs.sha256   SHA-256 of all results, as sha256sum checks them (`make verify`)
-    <results>/provenance/jobs.csv         time and memory of each job
-    <results>/provenance/locks/           copies of the locks
+    <results>/ro-crate-metadata.json         an RO-Crate, whose root is the folder of the results
+    <results>/provenance/outputs.sha256      SHA-256 of all results, as sha256sum checks them (`make verify`)
+    <results>/provenance/jobs.csv            time and memory of each job
+    <results>/provenance/configuration.yaml  the configuration, with all defaults
+    <results>/provenance/locks/              copies of the locks
 STEPS: provenance.
 """
+
+import json
+
+from shape_of_learning.errors import without_secrets
 
 
 def results_of_the_run(wildcards):
@@ -15,7 +20,6 @@ def results_of_the_run(wildcards):
     return [
         *expand("<results>/tables/{table}.csv", table=GATHERED),
         *(["<results>/tables/weights.csv"] if RUN.weight_tables() else []),
-        "<results>/tables/protocol.yaml",
         *expand("<results>/checkpoints/{model}.csv", model=RUN.of_kind("repository")),
         *(file for target in (*DRAWN, *WRITTEN) for file in files_of_target(target)),
         *all_claims,
@@ -61,6 +65,9 @@ rule provenance:
         crate=listed("<results>/ro-crate-metadata.json", "Provenance", "crate"),
         digests="<results>/provenance/outputs.sha256",
         jobs=listed("<results>/provenance/jobs.csv", "Provenance", "jobs"),
+        configuration=listed(
+            "<results>/provenance/configuration.yaml", "Provenance", "configuration"
+        ),
     log:
         "<logs>/provenance.log",
     benchmark:
@@ -71,6 +78,8 @@ rule provenance:
     params:
         code=code("describe_run"),
         run=told(described_run),
+        # Without passwords and tokens in its addresses.
+        configuration=json.loads(without_secrets(json.dumps(SETTINGS))),
         locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
         results=subpath(output.crate, parent=True),
     message:

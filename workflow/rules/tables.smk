@@ -8,13 +8,9 @@ OUTPUTS:
     <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
                                           matrices, at every checkpoint or the last one
     <results>/tables/{table}.csv          measurements, estimates, changes and weights of all models
-    <results>/tables/protocol.yaml        the configuration that it was measured with
-STEPS: gather_model, gather_weights, gather_tables and write_protocol.
+STEPS: gather_model, gather_weights and gather_tables.
 """
 
-import json
-
-from shape_of_learning.errors import without_secrets
 from shape_of_learning.metrics.measure_entry import FAMILIES
 
 # Of their own where they are measured in memory: Snakemake would take what is there for the output of either rule,
@@ -151,24 +147,3 @@ rule gather_tables:
         "Gathering all {wildcards.table}"
     script:
         "../scripts/gather_tables.py"
-
-
-rule write_protocol:
-    """Keep the configuration beside the numbers that it led to."""
-    output:
-        listed("<results>/tables/protocol.yaml", "Provenance", "protocol"),
-    log:
-        "<logs>/tables/protocol.log",
-    benchmark:
-        "<benchmarks>/tables/protocol.tsv"
-    localrule: True
-    conda:
-        "../../envs/corpus.yaml"
-    params:
-        code=code("write_protocol"),
-        # Without passwords and tokens in its addresses.
-        settings=json.loads(without_secrets(json.dumps(SETTINGS))),
-    message:
-        "Writing the protocol"
-    script:
-        "../scripts/write_protocol.py"

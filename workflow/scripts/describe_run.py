@@ -1,4 +1,4 @@
-"""Describe a run: the digests of its results, what each job took, and an RO-Crate of it all."""
+"""Describe a run: its configuration, the digests of its results, what each job took, and an RO-Crate of it all."""
 
 from pathlib import Path
 
@@ -12,5 +12,6 @@ if __name__ == "__main__":
             locks=[Path(file) for file in snakemake.params.locks],
             benchmarks=Path(snakemake.params.results, "benchmarks"),
             run=snakemake.params.run,
+            configuration=snakemake.params.configuration,
             crate_file=Path(snakemake.output.crate),
         )

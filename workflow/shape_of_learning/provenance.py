@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import yaml
 from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
 from rocrate.rocrate import ROCrate
@@ -43,6 +44,7 @@ def describe_run(
     locks: Sequence[Path],
     benchmarks: Path,
     run: Mapping[str, Any],
+    configuration: Mapping[str, Any],
     crate_file: Path,
 ) -> None:
     """Write the description of a run into the folder of its results, and what it refers to into ``provenance/``.
@@ -60,6 +62,8 @@ def describe_run(
         and citation of each), ``titles`` (of results, by their paths without suffix) and ``models``: by name
         the ``label``, ``repository`` and ``revisions`` (name to commit; both are empty for a model that is not
         from the Hub).
+    configuration : mapping
+        All settings, as ``--configfile`` takes them.
     crate_file : Path
         ``ro-crate-metadata.json`` in the folder of the results.
     """
@@ -68,7 +72,9 @@ def describe_run(
     snakefile = Path(shutil.copyfile(WORKFLOW / "Snakefile", folder / "Snakefile"))
     digests = write_digests(folder / "outputs.sha256", crate_file.parent, outputs)
     write_jobs(folder / "jobs.csv", benchmarks)
-    described_by = [folder / "outputs.sha256", folder / "jobs.csv"]
+    settings = folder / "configuration.yaml"
+    settings.write_text(yaml.safe_dump(dict(configuration), sort_keys=False), encoding="utf-8")
+    described_by = [folder / "outputs.sha256", folder / "jobs.csv", settings]
     for lock in filter(Path.exists, locks):
         described_by.append(Path(shutil.copyfile(lock, folder / "locks" / lock.name)))
     crate = _Crate(crate_file.parent, run)
