@@ -9,18 +9,14 @@ import pytest
 from shape_of_learning.files import read_yaml, sha256_of
 from shape_of_learning.provenance import describe_run
 
-COMMIT = "0123456789" * 4
 RUN = {
     "name": "",
     "source": "text",
-    "models": {
-        "hub": {
-            "label": "From the Hub",
-            "repository": "some/model",
-            "revisions": {"step 1": COMMIT, "not measured": COMMIT},
-        },
-        "own": {"label": "Own", "repository": "", "revisions": {"main": ""}},
-    },
+    "inputs": [
+        "corpus/text/alphabet.json",
+        "checkpoints/hub/step 1.tensors.csv",
+        "checkpoints/hub/not measured.tensors.csv",
+    ],
     "papers": [("A paper", "Nobody 2026")],
     "titles": {"figures/it's 100 % #1?": "Figure 1 of A paper"},
 }
@@ -30,7 +26,6 @@ WRITTEN = {
     "tables/verdicts/hub.csv": "verdict\n",
     "corpus/text/alphabet.json": '{"source": {"sha256": "raw"}, "text": {"sha256": "clean"}}',
     "checkpoints/hub/step 1.tensors.csv": "tensor\n",
-    "checkpoints/own/main.tensors.csv": "tensor\n",
     "benchmarks/corpus/text.tsv": "s\tcpu_time\tmax_rss\n2.5\t1.25\t30.0\n",
     "benchmarks/short.tsv": "s\tcpu_time\tmax_rss\n0.1\t0\t-\n",
 }
@@ -38,8 +33,8 @@ VALIDATOR = "roc-validator==0.13.0"
 # What the context of RO-Crate 1.1 says of the terms that are used.
 SCHEMA = """ComputerLanguage CreateAction CreativeWork Dataset ScholarlyArticle SoftwareApplication
 SoftwareSourceCode about agent citation contentSize datePublished description encodingFormat endTime hasPart
-identifier instrument isBasedOn license mainEntity memoryRequirements mentions name object operatingSystem
-processorRequirements programmingLanguage result softwareRequirements softwareVersion subjectOf url version"""
+identifier instrument license mainEntity memoryRequirements mentions name object operatingSystem
+processorRequirements programmingLanguage result softwareRequirements softwareVersion url version"""
 CONTEXT = {
     **{term: f"http://schema.org/{term}" for term in SCHEMA.split()},
     "ComputationalWorkflow": "https://bioschemas.org/ComputationalWorkflow",
@@ -79,12 +74,12 @@ def test_the_crate_says_what_was_computed_from_what_and_by_what(results):
     verdicts = "tables/verdicts/hub.csv"
     assert by_name[verdicts]["sha256"] == sha256_of(results / verdicts)
     assert len(found["#run"]["result"]) == 3
-    weights = found["#hub@step%201"]
-    assert weights["version"] == COMMIT
-    assert weights["url"] == f"https://huggingface.co/some/model/tree/{COMMIT}"
-    assert "version" not in found["#own@main"]
-    assert "#hub@not%20measured" not in found
-    assert (found["#corpus"]["sha256"], found["#text"]["sha256"]) == ("raw", "clean")
+    inputs = [found[each["@id"]] for each in found["#run"]["object"]]
+    assert [each["name"] for each in inputs] == [*RUN["inputs"][:2], "provenance/locks/hub.yaml"]
+    assert {each["@type"] for each in inputs} == {"File"}
+    assert [each["sha256"] for each in inputs] == [
+        sha256_of(results / each["name"]) for each in inputs
+    ]
     packages = found["#environment"]["softwareRequirements"]
     assert [each for each in packages if each.startswith("numpy 2")]
 

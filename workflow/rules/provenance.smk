@@ -28,17 +28,6 @@ def results_of_the_run(wildcards):
     ]
 
 
-def described_model(name):
-    """Label of a model, and the commit of each checkpoint that comes from the Hub."""
-    pinned = RUN.curve(name).lock.revisions
-    revisions = [each.name for each in RUN.checkpoints(name)]
-    return {
-        "label": MODELS[name].label,
-        "repository": next((pinned[each].repository for each in revisions if each in pinned), ""),
-        "revisions": {each: pinned[each].commit if each in pinned else "" for each in revisions},
-    }
-
-
 def described_run():
     """What the plan knows of the run."""
     targets = [*(("figures", each) for each in DRAWN), *(("tables", each) for each in WRITTEN)]
@@ -51,7 +40,14 @@ def described_run():
     return {
         "name": SETTINGS["run"] or "",
         "source": SETTINGS["corpus"]["source"],
-        "models": {name: described_model(name) for name in RUN.measured},
+        "inputs": [
+            f"corpus/{SETTINGS['corpus']['source']}/alphabet.json",
+            *(
+                f"checkpoints/{model}/{each.name}.tensors.csv"
+                for model in RUN.measured
+                for each in RUN.checkpoints(model)
+            ),
+        ],
         "papers": [(paper.title, paper.citation) for paper in RUN.papers if paper.name in shown],
         "titles": {**NAMES_OF_RESULTS, **of_choices, **of_papers},
     }

@@ -6,16 +6,14 @@ folder of the results, so that this folder, packed as it is, is a valid crate.
 
 import csv
 import importlib.metadata
-import json
 import mimetypes
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import yaml
 from rocrate.model.contextentity import ContextEntity
@@ -58,10 +56,9 @@ def describe_run(
     benchmarks : Path
         Folder of what Snakemake measured of the jobs.
     run : mapping
-        What the plan says: ``name`` (empty for a run without one), ``source`` (the corpus), ``papers`` (title
-        and citation of each), ``titles`` (of results, by their paths without suffix) and ``models``: by name
-        the ``label``, ``repository`` and ``revisions`` (name to commit; both are empty for a model that is not
-        from the Hub).
+        What the plan says: ``name`` (empty for a run without one), ``source`` (the corpus), ``inputs`` (files
+        that say by digests what it was computed from; those that there are, are listed), ``papers`` (title and
+        citation of each) and ``titles`` (of results, by their paths without suffix).
     configuration : mapping
         All settings, as ``--configfile`` takes them.
     crate_file : Path
@@ -74,9 +71,9 @@ def describe_run(
     write_jobs(folder / "jobs.csv", benchmarks)
     settings = folder / "configuration.yaml"
     settings.write_text(yaml.safe_dump(dict(configuration), sort_keys=False), encoding="utf-8")
-    described_by = [folder / "outputs.sha256", folder / "jobs.csv", settings]
+    inputs = [crate_file.parent / each for each in run["inputs"]]
     for lock in filter(Path.exists, locks):
-        described_by.append(Path(shutil.copyfile(lock, folder / "locks" / lock.name)))
+        inputs.append(Path(shutil.copyfile(lock, folder / "locks" / lock.name)))
     crate = _Crate(crate_file.parent, run)
     workflow = crate.add_workflow(
         dest_path="provenance/Snakefile",
@@ -91,7 +88,7 @@ def describe_run(
         },
     )
     results = [crate.file(path, digest) for path, digest in digests.items()]
-    for path in described_by:
+    for path in (folder / "outputs.sha256", folder / "jobs.csv", settings):
         crate.file(path)
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     action = crate.entity(
@@ -100,7 +97,8 @@ def describe_run(
         name="The run",
         endTime=ended,
         instrument=workflow,
-        object=[*crate.corpus(), *crate.checkpoints()],
+        # A checkpoint without a table was planned for another target.
+        object=[crate.file(path) for path in inputs if path.exists()],
         result=results,
         agent=crate.environment(),
     )
@@ -183,31 +181,6 @@ class _Crate(ROCrate):
             "encodingFormat": FORMATS.get(path.suffix) or mimetypes.guess_type(where)[0],
         }
         return self.add_file(dest_path=where, properties={k: v for k, v in facts.items() if v})
-
-    def corpus(self) -> list[Entity]:
-        source = self.run["source"]
-        file = self.results / "corpus" / source / "alphabet.json"
-        digests = json.loads(file.read_text(encoding="utf-8"))
-        raw, text = (digests[each]["sha256"] for each in ("source", "text"))
-        names = [f"The corpus {source}, {state}" for state in ("as it came", "cleaned")]
-        of_text = {"name": names[1], "sha256": text, "subjectOf": self.file(file)}
-        came = self.entity("#corpus", "CreativeWork", name=names[0], sha256=raw)
-        return [came, self.entity("#text", "CreativeWork", **of_text, isBasedOn=came)]
-
-    def checkpoints(self) -> Iterator[Entity]:
-        for name, model in self.run["models"].items():
-            for revision, commit in model["revisions"].items():
-                tensors = self.results / "checkpoints" / name / f"{revision}.tensors.csv"
-                if tensors.exists():  # else it was planned for another target
-                    url = f"https://huggingface.co/{model['repository']}/tree/{commit}"
-                    yield self.entity(
-                        f"#{quote(name)}@{quote(revision)}",
-                        "CreativeWork",
-                        name=f"Weights of {model['label']}, {revision}",
-                        version=commit,
-                        url=url if commit else "",
-                        subjectOf=self.file(tensors),
-                    )
 
     def environment(self) -> Entity:
         """The packages that this job sees; other jobs say theirs in their logs."""
