@@ -206,11 +206,10 @@ WEIGHT_FILES = {
 
 
 def listed(path, category, caption, labels=None):
-    """A result that the report lists, with these labels or its name in NAMES_OF_RESULTS."""
-    name = path.removeprefix("<results>/").rsplit(".", 1)[0]
+    """A result that the report lists, with these labels or the name of its file."""
 
     def named(wildcards):
-        return {"result": NAMES_OF_RESULTS[name.format(**wildcards)]}
+        return {"result": Path(path.format(**wildcards)).stem.capitalize()}
 
     caption = f"../report/{caption}.rst"
     return report(path, category=category, caption=caption, labels=labels or named)
@@ -219,15 +218,3 @@ def listed(path, category, caption, labels=None):
 # Per batch; per value, with its interval; per pair of checkpoints.
 GATHERED = ("measurements", "estimates", "changes")
 FIGURE_SUFFIXES = ("pdf", "png", "csv", "md")
-NAMES_OF_RESULTS = {
-    "tables/measurements": "Measurements: every value of every batch",
-    "tables/estimates": "Estimates: every value with its interval",
-    "tables/changes": "Changes from step to step, with their intervals",
-    "tables/weights": "What is measured of the models' own matrices",
-    "provenance/configuration": "The configuration of the run",
-    "provenance/jobs": "Time and memory of each job",
-    "ro-crate-metadata": "Description of the run, an RO-Crate",
-    "claims/choices": "Which choices flip a verdict",
-    "explorer": "All estimates and verdicts in one page",
-    **{f"claims/{paper.name}": f"Verdicts on {paper.title}" for paper in RUN.papers},
-}

@@ -39,7 +39,12 @@ rule judge_claims:
         ),
     output:
         csv="<results>/claims/{paper}.csv",
-        markdown=listed("<results>/claims/{paper}.md", "Claims", "page"),
+        markdown=listed(
+            "<results>/claims/{paper}.md",
+            "Claims",
+            "page",
+            lambda wildcards: {"result": TITLES[wildcards.paper]},
+        ),
     log:
         "<logs>/claims/{paper}.log",
     benchmark:

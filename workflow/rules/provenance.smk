@@ -35,6 +35,7 @@ def described_run():
         f"{folder}/{each}": f"{RUN.name_in_paper(each)} of {RUN.paper_of(each).title}"
         for folder, each in targets
     }
+    of_claims = {f"claims/{paper}": f"Verdicts on {TITLES[paper]}" for paper in CLAIMS}
     of_choices = {f"figures/{figure}": title for figure, title in CHOICES.figures.items()}
     shown = {RUN.paper_of(each).name for _, each in targets}
     return {
@@ -49,7 +50,7 @@ def described_run():
             ),
         ],
         "papers": [(paper.title, paper.citation) for paper in RUN.papers if paper.name in shown],
-        "titles": {**NAMES_OF_RESULTS, **of_choices, **of_papers},
+        "titles": {**of_claims, **of_choices, **of_papers},
     }
 
 
@@ -58,7 +59,9 @@ rule provenance:
     input:
         results=results_of_the_run,
     output:
-        crate=listed("<results>/ro-crate-metadata.json", "Provenance", "crate"),
+        crate=listed(
+            "<results>/ro-crate-metadata.json", "Provenance", "crate", {"result": "RO-Crate"}
+        ),
         digests="<results>/provenance/outputs.sha256",
         jobs=listed("<results>/provenance/jobs.csv", "Provenance", "jobs"),
         configuration=listed(
