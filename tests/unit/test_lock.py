@@ -16,7 +16,7 @@ from shape_of_learning.checkpoints.lock import (
 )
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
-from shape_of_learning.plan.curve import combined_hash, curve_of
+from shape_of_learning.plan.curve import curve_of
 from shape_of_learning.plan.models import read_entries, read_models
 from shape_of_learning.plan.steps import OfferedSteps, RevisionTemplate
 
@@ -138,9 +138,11 @@ def test_a_table_says_what_a_lock_lists_and_the_verdict(tmp_path):
         [0, 0, "step0", f"{'a':0>40}", "model.safetensors", 7, f"sha256:{'a':0>64}", "ok"],
         [8, 800, "step8", "", "", None, "", "missing"],
     ]
-    a, b = WeightFile(bytes=1, hash=f"git:{'a':0>40}"), WeightFile(bytes=1, hash=f"git:{'b':0>40}")
-    assert combined_hash({"a": a}) == a.hash
-    assert combined_hash({"1": a, "2": b}) != combined_hash({"1": b, "2": a})
+    shards = {"2": weights("b")["files"], "1": weights("a")["files"]}
+    files = {name: of["model.safetensors"] for name, of in shards.items()}
+    in_shards = LOCK.revisions | {"step0": locked(0, commit=f"{'a':0>40}", files=files)}
+    first, _ = planned(tmp_path, "[0, 8]", changed(LOCK, revisions=in_shards)).rows()
+    assert first[4:7] == ["1 2", 14, f"sha256:{'a':0>64} sha256:{'b':0>64}"]
 
 
 def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):

@@ -1,21 +1,12 @@
 """A model's checkpoints as the Hub has them: pinned to commits, and judged."""
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shape_of_learning.checkpoints.lock import (
-    EMPTY,
-    MAIN,
-    Checkpoint,
-    Lock,
-    Place,
-    WeightFile,
-    read_lock,
-)
+from shape_of_learning.checkpoints.lock import EMPTY, MAIN, Checkpoint, Lock, Place, read_lock
 from shape_of_learning.checkpoints.verdicts import JudgedCheckpoint, judged_curve
 from shape_of_learning.errors import InputError, UnreachableError
 from shape_of_learning.plan.models import Model
@@ -86,20 +77,12 @@ class Curve:
         rows: list[list[object]] = []
         for each in self.checkpoints:
             locked = self.lock.revisions.get(each.name)
-            files = locked.files if locked else {}
+            files = dict(sorted(locked.files.items())) if locked else {}
             size = sum(file.bytes for file in files.values()) if files else None
             where = [each.step, each.tokens, each.revision, locked.commit if locked else None]
-            listing = [" ".join(sorted(files)), size, combined_hash(files)]
+            listing = [" ".join(files), size, " ".join(file.hash for file in files.values())]
             rows.append([*where, *listing, self.judged[each.name].verdict])
         return rows
-
-
-def combined_hash(files: Mapping[str, WeightFile]) -> str:
-    """Of a single weight file its hash, of shards the SHA-256 of the lines ``{name} {hash}``."""
-    if len(files) <= 1:
-        return "".join(file.hash for file in files.values())
-    lines = "".join(f"{name} {file.hash}\n" for name, file in sorted(files.items()))
-    return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
 
 
 def curve_of(
