@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from plans import run_of
 from shape_of_learning.checkpoints import hub
 from shape_of_learning.checkpoints.lock import (
     Listing,
@@ -156,6 +157,17 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     told = {"step1": "known bad: same weights as step 0 (there)", "step8": "missing"}
     assert verdicts_of(fewer) == told
     assert set(fewer.lock.revisions) == set(LOCK.revisions)
+
+
+def test_a_plan_needs_one_good_checkpoint(tmp_path):
+    write_lock(tmp_path / "tiny.yaml", LOCK)
+    entry = ENTRY.replace("STEPS", "[1, 8]").replace("KNOWN", KNOWN) + TYPED
+    run = run_of({"models": ["tiny"]}, tmp_path, entry, locks=tmp_path)
+    with pytest.raises(
+        InputError, match="model `tiny`: none of its 2 revisions is what it"
+    ) as said:
+        run.checkpoints("tiny")
+    assert "(missing); correct the entry, remove it from key `models`" in str(said.value)
 
 
 def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):

@@ -93,7 +93,7 @@ def explained(
             raise GatedError(
                 f"{where}: {wanted} is gated; accept its licence at {host}/{repository} and set HF_TOKEN to "
                 "a token of that account, remove the model from `models`, or say `gated: true` in its "
-                "entry, so that key `gated_models` decides"
+                "entry, so that it is left out"
             ) from error
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
         if status in (401, 404):

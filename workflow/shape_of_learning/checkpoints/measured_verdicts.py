@@ -28,7 +28,6 @@ from shape_of_learning.checkpoints.verdicts import (
     verdicts_of_equals,
     with_verdicts,
 )
-from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 
 NOT_OF_THIS_TRAINING = "not of this training"
@@ -71,29 +70,21 @@ def write_verdicts(
         All that the model's entry lists, by step.
     tables : mapping of str to (Path, Path)
         Name of a measured one -> the tables of its loss and of its tensors.
-    policy : {"skip", "flag", "fail"}
+    policy : {"skip", "flag"}
         What figures do with a checkpoint that is not good: leave it out (``shown`` is ``no``), or draw it
         hollow if it has been measured.
 
     Raises
     ------
     InputError
-        If a checkpoint turns out to be bad and the policy is ``fail``, or if a table cannot be read.
+        If a table cannot be read.
     """
     measured = {
         name: Measured(read_loss(loss), read_tensor_digests(tensors))
         for name, (loss, tensors) in tables.items()
     }
-    judged = judged_by_measurements(checkpoints, measured)
-    new = [b for a, b in zip(checkpoints, judged, strict=True) if not (a.is_condemned or b.is_good)]
-    if new and policy == "fail":
-        bad = ", ".join(f"`{each.name}` ({each.verdict})" for each in new)
-        raise InputError(
-            f"model `{model}`: {bad}; remove them from the entry, or set `bad_checkpoints` to `skip` "
-            "or `flag`"
-        )
     rows = []
-    for each in judged:
+    for each in judged_by_measurements(checkpoints, measured):
         own = measured.get(each.name)
         otherwise = "hollow" if own and policy == "flag" else "no"
         loss = astuple(own.cross_entropy) if own else ("", "", "")

@@ -88,9 +88,6 @@ def read_run(
     for each in [*models.values(), *origins_of(models.values()).values()]:
         _check_task(each, typed.tasks)
     reasons = {name: why for name, each in models.items() if (why := _left_out(each, is_closed))}
-    gated = [reason for reason in reasons.values() if "is gated" in reason]
-    if gated and settings["gated_models"] == "fail":
-        raise InputError(f"{gated[0]}, or remove it from key `models`")
     models = {name: model for name, model in models.items() if name not in reasons}
     notices = [*reasons.values()]
     if not models:

@@ -66,6 +66,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.estimators: list[str] = self.settings["measurement"]["estimators"]
+        self.flagged = self.settings["bad_checkpoints"] == "flag"
         measures = self.every_measure
         self.measures = {n: m for n, m in measures.items() if m.family != WEIGHTS}
         self.weight_measures = sorted(n for n, m in measures.items() if m.family == WEIGHTS)
@@ -136,20 +137,19 @@ class Run:
 
     def checkpoints(self, name: str) -> tuple[Checkpoint, ...]:
         """The checkpoints of a model that are measured."""
-        curve, policy = self.curve(name), self.settings["bad_checkpoints"]
-        measured = curve.measured(flagged=policy == "flag")
-        if not measured or (policy == "fail" and curve.bad()):
+        curve = self.curve(name)
+        measured = curve.measured(flagged=self.flagged)
+        if not measured:
             raise InputError(
-                f"model `{name}`: {len(curve.bad())} of {len(curve.checkpoints)} revisions are not what they "
-                f"should be: {curve.bad_in_words}; correct the entry, remove it from key `models`, or set key "
-                "`bad_checkpoints` to `skip` or `flag`"
+                f"model `{name}`: none of its {len(curve.checkpoints)} revisions is what it should be: "
+                f"{curve.bad_in_words}; correct the entry, remove it from key `models`, or set key "
+                "`bad_checkpoints` to `flag`"
             )
         return measured
 
     def _tell(self, name: str, curve: Curve) -> None:
         """Say which revisions of a model are left out, and that it is not pinned yet."""
-        flagged = self.settings["bad_checkpoints"] == "flag"
-        if left_out := len(curve.checkpoints) - len(curve.measured(flagged=flagged)):
+        if left_out := len(curve.checkpoints) - len(curve.measured(flagged=self.flagged)):
             total = f"{left_out} of {len(curve.checkpoints)} revisions are left out"
             self.say(f"NOTE: model `{name}`: {total}; bad ones are {curve.bad_in_words}")
         if curve.is_new:

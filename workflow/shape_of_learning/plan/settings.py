@@ -307,13 +307,11 @@ class Settings(Section):
         a list of folders of `workflow/papers/`: the run has the figures and tables of these papers, others
         are not known to it. Empty: of the papers that `figures` names
     models
-        names of entries of `models/*.yaml`
-    gated_models
-        without a Hugging Face token whose account has accepted their licence: `skip` them with a note, or
-        `fail`
+        names of entries of `models/*.yaml`; a gated one is left out with a note, unless there is a Hugging Face
+        token whose account has accepted its licence
     bad_checkpoints
         what to do with a revision that is not what its name says: `skip` it and name it under the figure,
-        `flag` it (measured and drawn hollow, without a dot), or `fail`
+        or `flag` it (measured and drawn hollow, without a dot)
     keep_checkpoints
         keep downloaded weights after they are measured
     training_steps
@@ -341,8 +339,7 @@ class Settings(Section):
     seed: int = Field(0, ge=0, le=2**63 - 1)
     papers: Words | None = None
     models: Annotated[Names, Field(min_length=1)]
-    gated_models: Literal["skip", "fail"] = "skip"
-    bad_checkpoints: Literal["skip", "flag", "fail"] = "skip"
+    bad_checkpoints: Literal["skip", "flag"] = "skip"
     keep_checkpoints: bool = False
     training_steps: dict[Name, Any] = {}
     pretraining: dict[RecipeKey, Any] = {}
