@@ -1,12 +1,11 @@
 """Which checkpoints of a training are what their names say, by their tensors and losses.
 
 Files of the same weights may differ; their tensors do not. And while a model trains its loss falls, but for a
-slow start, ripples and spikes. A checkpoint far above those around it is broken; one far below them is a later
-one under a wrong name.
+slow start, ripples and spikes. A checkpoint far above those around it is broken.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +13,6 @@ from statistics import median_low
 
 from shape_of_learning.checkpoints.measured import (
     LOSS_COLUMNS,
-    CrossEntropy,
     Measured,
     read_loss,
     read_tensor_digests,
@@ -177,34 +175,25 @@ def broken(
     Notes
     -----
     A checkpoint is broken if its loss is more than ``ln(250)`` above the median of the three before it and of
-    the three after it; or, among the others, below both. Before the first a model guesses, with a loss of
-    ``ln(vocabulary)``. None is too low that no other follows: a training falls.
+    the three after it. Before the first a model guesses, with a loss of ``ln(vocabulary)``.
 
-    Not found are wrong weights whose loss is near that of their neighbours, such as those of a neighbour.
-    A training that diverged for good, or three broken ones in a row, cannot be told from a sound one.
+    Not found are wrong weights whose loss is near that of their neighbours or below it, such as those of a
+    neighbour, or of a later step under an early name. A training that diverged for good, or three broken ones
+    in a row, cannot be told from a sound one.
     """
     known = {each.name: measured[each.name].cross_entropy for each in checkpoints}
     known = {name: each for name, each in known.items() if not math.isnan(each.loss)}
-    found: dict[str, str] = {}
-    for sign, times in ((1, "times"), (-1, "times lower than")):
-        others = {name: each for name, each in known.items() if name not in found}
-        for name, apart in _beyond_both_sides(others, sign):
-            if apart > MARGIN:
-                ratio = f"{_ratio(apart)} {times}"
-                found[name] = f"broken: perplexity {ratio} that of the other steps"
-    return found
-
-
-def _beyond_both_sides(known: Mapping[str, CrossEntropy], sign: int) -> Iterator[tuple[str, float]]:
-    """By step: the name, and how far its loss is above those before and after it, or, of sign -1, below."""
     values = [each.loss for each in known.values()]
+    found: dict[str, str] = {}
     for place, (name, each) in enumerate(known.items()):
         before, after = values[:place][-NEIGHBOURS:], values[place + 1 :][:NEIGHBOURS]
         if place == 0 and each.vocabulary:
             before = [math.log(each.vocabulary)]
         sides = [median_low(side) for side in (before, after) if side]
-        if after or sign > 0:
-            yield name, min((sign * (each.loss - side) for side in sides), default=0.0)
+        apart = min((each.loss - side for side in sides), default=0.0)
+        if apart > MARGIN:
+            found[name] = f"broken: perplexity {_ratio(apart)} times that of the other steps"
+    return found
 
 
 def _ratio(difference: float) -> str:
