@@ -1,7 +1,7 @@
 """Which choices touch a claim, and the claim under every specification, from tables that are made for it."""
 
 import math
-from dataclasses import asdict, astuple, replace
+from dataclasses import astuple, replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -99,7 +99,7 @@ def test_what_asks_for_more_neighbours_than_are_searched_is_left_out():
     read = ChoiceSettings(settings)
     assert set(read.families["dimension"].values()) == {"two_nn", "two_nn_authors", "mle", "mada"}
     assert read.planned(CLAIMS["estimators_agree"], MODELS) is None  # which names one of 100
-    of = read.planned(CLAIMS["dimension_rises_then_falls"], MODELS).choices
+    of = read.planned(CLAIMS["dimension_rises_then_falls"], MODELS)
     # The first specification is the reference, in which nothing stands for another.
     assert of.estimators(of.specifications()[0]) == {"two_nn": "two_nn"}
 
@@ -183,7 +183,7 @@ def test_a_flipped_verdict_is_shown_and_every_specification_drawn(measured, tmp_
         (tmp_path / f"choices.{kind}" for kind in ("csv", "md")),
     )
     judge_choices.main(
-        [asdict(CHOICES)], protocol=PROTOCOL, output=(table, page), curves=[png], **measured()
+        [CHOICES.for_jobs()], protocol=PROTOCOL, output=(table, page), curves=[png], **measured()
     )
     rows = pd.read_csv(table, index_col="choice")
     assert [*rows.loc["first_token"]][3:] == ["supported", "contradicted", "yes", 8, 8]

@@ -9,8 +9,6 @@ STEPS: judge_claims, one job per paper; measure_choices, one per checkpoint, a f
     The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
 """
 
-from dataclasses import asdict
-
 from shape_of_learning.plan.choice_settings import RunChoices
 
 CLAIMS = RUN.claims
@@ -146,7 +144,7 @@ rule judge_choices:
         "../../envs/figures.yaml"
     params:
         code=code("judge_choices"),
-        claims=[asdict(of.choices) for of in CHOICES.claims.values()],
+        claims=[of.for_jobs() for of in CHOICES.claims.values()],
         models=RUN.evidence_models(),
         suspect_above=suspect_above(CHOICES.measures),
         protocol={

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from shape_of_learning.metrics.measure_entry import Measure
+
 # By the names of choices, the options of each, of which the first is the one that others are compared with.
 Choices = Mapping[str, Sequence[str]]
 # Modules of this package whose public functions a claim may name.
@@ -115,11 +117,21 @@ class ClaimChoices:
         the claim.
     decided_by : mapping of str to str
         Estimator that the claim names -> the choice whose option takes its place.
+    models : sequence of str
+        Those that are measured for it.
+    measures : mapping of str to Measure
+        All that is measured of them, by the names of tables.
     """
 
     claim: Claim
     choices: Choices
     decided_by: Mapping[str, str]
+    models: Sequence[str] = ()
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+
+    def for_jobs(self) -> dict[str, Any]:
+        """What a job must know to judge it, as plain values."""
+        return {"claim": vars(self.claim), "choices": self.choices, "decided_by": self.decided_by}
 
     @property
     def varied(self) -> dict[str, Sequence[str]]:

@@ -1,7 +1,7 @@
 """Section ``choices`` of the configuration: which specifications claims are judged under."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -26,25 +26,6 @@ TAKEN = (
     *(*ROW_CHOICES, "average_over", "last_layer"),
     *("claim", "rank", "is_reference", "verdict", "estimate", "low", "high", "n", "because"),
 )
-
-
-@dataclass(frozen=True)
-class PlannedClaim:
-    """A claim that is judged under other specifications, and what that takes.
-
-    Attributes
-    ----------
-    choices : ClaimChoices
-        The claim with the choices that touch it.
-    models : list of str
-        Those that are measured for it.
-    measures : mapping of str to Measure
-        All that is measured of them, by the names of tables.
-    """
-
-    choices: ClaimChoices
-    models: list[str]
-    measures: Mapping[str, Measure]
 
 
 class ChoiceSettings:
@@ -151,7 +132,7 @@ class ChoiceSettings:
             choices[name] = choices[name][:1]
         return ClaimChoices(claim, choices, decided_by)
 
-    def planned(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> PlannedClaim | None:
+    def planned(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimChoices | None:
         """Plan a claim on hidden states alone, for which a run has enough models and searched neighbours."""
         models = claim.models_of(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
@@ -162,11 +143,11 @@ class ChoiceSettings:
         measures = chosen_measures(self._measurement, claim.estimators, "both")
         if any(measure.family == WEIGHTS for measure in measures.values()):
             return None
-        choices = self.of_claim(claim, measures)
-        options = {each for name in choices.decided_by.values() for each in choices.choices[name]}
+        planned = self.of_claim(claim, measures)
+        options = {each for name in planned.decided_by.values() for each in planned.choices[name]}
         measures |= {name: each for name, each in self.variants.items() if name in options}
         with_originals = dict.fromkeys([*models, *(name for name in originals if name in run)])
-        return PlannedClaim(choices, list(with_originals), measures)
+        return replace(planned, models=list(with_originals), measures=measures)
 
 
 def _check_samples(settings: Mapping[str, Any]) -> None:
@@ -227,7 +208,7 @@ class RunChoices:
         claims = run.claims
         papers = [paper for paper in claims if wanted is None or paper in wanted]
         planned = [self.settings.planned(c, models) for p in papers for c in claims[p].values()]
-        self.claims = {each.choices.claim.name: each for each in planned if each}
+        self.claims = {each.claim.name: each for each in planned if each}
         # All that is measured for any of them, by the names of tables.
         self.measures = {n: m for of in self.claims.values() for n, m in of.measures.items()}
         self.models = list(dict.fromkeys(m for of in self.claims.values() for m in of.models))
@@ -242,7 +223,7 @@ class RunChoices:
         if model not in self._wanted:
             wanted: dict[str, set[str]] = {each.name: set() for each in self.run.checkpoints(model)}
             for of in (each for each in self.claims.values() if model in each.models):
-                for checkpoint in self._checkpoints(of.choices.claim, model):
+                for checkpoint in self._checkpoints(of.claim, model):
                     wanted[checkpoint.name].update(of.measures)
             self._wanted[model] = {name: sorted(of) for name, of in wanted.items() if of}
         return self._wanted[model]
