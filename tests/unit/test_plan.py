@@ -257,6 +257,17 @@ def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
     assert any(sentence in notice for notice in run.notices)
 
 
+def test_matrices_are_measured_in_training_where_a_figure_or_a_key_asks_and_else_at_the_end():
+    def steps(**changes: object) -> list[list[int | None]]:
+        run = run_of(changes)
+        of_models = (run.weight_checkpoints("weights", name) for name in run.measured[:3:2])
+        return [[each.step for each in of_model] for of_model in of_models]
+
+    encoder = [0, 16, 128]
+    assert steps() == [[0, 4, 16, 64, 128], encoder[-1:]]
+    assert steps(measurement={"estimators": ["bias_length"]})[1] == encoder
+
+
 def test_a_figure_without_its_models_is_left_out_and_named():
     run = planned(paper(models=["gpt2"]))
     assert set(run.shown) == {"figure_1", "anisotropy_measures", "dimension_by_scale"}

@@ -32,7 +32,7 @@ COLUMNS = [
 
 def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure of both embedding matrices per panel, one row of points for each model."""
-    table = _measured(inputs, "last_weights")
+    table = _measured(inputs)
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
@@ -58,7 +58,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
 
 def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
-    table = _measured(inputs, "weights")
+    table = _measured(inputs)
     counted = scales.progress_column(table, progress)
     shown = []
     for measure in inputs.measures:
@@ -77,7 +77,7 @@ def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
 
 def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
-    table = _measured(inputs, "weights")
+    table = _measured(inputs)
     counted = scales.progress_column(table, progress)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
     notes = _left_out(inputs)
@@ -90,7 +90,7 @@ def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     """Figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
-    table = _measured(inputs, "weights")
+    table = _measured(inputs)
     losses = inputs.tables["verdicts"].set_index(tables.CHECKPOINT)["loss"]
     loss = table.join(losses, on=tables.CHECKPOINT)["loss"]
     table = table.assign(loss=loss.where(np.isfinite(loss)), correlation=np.nan)
@@ -168,7 +168,7 @@ def planes(inputs: FigureInputs) -> Drawing:
 
 
 def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that a figure draws, with labels and the columns ``verdict`` and ``hollow``.
+    """The rows that a figure draws, with labels, ``verdict`` and, where there are verdicts, ``hollow``.
 
     Raises
     ------
@@ -176,14 +176,14 @@ def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
         If there is none, or the verdicts show none.
     """
     tables.require(rows, inputs, "no matrix has numbers")
-    if inputs.verdicts is None:
-        return tables.with_labels(rows.assign(verdict="", hollow=False), inputs)
     rows = rows.merge(tables.shown_checkpoints(inputs), on=tables.CHECKPOINT)
+    if inputs.verdicts is None:
+        rows = rows.assign(verdict="")
     return tables.with_labels_and_verdicts(rows, inputs)
 
 
-def _measured(inputs: FigureInputs, kind: str) -> pd.DataFrame:
-    rows = inputs.tables[kind]
+def _measured(inputs: FigureInputs) -> pd.DataFrame:
+    rows = inputs.tables["weights"]
     return _of_figure(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
 
 
