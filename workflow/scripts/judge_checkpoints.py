@@ -1,6 +1,6 @@
 """Put the verdict on the files, the tensors and the measured loss of every checkpoint of a model together.
 
-Checkpoints with the same tensors are copies though their files differ, and one whose perplexity is far from
+Checkpoints with the same tensors are copies though their files differ, and one whose perplexity is far above
 that of the others is broken though its files are whole. What figures do with a bad one is the
 configuration's `bad_checkpoints`.
 """
