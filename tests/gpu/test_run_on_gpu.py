@@ -2,25 +2,14 @@
 
 import logging
 
-import accelerate
 import numpy as np
 import pytest
 import torch
 import transformers
 
-from runs import WINDOWS, Kept, run, sample_of
-from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer
+from runs import Kept, run, sample_of
 from shape_of_learning.embeddings.run import StatesInMemory
-from shape_of_learning.embeddings.tokenised_windows import tokenise
-from tiny_models import (
-    CONFIGURATIONS,
-    VOCABULARY,
-    WIDTHS,
-    save_stirred_model,
-    save_tiny_model,
-    with_head,
-)
+from tiny_models import CONFIGURATIONS, VOCABULARY, WIDTHS, save_stirred_model, save_tiny_model
 
 pytestmark = [
     pytest.mark.gpu,
@@ -88,20 +77,6 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
     cpu = run(checkpoint, "bloom", windows, window_batch_size=1)
     for here, there in zip(cpu.states, gpu.states, strict=True):
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
-
-
-@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "bert"])
-def test_a_model_partly_in_host_memory_computes_what_it_does_on_the_gpu(name, tmp_path):
-    checkpoint = save_stirred_model(tmp_path, name)
-    windows, results = tokenise(load_tokenizer(checkpoint), WINDOWS), []
-    for spread in (False, True):
-        model = with_head(name).from_pretrained(checkpoint).eval()
-        model = accelerate.cpu_offload(model, GPU) if spread else model.to(GPU)
-        head = LanguageModelHead(model)
-        forward = ForwardPass(model.base_model, head, device=GPU, last_layer="after_final_norm")
-        results.append(forward.hidden_states(windows, 0)[0])
-    for expected, found in zip(*results, strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_states_that_are_measured_on_the_gpu_are_those_of_the_cpu_and_stay_there(tmp_path):

@@ -3,7 +3,6 @@
 import json
 import sys
 
-import accelerate
 import numpy as np
 import pytest
 import torch
@@ -13,11 +12,10 @@ from safetensors.torch import load_file, save_file
 import tiny_models as tiny
 from runs import WINDOWS, Kept, run, sample_of
 from shape_of_learning.embeddings.forward_pass import ForwardPass
-from shape_of_learning.embeddings.model import LanguageModelHead, load_tokenizer, require_memory
-from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow, next_tokens, tokenise
+from shape_of_learning.embeddings.model import require_memory
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
 from shape_of_learning.errors import InputError
 
-CPU = torch.device("cpu")
 # Batches of fewer than 16 tokens are padded, and padding may change the last bits.
 LONG_WINDOWS = [f"{window} ; ; ; ; ; ; ; ; a model" for window in WINDOWS]
 SIZES = {**tiny.USUAL, "num_attention_heads": 4}
@@ -108,7 +106,7 @@ def test_the_final_norm_makes_the_last_hidden_state_of_the_one_before_it(name):
         weight.add_(torch.randn_like(weight) / 5)
     texts = np.array([5, 6, 7, 8]), np.array([9, 10])
     windows = [TokenisedWindow(ids, ids < 0) for ids in texts]
-    forward = ForwardPass(model, None, device=CPU, last_layer="both")
+    forward = ForwardPass(model, None, last_layer="both")
     path = next((path for path, m in model.named_modules() if m is forward.final_norm), None)
     assert path == FINAL_NORMS[name]
     states, _ = forward.hidden_states(windows, 0)
@@ -138,33 +136,13 @@ def test_both_last_layers_are_those_of_a_run_with_either(name, tmp_path):
     assert len(both.sample.widths) == len(after.sample.widths) + 1
 
 
-@pytest.mark.parametrize("last_layer", ["after_final_norm", "before_final_norm"])
-@pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "opt"])
-def test_a_model_in_several_places_computes_what_it_does_in_one(name, last_layer, tmp_path):
-    checkpoint = tiny.save_stirred_model(tmp_path / "model", name)
-    windows = tokenise(load_tokenizer(checkpoint), WINDOWS)
-    results = []
-    for spread in (False, True):
-        model = hf.AutoModelForCausalLM.from_pretrained(checkpoint).eval()
-        if spread:
-            # Without a GPU the disk is the other place; the hooks are the same.
-            accelerate.disk_offload(model, tmp_path / "offloaded", CPU)
-        head = LanguageModelHead(model)
-        forward = ForwardPass(model.base_model, head, device=CPU, last_layer=last_layer)
-        results.append(forward.hidden_states(windows, 0, [next_tokens(w) for w in windows]))
-    (states, sums), (states_spread, sums_spread) = results
-    for expected, found in zip(states, states_spread, strict=True):
-        np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(sums_spread, sums)
-
-
 def test_a_forward_pass_computes_in_full_precision():
     matmul = torch.backends.cuda.matmul
     torch.set_float32_matmul_precision("medium")
     torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
     try:
         model = hf.AutoModel.from_config(tiny.CONFIGURATIONS["gpt_neox"]())
-        ForwardPass(model, None, device=CPU, last_layer="after_final_norm")
+        ForwardPass(model, None, last_layer="after_final_norm")
         assert torch.get_float32_matmul_precision() == "highest"
         assert not matmul.allow_tf32
         assert not torch.backends.cudnn.allow_tf32
@@ -262,6 +240,19 @@ def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
     kept = Kept(with_room_for(sample, 2))
     assert sample.into(kept) == expected.loss
     np.testing.assert_array_equal(kept.states, expected.states)
+
+
+def test_weights_that_do_not_fit_are_refused_with_what_helps(tmp_path, monkeypatch):
+    checkpoint = tiny.save_tiny_model(tmp_path, "gpt_neox")
+
+    def fail(model, device):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(torch.nn.Module, "to", fail)
+    said = refusal(checkpoint)
+    assert "do not fit on the GPU" in said
+    for remedy in ("`precision: bfloat16`", "a larger GPU", "`CUDA_VISIBLE_DEVICES=`"):
+        assert remedy in said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory there is")

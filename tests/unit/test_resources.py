@@ -44,14 +44,6 @@ def test_each_attempt_asks_for_more():
     assert asked.runtime(2) == 2 * asked.runtime(1) > 2 * asked.minutes
 
 
-def test_a_model_that_no_card_holds_asks_for_several():
-    assert needs.gpus(MODEL, SETTINGS) == 1
-    large = of_shape(MODEL, layers=80, hidden_size=2 * MODEL.shape.hidden_size)
-    assert needs.gpus(large, SETTINGS) > 3
-    half = replace(large, precision="bfloat16")
-    assert 1 < needs.gpus(half, SETTINGS) < needs.gpus(large, SETTINGS)
-
-
 def test_rules_that_ask_for_a_gpu_are_sent_where_there_is_one():
     rules = "".join(path.read_text() for path in (REPOSITORY / "workflow").rglob("*.smk"))
     blocks = re.split(r"^ *(?:use rule \w+ as|rule) ", rules, flags=re.MULTILINE)[1:]

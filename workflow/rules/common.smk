@@ -181,8 +181,7 @@ RUNNING = {
     ),
     # Windows that go through the model together; 0 to choose by free memory.
     "windows_at_once": 0 if (at_once := SETTINGS["forward"]["batch_size"]) == "auto" else at_once,
-    "gpu": lambda wildcards: needs.gpus(MODELS[wildcards.model], SETTINGS),
-    "nodes": 1,  # all of its GPUs on one
+    "gpu": 1,
 }
 
 # --- What is measured, and how readers call it ------------------------------------------------------

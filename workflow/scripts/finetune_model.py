@@ -33,7 +33,7 @@ def main(
     if is_download:
         refuse_changed(checkpoint)
     cpu = torch.device("cpu")
-    base, head, _ = load_model(checkpoint, role=role, precision="float32", device=cpu)
+    base, head = load_model(checkpoint, role=role, precision="float32", device=cpu)
     network = base if head is None else head.model
 
     def copy_tokenizer(folder: Path) -> None:

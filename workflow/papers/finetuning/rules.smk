@@ -45,7 +45,7 @@ rule measure_on_task:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
+        **{key: RUNNING[key] for key in ("windows_at_once", "gpu")},
         **asked(needs.on_task),
     params:
         code=code("measure_on_task"),

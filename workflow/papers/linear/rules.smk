@@ -45,7 +45,7 @@ rule edit_blocks:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **{key: RUNNING[key] for key in ("windows_at_once", "gpu", "nodes")},
+        **{key: RUNNING[key] for key in ("windows_at_once", "gpu")},
         **asked(needs.editing),
         checkpoint=lambda wildcards, input: weights_folder(
             wildcards.model,

@@ -220,7 +220,7 @@ def _copy_of(forward: ForwardPass) -> ForwardPass:
     model, head = copy.deepcopy((forward.model, forward.head))
     assert head is not None
     head.model.float()
-    return ForwardPass(model, head, device=forward.device, last_layer="after_final_norm")
+    return ForwardPass(model, head, last_layer="after_final_norm")
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ class ForwardPass:
         Base model.
     head : LanguageModelHead or None
         None if the checkpoint has none.
-    device : torch.device
-        Where the model takes its tokens.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as the library returns it, which for most
         decoders is after the final normalisation. ``"before_final_norm"``: what that normalisation is
@@ -37,19 +35,14 @@ class ForwardPass:
     """
 
     def __init__(
-        self,
-        model: "PreTrainedModel",
-        head: LanguageModelHead | None,
-        *,
-        device: "torch.device",
-        last_layer: str,
+        self, model: "PreTrainedModel", head: LanguageModelHead | None, *, last_layer: str
     ):
         import torch
 
         _compute_exactly()
         # One thread per window batch: sums are then formed in the same order whatever the number of cores.
         torch.set_num_threads(1)
-        self.model, self.head, self.device = model, head, device
+        self.model, self.head, self.device = model, head, model.device
         self.config = self.model.config
         # A pass keeps nothing that it is not asked for, whatever the checkpoint's own configuration says.
         self.config.use_cache = False

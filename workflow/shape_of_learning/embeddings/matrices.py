@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,14 +155,10 @@ def model_matrices(forward: ForwardPass) -> dict[str, np.ndarray]:
     ends = {name: ends[name] for name in ends if getattr(weights[name], "ndim", 0) == 2}
     if len(ends) == 2 and _share_weights(*ends.values()):
         ends = {"tied": ends["input"]}
-    found = {}
-    for name, module in ends.items():
-        with _at_hand(module):
-            found[name] = _numbers(module.weight)
+    found = {name: _numbers(module.weight) for name, module in ends.items()}
     norm: Any = forward.final_norm
     if getattr(norm, "weight", None) is not None:
-        with _at_hand(norm):
-            found[FINAL_NORM] = np.stack([_numbers(vector) for vector in _gain_and_bias(norm)])
+        found[FINAL_NORM] = np.stack([_numbers(vector) for vector in _gain_and_bias(norm)])
     return found
 
 
@@ -173,8 +168,7 @@ def _share_weights(first: Any, second: Any) -> bool:
         return True
     if first.weight.shape != second.weight.shape:
         return False
-    with _at_hand(first), _at_hand(second):
-        return bool((first.weight == second.weight.to(first.weight.device)).all())
+    return bool((first.weight == second.weight).all())
 
 
 def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
@@ -194,12 +188,3 @@ def _gain_and_bias(norm: Any) -> "list[torch.Tensor]":
 
 def _numbers(weight: "torch.Tensor") -> np.ndarray:
     return weight.detach().float().cpu().numpy()
-
-
-def _at_hand(module: Any) -> AbstractContextManager[None]:
-    """Fetch the weights of one module of a model that is spread over devices, and only of such a one."""
-    if not hasattr(module, "_hf_hook"):
-        return nullcontext()
-    from accelerate.utils import align_module_device
-
-    return align_module_device(module)

@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 # Layers that hidden states do not pass through; AutoModel creates them where weights have none.
 UNUSED_WEIGHTS = ("pooler.",)
-# Of a GPU's free memory; the rest is for activations and for what the libraries set aside.
-SHARE_FOR_WEIGHTS = 0.85
 # One block of float32 logits: 66 rows of BLOOM's 250,880, enough to keep a matrix product busy.
 LOGITS_BYTES = 1 << 26
 # What PyTorch, CUDA and cuBLAS say when memory is exhausted, besides MemoryError.
@@ -56,7 +54,7 @@ def default_device() -> "torch.device":
 
 def load_model(
     folder: Path, *, role: str, precision: str, device: "torch.device"
-) -> "tuple[PreTrainedModel, LanguageModelHead | None, torch.device]":
+) -> "tuple[PreTrainedModel, LanguageModelHead | None]":
     """Load the base model of a checkpoint and, if it has one, its language-model head.
 
     Parameters
@@ -68,9 +66,7 @@ def load_model(
     precision : str
         Of the weights: ``"float32"``, ``"bfloat16"`` or ``"float16"``.
     device : torch.device
-        Where to. A model too large for that GPU is spread over all visible ones and, if they are too small
-        together, over host memory and disk, from where its weights come for each window batch: slow, but it
-        ends.
+        Where to.
 
     Returns
     -------
@@ -79,14 +75,12 @@ def load_model(
     head : LanguageModelHead or None
         None, with a line in the log that says why, if the library knows no such head for the
         architecture or the checkpoint lacks weights of it.
-    device : torch.device
-        Where the model takes its tokens: `device`, unless no part of a spread model found room there.
 
     Raises
     ------
     InputError
         If the checkpoint cannot be read, lacks weights of the base model (they would be random numbers), or
-        is too large.
+        is too large for the GPU.
     """
     import transformers
 
@@ -98,20 +92,20 @@ def load_model(
         "encoder": (transformers.AutoModelForMaskedLM, transformers.MODEL_FOR_MASKED_LM_MAPPING),
     }[role]
     if type(config) in known:
-        model, missing, place = _load(with_head, folder, config, precision, device)
+        model, missing = _load(with_head, folder, config, precision, device)
         # The hidden states are those of AutoModel, so it must have the same model in it.
         if type(model.base_model) is transformers.MODEL_MAPPING.get(type(config), None):
             inside = f"{model.base_model_prefix}."
             _refuse(folder, [k.removeprefix(inside) for k in missing if k.startswith(inside)])
             lacking = [key for key in missing if not key.startswith(inside)]
             if not lacking:
-                return model.base_model, LanguageModelHead(model), place
+                return model.base_model, LanguageModelHead(model)
             logger.info("%s lacks `%s` of its language-model head", folder, lacking[0])
-            return model.base_model, None, place
+            return model.base_model, None
     logger.info("no head for the role `%s` is known for the type `%s`", role, config.model_type)
-    model, missing, place = _load(transformers.AutoModel, folder, config, precision, device)
+    model, missing = _load(transformers.AutoModel, folder, config, precision, device)
     _refuse(folder, missing)
-    return model, None, place
+    return model, None
 
 
 def read_config(folder: Path) -> "PretrainedConfig":
@@ -140,33 +134,22 @@ def load_tokenizer(folder: Path) -> Any:
 
 def _load(
     kind: Any, folder: Path, config: "PretrainedConfig", precision: str, device: "torch.device"
-) -> "tuple[PreTrainedModel, list[str], torch.device]":
-    """Load a model to where it is run; also what its files lack, and where it takes its tokens."""
+) -> "tuple[PreTrainedModel, list[str]]":
+    """Load a model to where it is run; also what its files lack."""
     import torch
 
-    options: dict[str, Any] = {}
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        fits = weight_bytes(kind, config, precision) <= SHARE_FOR_WEIGHTS * free
-        options = {"device_map": device if fits else "auto"}
     dtype = getattr(torch, precision)
-    model, report = _read(
-        kind, folder, config=config, dtype=dtype, output_loading_info=True, **options
-    )
-    if options.get("device_map") == "auto":
-        # The library says nothing of where a model is that found room in one place.
-        device = device if hasattr(model, "hf_device_map") else model.device
-        logger.info("%s is on %s", folder, getattr(model, "hf_device_map", device))
-    return model.eval().requires_grad_(False), sorted(report["missing_keys"]), device
-
-
-def weight_bytes(kind: Any, config: "PretrainedConfig", precision: str) -> int:
-    """Count the bytes of a model's weights from its architecture alone; nothing is allocated."""
-    import torch
-
-    with torch.device("meta"):
-        model = kind.from_config(copy.deepcopy(config), trust_remote_code=False)
-    return sum(weight.numel() for weight in model.parameters()) * getattr(torch, precision).itemsize
+    model, report = _read(kind, folder, config=config, dtype=dtype, output_loading_info=True)
+    try:
+        model.to(device)
+    except Exception as error:
+        if not memory_is_exhausted(error):
+            raise
+        raise InputError(
+            f"the weights in {folder} do not fit on the GPU; set `precision: bfloat16` in the model's entry, "
+            "take a larger GPU, or the CPU (`CUDA_VISIBLE_DEVICES=`)"
+        ) from error
+    return model.eval().requires_grad_(False), sorted(report["missing_keys"])
 
 
 def _read(kind: Any, folder: Path, **options: Any) -> Any:
@@ -231,9 +214,6 @@ class LanguageModelHead:
         """
         sequence = rows.unsqueeze(0)
         head = copy.copy(self.model)  # shares its weights; other threads have copies of their own
-        # Where weights are spread over devices, `accelerate` has given the instance a `forward` that
-        # is bound to the original, with its base model. What it does is done for the parts as well.
-        vars(head).pop("forward", None)
         # An attribute of the instance hides the module of that name.
         vars(head)[head.base_model_prefix] = _Returns(kind(last_hidden_state=sequence))
         return head(inputs_embeds=sequence).logits.squeeze(0)
@@ -264,15 +244,11 @@ class LanguageModelHead:
         sums = torch.zeros(len(predicted), dtype=torch.float64, device=states.device)
         for number, tokens in enumerate(predicted):
             rows = states[number, torch.from_numpy(tokens.positions).to(states.device)]
-            targets = torch.from_numpy(tokens.targets)
+            targets = torch.from_numpy(tokens.targets).to(states.device)
             for part, wanted in zip(rows.split(block), targets.split(block), strict=True):
-                scores = self.logits(
-                    part, kind
-                ).float()  # of a model on several devices, on the head's
-                terms = torch.nn.functional.cross_entropy(
-                    scores, wanted.to(scores.device), reduction="none"
-                )
-                sums[number] += terms.double().sum().to(sums.device)
+                scores = self.logits(part, kind).float()
+                terms = torch.nn.functional.cross_entropy(scores, wanted, reduction="none")
+                sums[number] += terms.double().sum()
         return sums.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
 
 

@@ -160,10 +160,10 @@ class SampleRun:
                 "all hidden states of the sample",
                 "lower `sampling.windows`, or set `embeddings.dump: true`",
             )
-        model, head, device = load_model(
+        model, head = load_model(
             checkpoint, role=entry.role, precision=protocol.precision, device=device
         )
-        forward = ForwardPass(model, head, device=device, last_layer=protocol.last_layer)
+        forward = ForwardPass(model, head, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
         predicted, mask = None, tokenizer.mask_token_id
         if head is not None:

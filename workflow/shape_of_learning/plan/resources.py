@@ -13,14 +13,12 @@ from shape_of_learning.metrics.measure_entry import searched_neighbours
 from shape_of_learning.plan.models import Model
 
 MB = 1e6
-VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 LARGEST_VOCABULARY = 250_880  # BLOOM's, of a model whose entry does not say
 CHARACTERS_PER_TOKEN = 3  # at least: the demo's tokenizer makes 3.9 of English text
 WINDOWS_AT_ONCE = 16  # where their number is chosen by free memory
 SNAKEMAKE_MB = 300  # the two processes around a job on a cluster
 NUMPY_MB, TORCH_MB, CUDA_MB = 150, 600, 3000  # interpreter and libraries; CUDA's, in host memory
 PRODUCTS_BYTES = 2**28  # of vectors with each other, at a time
-GPU_MB = 80_000  # of one card; a larger model is spread over several
 LEAST_MB, MARGIN = 1000, 1.2
 # Slow on purpose: an old core, and a network and a file system that others use as well.
 CORE_FLOPS, BYTES_PER_SECOND = 2e10, 10e6
@@ -52,8 +50,8 @@ class Work:
 
     Attributes
     ----------
-    layers, width, weights, value_bytes : int
-        Transformer blocks, width, number of weights, and bytes of each of them.
+    layers, width, weights : int
+        Transformer blocks, width, and number of weights.
     tokens, tokens_at_once : int
         Bounds on the tokens of the sample, and of the windows that go through the model together.
     batch_vectors, neighbours : int
@@ -63,7 +61,6 @@ class Work:
     layers: int
     width: int
     weights: int
-    value_bytes: int
     tokens: int
     tokens_at_once: int
     batch_vectors: int
@@ -80,7 +77,6 @@ class Work:
             width,
             # For ALBERT, which repeats one block, far too many.
             (12 * layers * width + (model.vocabulary or LARGEST_VOCABULARY)) * width,
-            VALUE_BYTES[model.precision or settings["forward"]["precision"]],
             windows * window if tokens is None else tokens,
             min(WINDOWS_AT_ONCE if at_once == "auto" else at_once, windows) * window,
             measured["batch_vectors"],
@@ -96,13 +92,6 @@ class Work:
     def states_mb(self) -> float:
         """Size of the hidden states of all layers and of the state before the final norm, stored as float32."""
         return (self.layers + 2) * self.tokens * self.width * 4 / MB
-
-
-def gpus(model: Model, settings: Mapping[str, Any]) -> int:
-    """GPUs of 80 GB over which a model is spread; one as a rule."""
-    work = Work.of(model, settings)
-    needed = work.weights * work.value_bytes / MB + 8 * work.values_at_once / MB + 1000
-    return math.ceil(needed * MARGIN / GPU_MB)
 
 
 def cleaning(threads: int) -> Needs:
