@@ -15,9 +15,9 @@ demo: $(ENVIRONMENT)/workflow
 	@ls -1 results/figures/*.pdf
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
-# cores. CONFIG=FILE lays another configuration over it, such as config/showcase_large.yaml.
+# cores.
 showcase: $(ENVIRONMENT)/workflow
-	snakemake --configfile config/showcase.yaml $(CONFIG) --cores $(CORES) --quiet rules
+	snakemake --configfile config/showcase.yaml --cores $(CORES) --quiet rules
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow

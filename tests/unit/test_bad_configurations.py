@@ -52,7 +52,6 @@ CONFIGURATIONS = {
     # models that a figure cannot show
     "{models: [bloom-560m, bloom-1b1, bloom-3b, bloom-7b1], figures: {figure_2: all}}": "has room for 3",
     "forward: {last_layer: after_final_norm}": "takes the last layer before the final norm",
-    "pretraining: {attention_heads: 3}": "with configuration key `pretraining`: `hidden_size` 128 cannot",
 }
 
 # An entry `mine`, and the sentence.

@@ -108,16 +108,6 @@ def test_a_fine_tuning_is_like_its_origin_and_saved_at_log_spaced_parts_of_epoch
     assert (later.origin_revision, later.origin.origin_revision) == ("step48", "step1")
 
 
-def test_a_recipe_of_the_configuration_replaces_that_of_every_entry():
-    large = read_yaml(CONFIG / "showcase_large.yaml")["pretraining"]
-    given = {**read_yaml(CONFIG / "showcase.yaml"), "pretraining": large}
-    models = planned(with_defaults(given, CONFIG / "config.yaml"), token=False).models
-    for model in (each for each in models.values() if each.origin is None):
-        assert large.items() <= {**model.recipe, "layers": model.shape.layers}.items()
-        assert model.last_step == large["last_step"]
-        assert model.table_1["training_tokens"] == large["last_step"] * 32 * 512
-
-
 # --- folders of one's own ---------------------------------------------------------------------------
 
 STEPS = (100, 200, 300, 500, 1000, 2000)

@@ -91,26 +91,6 @@ def test_the_same_recipe_gives_the_same_bytes_in_another_process(trained, tmp_pa
     assert rows.held_out_loss.tolist() == [record(again / name)["loss"] for name in rows.revision]
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="needs a GPU, and torch.cuda.is_available() is false"
-)
-def test_a_gpu_gives_the_same_bytes_each_time_and_begins_with_the_same_weights(trained, tmp_path):
-    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
-    plan = {"architecture": architecture_of(trained), **RECIPE, "device": "cuda"}
-    for name in ("once", "again"):
-        folders = f"{tmp_path / name!r}, {tmp_path / f'{name}.csv'!r}"
-        in_another_process(
-            "pretrain_model", f"'tiny', {tmp_path / 'text.txt'!r}, {plan}, {folders}"
-        )
-    assert different_files(tmp_path / "once", tmp_path / "again") == []
-    cpu, gpu = (folder / "step0" / "model.safetensors" for folder in (trained, tmp_path / "once"))
-    assert cpu.read_bytes() == gpu.read_bytes()
-    there = record(tmp_path / "once/step1")
-    assert there["loss"] == pytest.approx(record(trained / "step1")["loss"], abs=1e-3)
-    assert there["software"]["gpu"] == torch.cuda.get_device_name()
-
-
 def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_was(
     trained, tmp_path
 ):
@@ -135,11 +115,9 @@ def test_another_seed_or_model_starts_from_other_weights_and_torch_stays_as_it_w
         ({"context": 2000}, "context"),
         ({"regulariser": "cosine"}, "strength"),
         ({"strength": 0.5}, "strength"),
-        ({"device": "cuda"}, "device"),
     ],
 )
-def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, monkeypatch, change, key):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+def test_an_impossible_recipe_is_refused_by_the_name_of_its_key(tmp_path, change, key):
     with pytest.raises(InputError, match=f"`pretraining.{key}`"):
         module.pretrain(
             TEXT, recipe("bert", **change), model="tiny", destination=tmp_path / "model"

@@ -26,14 +26,6 @@ def pinned(model, revision):
     return RUN.curve(model).pinned(revision)
 
 
-def pretrained_on(device):
-    return [
-        name
-        for name in RUN.of_kind("pretraining")
-        if MODELS[name].recipe.get("device", "cpu") == device
-    ]
-
-
 def files_of_checkpoints(pattern):
     """One file of each checkpoint of a model that is measured."""
 
@@ -138,7 +130,7 @@ rule pretrain_model:
     benchmark:
         "<benchmarks>/pretrained/{model}.tsv"
     wildcard_constraints:
-        model=any_of(pretrained_on("cpu")),
+        model=any_of(RUN.of_kind("pretraining")),
     conda:
         "../../envs/models.yaml"
     threads: lambda wildcards: MODELS[wildcards.model].recipe["threads"]
@@ -149,15 +141,6 @@ rule pretrain_model:
         recipe=lambda wildcards: {**MODELS[wildcards.model].recipe, "seed": SEED},
     script:
         "../scripts/pretrain_model.py"
-
-
-# A rule of its own, since a profile sends rules, not models, to a partition.
-use rule pretrain_model as pretrain_model_on_gpu with:
-    wildcard_constraints:
-        model=any_of(pretrained_on("cuda")),
-    resources:
-        **asked(needs.training),
-        gpu=1,
 
 
 rule finetune_model:

@@ -81,9 +81,7 @@ def read_run(
     targets = {**figures, **tables}
     check_targets(typed.figures.targets, targets, entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)
-    entries = _with_steps(
-        _with_recipe(entries, settings["pretraining"]), settings["training_steps"]
-    )
+    entries = _with_steps(entries, settings["training_steps"])
     models = read_models(entries, settings["models"])
     for each in [*models.values(), *origins_of(models.values()).values()]:
         _check_task(each, typed.tasks)
@@ -146,20 +144,6 @@ def _check_task(model: Model, tasks: Mapping[str, Task]) -> None:
             f"{where} is `{name}`, which has pairs of texts, but the tokenizer of the decoder "
             f"`{model.origin.name}` has no separator; name a task of single texts or an encoder"
         )
-
-
-def _with_recipe(entries: Entries, recipe: Mapping[str, Any]) -> Entries:
-    """Let the configuration choose parts of the recipe of all that is pretrained."""
-    size = {name: recipe[name] for name in ("layers", "hidden_size") if name in recipe}
-    rest = {name: value for name, value in recipe.items() if name not in size}
-    changed = dict(entries)
-    for name, (file, entry) in entries.items() if recipe else ():
-        if isinstance(entry, dict) and isinstance(entry.get("pretraining"), dict):
-            own = {k: value for k, value in entry.items() if k != "table_1"}  # of another recipe
-            pretraining = {**entry["pretraining"], **rest}
-            where = f"{file} with configuration key `pretraining`"
-            changed[name] = where, {**own, **size, "pretraining": pretraining}
-    return changed
 
 
 def _with_steps(entries: Entries, training_steps: Mapping[str, Any]) -> Entries:

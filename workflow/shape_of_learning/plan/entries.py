@@ -10,11 +10,6 @@ from shape_of_learning.refusals import Name, Section, must_be, refused
 from shape_of_learning.training.recipe import FinetuningRecipe, Million, Positive, Pretraining
 
 Precision = Literal["float32", "bfloat16", "float16"]
-# Parts of a recipe that the configuration may set for all that is pretrained.
-RecipeKey = Literal[
-    "layers", "hidden_size", "attention_heads", "vocabulary", "context", "batch_size",
-    "learning_rate", "warmup_steps", "last_step", "threads", "device",
-]  # fmt: skip
 # Characters that the figures' font has and that stand side by side; with =, +, - or @ a spreadsheet would
 # begin a formula.
 Printed = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from shape_of_learning.plan.entries import Precision, RecipeKey
+from shape_of_learning.plan.entries import Precision
 from shape_of_learning.plan.texts import Corpus, Task
 from shape_of_learning.refusals import Name, Names, Section, Words, must_be, refused, unique
 from shape_of_learning.training.recipe import Threads
@@ -317,10 +317,6 @@ class Settings(Section):
     training_steps
         other steps than an entry's, by model: `{pythia-14m: {log: 8}}`; of a `pretraining` or `finetuning`
         also where the entry has none
-    pretraining
-        keys of a recipe that replace those of every entry with a `pretraining`, such as `{layers: 12,
-        device: cuda}`. All that follows from a recipe follows from these: saved steps, Table 1, what is
-        asked of a scheduler
     corpus, sampling, forward, embeddings, measurement, block_editing, choices
         sections; see below
     tasks
@@ -342,7 +338,6 @@ class Settings(Section):
     bad_checkpoints: Literal["skip", "flag"] = "skip"
     keep_checkpoints: bool = False
     training_steps: dict[Name, Any] = {}
-    pretraining: dict[RecipeKey, Any] = {}
     corpus: Corpus = Corpus()
     sampling: Sampling = Sampling()
     forward: Forward = Forward()

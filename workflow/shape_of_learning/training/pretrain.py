@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -62,16 +61,13 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
     Raises
     ------
     InputError
-        If the text is too short, or the vocabulary too small for all bytes; if the recipe is for a GPU
-        and none is visible.
+        If the text is too short, or the vocabulary too small for all bytes.
 
     Notes
     -----
     The same text, recipe and library versions give the same bytes on processors with the same
-    vector instructions, or on GPUs of the same kind; on others floating-point sums are formed in
-    another order.
+    vector instructions; on others floating-point sums are formed in another order.
     """
-    used = _prepare(recipe.device)
     with deterministic(recipe.threads), atomic_write(destination) as folder:
         tokenizer = train_tokenizer(text, recipe)
         ids, ends = tokens_of(tokenizer, text)
@@ -88,13 +84,13 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
             "text": {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()},
             "training_tokens": end,
             "training_characters": int(ends[:end].max()),
-            "software": software() | used,
+            "software": software(),
         }
         seed, owner = recipe.seed, recipe.twin_of or model
         random = random_stream(seed, "held-out", model=owner)
         held_out = text_batch(ids[end:], HELD_OUT_SEQUENCES, random, recipe, tokenizer)
         torch.manual_seed(stream_seed(seed, "initial weights", model=owner))
-        network = _network(recipe, tokenizer).to(recipe.device).train()
+        network = _network(recipe, tokenizer).train()
         random, steps = (
             random_stream(seed, "training batches", model=owner),
             range(recipe.last_step),
@@ -157,20 +153,6 @@ def _framed(body: np.ndarray, first: int, last: int) -> np.ndarray:
     return np.pad(body, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
 
 
-def _prepare(device: str) -> dict[str, str]:
-    """Let a GPU form its sums in the same order each time; returns what the record says of it."""
-    if device == "cpu":
-        return {}
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS reads it as it starts
-    if not torch.cuda.is_available():
-        raise InputError(
-            "`pretraining.device` is `cuda`, but PyTorch sees no GPU; start this where there is one, with a "
-            "PyTorch that has CUDA, or set `device: cpu`"
-        )
-    torch.set_float32_matmul_precision("highest")  # some installations switch TF32 on
-    return {"gpu": torch.cuda.get_device_name()}
-
-
 def _network(recipe: PretrainingRecipe, tokenizer: Any) -> Any:
     size: dict[str, Any] = {
         "vocab_size": len(tokenizer),
@@ -198,7 +180,7 @@ def _losses(
     network: Any, batch: tuple[np.ndarray, np.ndarray], recipe: PretrainingRecipe
 ) -> dict[str, torch.Tensor]:
     """Return what is minimised: the ``loss`` and, if there is one, the ``regularisation``."""
-    seen, predicted = (torch.from_numpy(part).to(network.device) for part in batch)
+    seen, predicted = map(torch.from_numpy, batch)
     if recipe.regulariser == "none":
         return {"loss": network(input_ids=seen, labels=predicted).loss}
     base = network.base_model

@@ -75,10 +75,6 @@ class Pretraining(Section):
         another `pretraining` whose initial weights and batches this one has. Their recipes differ in the
         two keys above alone. Models that are no twins have random numbers of their own, by their names:
         they are other seeds
-    device
-        `cpu` (the default) or `cuda`, the first visible GPU. It begins with the same weights and is shown
-        the same batches; sums are formed in another order, so the trained weights are others. On GPUs of
-        one kind PyTorch's deterministic algorithms should give the same bytes each time
     """
 
     architecture: Literal["gpt_neox", "bert"]
@@ -93,7 +89,6 @@ class Pretraining(Section):
     regulariser: Literal["none", "cosine", "mse"] = "none"
     strength: Positive | None = None
     twin_of: Name | None = None
-    device: Literal["cpu", "cuda"] = "cpu"
 
 
 class PretrainingRecipe(Pretraining):
