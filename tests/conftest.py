@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ REAL_TEXT = REPOSITORY.parent / "shared" / "data" / "enwik6.xz"
 def checkout(tmp_path: Path) -> Checkout:
     """A fresh checkout, in a folder whose name is hard on careless scripts."""
     return check_out(tmp_path / "it's a checkout")
+
+
+@pytest.fixture
+def windows_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many windows go through a model together on a CPU."""
+    constant = "shape_of_learning.embeddings.run.WINDOWS_ON_A_CPU"
+    return lambda number: monkeypatch.setattr(constant, number)
 
 
 @pytest.fixture(scope="session")

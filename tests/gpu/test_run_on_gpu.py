@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from runs import Kept, run, sample_of
+from shape_of_learning.embeddings import run as module
 from shape_of_learning.embeddings.run import StatesInMemory
 from tiny_models import CONFIGURATIONS, VOCABULARY, WIDTHS, save_stirred_model, save_tiny_model
 
@@ -33,10 +34,13 @@ OF_ALL_LENGTHS = [f"x{' , the shape' * n}" for n in range(1, 100)]
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path):
+def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path, monkeypatch):
     checkpoint = save_tiny_model(tmp_path, name, head=True)
-    options = {"last_layer": "both", "window_batch_size": 2}
-    cpu, gpu = (run(checkpoint, name, device=device, **options) for device in ("cpu", "cuda:0"))
+    monkeypatch.setattr(module, "WINDOWS_ON_A_CPU", 2)
+    monkeypatch.setattr(module, "TOKENS_ON_A_GPU", 256)
+    cpu, gpu = (
+        run(checkpoint, name, device=device, last_layer="both") for device in ("cpu", "cuda:0")
+    )
     for here, there in zip(cpu.states, gpu.states, strict=True):
         # As in test_forward_pass: a few hundred roundings of 6e-8 in a row. TF32 would give 5e-4.
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
@@ -45,36 +49,39 @@ def test_hidden_states_and_loss_are_those_of_the_cpu(name, tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("window_batch_size", [None, 3, 16])
+@pytest.mark.parametrize("tokens", [module.TOKENS_ON_A_GPU, 1200, 8192])
 @pytest.mark.parametrize("name", WIDE)
 def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
-    name, window_batch_size, precision, tmp_path
+    name, tokens, precision, tmp_path, monkeypatch
 ):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
     checkpoint = save_stirred_model(tmp_path, name, WIDE[name]())
-    options = {"window_batch_size": window_batch_size, "precision": precision}
-    kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, device="cuda:0", **options))
+    monkeypatch.setattr(module, "TOKENS_ON_A_GPU", tokens)
+    options = {"device": "cuda:0", "precision": precision}
+    kept = Kept(sample_of(checkpoint, [1024] * 4, OF_ALL_LENGTHS, **options))
     kept.sample.into(kept)
     first = kept.sample.rows["positions"] == 0
     assert first.sum() == len(OF_ALL_LENGTHS)
     assert [len(np.unique(rows[first], axis=0)) for rows in kept.states] == [1] * 4
 
 
-def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog):
+def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, caplog, monkeypatch):
     checkpoint = save_tiny_model(tmp_path, "bloom", head=True)
     # Scores of one window of 1,200 tokens take 12 MB, several times; those of sixteen 184 MB.
     windows = ["; " * 600] * 16
+    monkeypatch.setattr(module, "TOKENS_ON_A_GPU", 10**6)
+    monkeypatch.setattr(module, "WINDOWS_ON_A_CPU", 1)
     total = torch.cuda.get_device_properties(GPU).total_memory
     torch.cuda.empty_cache()
     allowed = torch.cuda.memory_reserved(GPU) + 256 * 2**20
     torch.cuda.set_per_process_memory_fraction(allowed / total, GPU)
     try:
         with caplog.at_level(logging.INFO, "shape_of_learning"):
-            gpu = run(checkpoint, "bloom", windows, window_batch_size=16, device="cuda:0")
+            gpu = run(checkpoint, "bloom", windows, device="cuda:0")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, GPU)
     assert "memory is exhausted by 16 windows at a time" in caplog.text
-    cpu = run(checkpoint, "bloom", windows, window_batch_size=1)
+    cpu = run(checkpoint, "bloom", windows)
     for here, there in zip(cpu.states, gpu.states, strict=True):
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-5 * np.abs(here).max())
 

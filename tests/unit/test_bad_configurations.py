@@ -28,7 +28,6 @@ CONFIGURATIONS = {
     # ranges
     "seed: -1": "`seed` is -1: input should be greater than or equal to 0",
     "forward: {precision: float8}": "input should be 'float32', 'bfloat16' or 'float16'",
-    "forward: {batch_size: all}": "`forward.batch_size` must be `auto` or a whole number of windows",
     "models: []": "`models` is []: value should have at least 1 item",
     "models: [gpt2, gpt2]": "`models` names 'gpt2' twice; remove one",
     # what contradicts itself

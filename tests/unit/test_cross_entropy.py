@@ -58,10 +58,11 @@ def loss_of_the_library(checkpoint, name):
 
 
 @pytest.mark.parametrize("name", [*tiny.CONFIGURATIONS, *MORE_THAN_LINEAR])
-def test_the_loss_is_that_of_the_library(name, tmp_path):
+def test_the_loss_is_that_of_the_library(name, tmp_path, windows_at_once):
     configuration = MORE_THAN_LINEAR[name]() if name in MORE_THAN_LINEAR else None
     checkpoint = tiny.save_stirred_model(tmp_path, name, configuration)
-    measured = loss_of(checkpoint, name, window_batch_size=1)
+    windows_at_once(1)
+    measured = loss_of(checkpoint, name)
     expected, count = loss_of_the_library(checkpoint, name)
     # A sum of n terms errs by about sqrt(n) roundings (Higham & Mary 2019). Up to four are formed in
     # a row (dense layer, logits, partition function, mean), of at most 300 terms below 10.
@@ -71,11 +72,14 @@ def test_the_loss_is_that_of_the_library(name, tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_mean_over_many_copies_of_a_window_is_that_over_one(precision, tmp_path):
+def test_the_mean_over_many_copies_of_a_window_is_that_over_one(
+    precision, tmp_path, windows_at_once
+):
     checkpoint = tiny.save_stirred_model(tmp_path, "gpt_neox")
-    options = {"precision": precision, "window_batch_size": 1}
+    windows_at_once(1)
     once, often = (
-        loss_of(checkpoint, "gpt_neox", WINDOWS[:1] * copies, **options) for copies in (1, 1000)
+        loss_of(checkpoint, "gpt_neox", WINDOWS[:1] * copies, precision=precision)
+        for copies in (1, 1000)
     )
     # In float64 a thousand additions stay below 1e-12; in bfloat16 the sum would stop growing.
     assert often.loss == pytest.approx(once.loss, rel=1e-12)

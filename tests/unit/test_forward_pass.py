@@ -59,10 +59,15 @@ def one_window_at_a_time(checkpoint):
 
 @pytest.mark.parametrize("head", [True, False], ids=["with_head", "base_model"])
 @pytest.mark.parametrize("name", tiny.CONFIGURATIONS)
-def test_hidden_states_are_those_of_the_base_model_bit_for_bit_or_in_batches(name, head, tmp_path):
+def test_hidden_states_are_those_of_the_base_model_bit_for_bit_or_in_batches(
+    name, head, tmp_path, windows_at_once
+):
     checkpoint = tiny.save_tiny_model(tmp_path, name, head=head)
     alone = one_window_at_a_time(checkpoint)
-    single, batched = (run(checkpoint, name, LONG_WINDOWS, window_batch_size=n) for n in (1, 16))
+    windows_at_once(1)
+    single = run(checkpoint, name, LONG_WINDOWS)
+    windows_at_once(16)
+    batched = run(checkpoint, name, LONG_WINDOWS)
     for found, close, expected in zip(single.states, batched.states, alone, strict=True):
         np.testing.assert_array_equal(found, expected)
         # float32 keeps 6e-8; a few hundred roundings in a row stay below 1e-5 of the largest entry.
@@ -85,11 +90,14 @@ def test_a_run_says_which_token_each_row_is(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bloom", "llama", "gpt2"])
 @pytest.mark.parametrize("size", [1, 3, 16])
-def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(name, size, tmp_path):
+def test_the_first_token_of_all_windows_is_one_vector_bit_for_bit(
+    name, size, tmp_path, windows_at_once
+):
     """Duplicates are recognised only if batches that are padded differently agree in every bit."""
     checkpoint = tiny.save_tiny_model(tmp_path, name)
     windows = [f"x{' , a' * n}" for n in range(1, 40)]  # which start with the same token
-    kept = run(checkpoint, name, windows, window_batch_size=size)
+    windows_at_once(size)
+    kept = run(checkpoint, name, windows)
     first = kept.sample.rows["positions"] == 0
     assert first.sum() == len(windows)
     for rows in kept.states:
@@ -233,10 +241,12 @@ def with_room_for(sample, rows):
     return sample
 
 
-def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path):
+def test_exhausted_memory_halves_the_batch_until_it_fits(tmp_path, windows_at_once):
     checkpoint = tiny.save_stirred_model(tmp_path, "gpt_neox")
-    expected = run(checkpoint, "gpt_neox", window_batch_size=2)
-    sample = sample_of(checkpoint, tiny.WIDTHS["gpt_neox"], window_batch_size=4)
+    windows_at_once(2)
+    expected = run(checkpoint, "gpt_neox")
+    windows_at_once(4)
+    sample = sample_of(checkpoint, tiny.WIDTHS["gpt_neox"])
     kept = Kept(with_room_for(sample, 2))
     assert sample.into(kept) == expected.loss
     np.testing.assert_array_equal(kept.states, expected.states)
@@ -264,9 +274,9 @@ def test_what_memory_cannot_hold_is_refused():
 
 
 @pytest.mark.parametrize("name", ["gpt_neox", "bert"])
-def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
+def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path, windows_at_once):
     checkpoint = tiny.save_stirred_model(tmp_path, name)
-    options = {"windows": WINDOWS * 4, "window_batch_size": 2}
-    one, three = (run(checkpoint, name, **options, threads=threads) for threads in (1, 3))
+    windows_at_once(2)
+    one, three = (run(checkpoint, name, WINDOWS * 4, threads=threads) for threads in (1, 3))
     assert one.loss == three.loss
     np.testing.assert_array_equal(one.states, three.states)

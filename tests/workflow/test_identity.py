@@ -61,7 +61,7 @@ def test_what_changes_no_number_is_no_reason_and_what_does_is(copy):
         return copy.planned(*CHANGED)
 
     mirrors = {"urls": ["export.xml", "https://example.org/export.xml"]}
-    harmless = {"corpus": {"sources": {"export": mirrors}}, "forward": {"batch_size": 2}}
+    harmless = {"corpus": {"sources": {"export": mirrors}}, "forward": {"threads": 2}}
     # But for the record of what was configured.
     assert {*planned(**harmless)} <= {"provenance", "all", "total"}
     assert planned(sampling={"windows": 31})[FORWARD_PASS] == 2

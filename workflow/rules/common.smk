@@ -179,8 +179,6 @@ RUNNING = {
     "checkpoint": lambda wildcards, input: weights_folder(
         wildcards.model, wildcards.revision, input.get("checkpoint", [])
     ),
-    # Windows that go through the model together; 0 to choose by free memory.
-    "windows_at_once": 0 if (at_once := SETTINGS["forward"]["batch_size"]) == "auto" else at_once,
     "gpu": 1,
 }
 

@@ -76,7 +76,6 @@ if __name__ == "__main__":
             text=Path(snakemake.input.text),
             output=dict(snakemake.output.items()),
             threads=snakemake.threads,
-            window_batch_size=snakemake.resources.windows_at_once or None,
             **snakemake.params.sample,
             matrices=snakemake.params.matrices,
         )

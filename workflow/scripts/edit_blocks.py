@@ -45,6 +45,5 @@ if __name__ == "__main__":
             text=Path(snakemake.input.text),
             output=(Path(snakemake.output.edits), Path(snakemake.output.errors)),
             threads=snakemake.threads,
-            window_batch_size=snakemake.resources.windows_at_once or None,
             **parameters(snakemake),
         )

@@ -134,6 +134,5 @@ if __name__ == "__main__":
             matrices=params.get("matrices"),
             checkpoint=Path(snakemake.resources.checkpoint),
             threads=snakemake.threads,
-            window_batch_size=snakemake.resources.windows_at_once or None,
             **params.sample,
         )

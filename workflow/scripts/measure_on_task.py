@@ -116,6 +116,5 @@ if __name__ == "__main__":
             task=Path(snakemake.input.task[0]),
             output=[Path(path) for path in snakemake.output],
             threads=snakemake.threads,
-            window_batch_size=snakemake.resources.windows_at_once or None,
             **parameters(snakemake),
         )

@@ -45,8 +45,8 @@ rule measure_on_task:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **{key: RUNNING[key] for key in ("windows_at_once", "gpu")},
         **asked(needs.on_task),
+        gpu=1,
     params:
         code=code("measure_on_task"),
         checkpoints=lambda wildcards: [

@@ -45,8 +45,8 @@ rule edit_blocks:
         "../../../envs/models.yaml"
     threads: forward_threads
     resources:
-        **{key: RUNNING[key] for key in ("windows_at_once", "gpu")},
         **asked(needs.editing),
+        gpu=1,
         checkpoint=lambda wildcards, input: weights_folder(
             wildcards.model,
             RUN.last_checkpoint(wildcards.model).name,

@@ -93,10 +93,6 @@ class SampleRun:
     threads : int
         Window batches that are computed at the same time on a CPU, one thread each, so that the numbers do
         not depend on it.
-    window_batch_size : int or None
-        Windows that go through the model together at first; None for as many as are of use. Where memory is
-        exhausted, all are run again with half as many, so that on a GPU window batches are still of equal
-        work.
     overflowed : set of int
         Those whose hidden states, as far as they are computed, hold NaN or infinity.
     """
@@ -109,7 +105,6 @@ class SampleRun:
     layers: int
     widths: list[int]
     threads: int = 1
-    window_batch_size: int | None = None
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
@@ -120,7 +115,6 @@ class SampleRun:
         shape: Mapping[str, Any],
         *,
         threads: int = 1,
-        window_batch_size: int | None = None,
         device: "torch.device | None" = None,
         in_memory: bool = False,
     ) -> "SampleRun":
@@ -136,7 +130,7 @@ class SampleRun:
             How they are run.
         shape : mapping
             What the checkpoint is: fields of :class:`.Shape`.
-        threads, window_batch_size
+        threads
             As above.
         device : torch.device, optional
             By default the first GPU, or the CPU where there is none.
@@ -174,7 +168,7 @@ class SampleRun:
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
         return SampleRun(
             *(forward, name, tokenised, predicted, tokenizer.pad_token_id or 0),
-            *(entry.layers, widths, threads, window_batch_size),
+            *(entry.layers, widths, threads),
         )
 
     @cached_property
@@ -203,11 +197,15 @@ class SampleRun:
 
     @property
     def first_size(self) -> int:
-        """How many windows go through the model together, as long as memory suffices."""
+        """How many windows go through the model together at first.
+
+        Where memory is exhausted, all are run again with half as many, so that on a GPU window batches are
+        still of equal work.
+        """
         longest = max(len(window.ids) for window in self.windows)
         on_a_gpu = max(1, TOKENS_ON_A_GPU // rounded_up(longest))
         of_use = WINDOWS_ON_A_CPU if self._on_cpu else on_a_gpu
-        return min(self.window_batch_size or of_use, len(self.windows))
+        return min(of_use, len(self.windows))
 
     def into(self, store: HiddenStateStore) -> CrossEntropy:
         """Run all windows and store the hidden states of all tokens.

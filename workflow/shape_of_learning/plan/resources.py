@@ -15,7 +15,7 @@ from shape_of_learning.plan.models import Model
 MB = 1e6
 LARGEST_VOCABULARY = 250_880  # BLOOM's, of a model whose entry does not say
 CHARACTERS_PER_TOKEN = 3  # at least: the demo's tokenizer makes 3.9 of English text
-WINDOWS_AT_ONCE = 16  # where their number is chosen by free memory
+WINDOWS_AT_ONCE = 16  # through a model together, on a CPU
 SNAKEMAKE_MB = 300  # the two processes around a job on a cluster
 NUMPY_MB, TORCH_MB, CUDA_MB = 150, 600, 3000  # interpreter and libraries; CUDA's, in host memory
 PRODUCTS_BYTES = 2**28  # of vectors with each other, at a time
@@ -70,15 +70,15 @@ class Work:
     def of(cls, model: Model, settings: Mapping[str, Any], tokens: int | None = None) -> "Work":
         """The windows of the run, or a sample of so many tokens."""
         layers, width = model.shape.layers, model.shape.hidden_size
-        at_once, window = settings["forward"]["batch_size"], _window_tokens(settings)
-        windows, measured = settings["sampling"]["windows"], settings["measurement"]
+        windows, window = settings["sampling"]["windows"], _window_tokens(settings)
+        measured = settings["measurement"]
         return cls(
             layers,
             width,
             # For ALBERT, which repeats one block, far too many.
             (12 * layers * width + (model.vocabulary or LARGEST_VOCABULARY)) * width,
             windows * window if tokens is None else tokens,
-            min(WINDOWS_AT_ONCE if at_once == "auto" else at_once, windows) * window,
+            min(WINDOWS_AT_ONCE, windows) * window,
             measured["batch_vectors"],
             measured["neighbours"],
         )

@@ -53,9 +53,6 @@ class Forward(Section):
 
     Attributes
     ----------
-    batch_size
-        windows that go through the model together, or `auto`. Where memory is exhausted, halved until it
-        suffices. Changes no number beyond rounding, and reruns nothing
     precision
         `float32`, `bfloat16` or `float16`; a model's entry may override it
     last_layer
@@ -66,10 +63,6 @@ class Forward(Section):
         cores for the forward pass of a large model; does not change the numbers
     """
 
-    batch_size: Annotated[
-        Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)],
-        must_be("`auto` or a whole number of windows"),
-    ] = "auto"
     precision: Precision = "float32"
     last_layer: LastLayer | Literal["both"] = "after_final_norm"
     threads: Threads = 8
