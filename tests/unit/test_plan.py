@@ -239,11 +239,11 @@ def test_without_a_token_gated_models_are_left_out_and_named():
     assert sum("is gated" in notice for notice in run.notices) == 3
 
 
-def test_a_fine_tuning_of_code_from_the_hub_is_left_out(tmp_path):
-    entries = {"mine": tuned("code"), "code": {"repository": "a/b", "needs_code": True}}
+def test_a_fine_tuning_of_a_gated_model_is_left_out(tmp_path):
+    entries = {"mine": tuned("closed"), "closed": {"repository": "a/b", "gated": True}}
     run = run_of({"models": ["demo-encoder", "mine"]}, tmp_path, entries)
     assert set(run.models) == {"demo-encoder"}
-    sentence = "rests on `code`, which is left out: its architecture"
+    sentence = "rests on `closed`, which is gated, and left out"
     assert any(sentence in notice for notice in run.notices)
 
 

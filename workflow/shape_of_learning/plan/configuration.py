@@ -118,13 +118,8 @@ def read_run(
 def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:
     """Why a model cannot be had, or one that it is trained from; nothing if it can."""
     for each in (model, *origins_of([model]).values()):
-        rests = "" if each is model else f" rests on `{each.name}`, which"
-        if each.needs_code:
-            return (
-                f"model `{model.name}`{rests} is left out: its architecture is code from the Hub, which is "
-                "never run"
-            )
         if each.gated and is_closed(each):
+            rests = "" if each is model else f" rests on `{each.name}`, which"
             return (
                 f"model `{model.name}`{rests} is gated, and left out: accept its licence on the Hub and set "
                 "HF_TOKEN to a token of that account"

@@ -180,8 +180,7 @@ class Entry(Section):
         its columns in Table 1
     repository
         on the Hub; with `revision` (default `main`), `subfolder`, `tokenizer` (a repository, where the
-        revision has none) and `gated`. With `needs_code: true`, for architectures that are code in the
-        repository, the model is left out with a note: code from the Hub is never run
+        revision has none) and `gated`. Code in it is never run
     path
         a local folder in Hugging Face format, absolute or relative to the working directory; or with
         `{step}` the folders of a training run, such as `run/checkpoint-{step}`
@@ -206,7 +205,6 @@ class Entry(Section):
     subfolder: Subfolder | None = None
     tokenizer: Repository | None = None
     gated: bool = False
-    needs_code: bool = False
     path: Folder | None = None
     pretraining: Pretraining | None = None
     finetuning: Finetuning | None = None
@@ -222,7 +220,7 @@ class Entry(Section):
     def _one_source(self) -> "Entry":
         if sum(getattr(self, key) is not None for key in SOURCES) != 1:
             raise refused(f"needs exactly one of {' or '.join(f'`{key}`' for key in SOURCES)}")
-        for key in ("revision", "subfolder", "tokenizer", "gated", "needs_code"):
+        for key in ("revision", "subfolder", "tokenizer", "gated"):
             if key in self.model_fields_set and self.repository is None:
                 raise refused(f"has `{key}`, which needs `repository`; add it, or remove `{key}`")
         for key in ("role", "layers", "hidden_size") if self.pretraining else ():

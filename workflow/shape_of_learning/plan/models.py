@@ -58,9 +58,8 @@ class Model:
         A sentence for the captions of figures by training step; may be empty.
     tokenizer : str
         A repository, if it is not in the model's own.
-    gated, needs_code : bool
-        Whether the Hub asks for a licence to be accepted; whether its architecture is code from the Hub,
-        which is never run.
+    gated : bool
+        Whether the Hub asks for a licence to be accepted.
     precision : str or None
         Overrides ``forward.precision``.
     table_1 : mapping or None
@@ -90,7 +89,6 @@ class Model:
     note: str = ""
     tokenizer: str = ""
     gated: bool = False
-    needs_code: bool = False
     precision: str | None = None
     table_1: Mapping[str, Any] | None = None
     vocabulary: int | None = None
@@ -213,7 +211,6 @@ def _model(name: str, entry: Entry, where: str, models: Lookup) -> Model:
         known_bad=tuple(training.known_bad or ()),
         tokenizer=entry.tokenizer or "",
         gated=entry.gated,
-        needs_code=entry.needs_code,
         precision=entry.precision,
         table_1=entry.table_1.model_dump() if entry.table_1 else None,
         vocabulary=entry.table_1.vocabulary if entry.table_1 else None,
