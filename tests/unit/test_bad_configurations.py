@@ -99,7 +99,7 @@ ENTRIES = [
     (tuned("mine"), "leads in a circle, `mine` -> `mine`"),
     ({**tuned("plain"), "layers": 3}, "for `layers`"),
     (tuned("plain", task="topics"), "`finetuning.task`: unknown task `topics`; did you mean `topic`"),
-    (tuned("plain", task="mrpc"), "the tokenizer of the decoder `plain` has no separator"),
+    (tuned("plain", task="mrpc"), "has pairs of texts, but `plain` is a decoder; name a task of single texts"),
 ]  # fmt: skip
 
 

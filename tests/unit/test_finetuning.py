@@ -128,7 +128,7 @@ def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
     tokenizer = train_tokenizer(TEXT, recipe("bert", context=48))
     both = ("a", "bird"), ("the old cat", "a " * 99)
     pairs = [Example("train", 0, "", *texts) for texts in both]
-    texts = module.encode(tokenizer, pairs, role="encoder", longest=20, segments=2)
+    texts = module.encode(tokenizer, pairs, longest=20, segments=2)
     assert len(texts[1]["input_ids"]) == 20
     arguments = module.padded(texts, 0)
     kinds, mask = arguments["token_type_ids"].numpy(), arguments["attention_mask"].numpy()
@@ -139,7 +139,7 @@ def test_a_pair_has_its_segments_padding_is_masked_and_a_long_text_is_cut():
         assert kinds[row].tolist() == expected
         assert mask[row].tolist() == [int(place < len(tokens)) for place in range(20)]
         assert tokens[-1] == "[SEP]"
-    (plain, _) = module.encode(tokenizer, pairs, role="encoder", longest=20, segments=1)
+    (plain, _) = module.encode(tokenizer, pairs, longest=20, segments=1)
     assert "token_type_ids" not in plain
 
 

@@ -8,7 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans import CONFIG, MODELS, PAPERS, PLAIN, REPOSITORY, run_of, tuned
+from plans import CONFIG, MODELS, PAPERS, PLAIN, REPOSITORY, refusal, run_of, tuned
+from shape_of_learning.checkpoints.lock import Listing, Lock, LockedRevision, write_lock
 from shape_of_learning.checkpoints.shapes import Shape
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
@@ -171,17 +172,6 @@ def test_two_folders_of_one_step_and_steps_of_two_trainings_are_refused(run, nam
         local()
 
 
-@pytest.mark.parametrize(
-    ("adds", "separates"),
-    [(None, False), ({"type": "ByteLevel"}, False), ({"type": "Sequence"}, True)],
-)
-def test_a_tokenizer_that_adds_no_token_separates_no_texts(run, adds, separates):
-    assert local().separates_texts  # nothing tells
-    tokenizer = run / "checkpoint-2000" / "tokenizer.json"
-    tokenizer.write_text(json.dumps({"post_processor": adds}))
-    assert local().separates_texts == separates
-
-
 # --- steps ------------------------------------------------------------------------------------------
 
 
@@ -256,6 +246,24 @@ def test_matrices_are_measured_in_training_where_a_figure_or_a_key_asks_and_else
     encoder = [0, 16, 128]
     assert steps() == [[0, 4, 16, 64, 128], encoder[-1:]]
     assert steps(measurement={"estimators": ["bias_length"]})[1] == encoder
+
+
+def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
+    listed = {
+        "commit": "a" * 40,
+        "files": {"model.safetensors": {"bytes": 7, "hash": f"git:{'a' * 40}"}},
+    }
+    revision = LockedRevision(repository="a/b", revision="main", **listed)
+    far = Lock(
+        shape=Shape("decoder", 2, 32, 32),
+        revisions={"main": revision},
+        mains={"a/b": Listing(**listed)},
+    )
+    write_lock(tmp_path / "far.yaml", far)
+    (tmp_path / "models").mkdir()
+    entries = {"mine": tuned("far", task="mrpc"), "far": {"repository": "a/b"}}
+    said = refusal({"models": ["mine"]}, tmp_path / "models", entries, locks=tmp_path)
+    assert "has pairs of texts, but `far` is a decoder" in said
 
 
 def test_a_figure_without_its_models_is_left_out_and_named():

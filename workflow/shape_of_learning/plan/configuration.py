@@ -99,7 +99,7 @@ def read_run(
     measures = chosen_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
     for notice in notices:  # when nothing can be refused any more
         say(f"NOTE: {notice}")
-    return Run(
+    run = Run(
         settings=settings,
         papers=papers,
         models={**origins_of(models.values()), **models},
@@ -113,6 +113,9 @@ def read_run(
         locks=locks,
         say=say,
     )
+    for each in run.models.values():  # of which the run may have found the roles
+        _check_task(each, typed.tasks)
+    return run
 
 
 def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:
@@ -128,16 +131,16 @@ def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:
 
 
 def _check_task(model: Model, tasks: Mapping[str, Task]) -> None:
-    """Refuse a fine-tuning on an unknown task, or of pairs that its tokenizer cannot tell apart."""
+    """Refuse a fine-tuning on an unknown task, or of a decoder on pairs of texts."""
     if model.origin is None:
         return
     name, where = model.recipe["task"], f"model `{model.name}`: `finetuning.task`"
     if name not in tasks:
         raise unknown_name(name, tasks, "task", where)
-    if tasks[name].has_pairs and not model.separates_texts:
+    if tasks[name].has_pairs and model.shape.role == "decoder":
         raise InputError(
-            f"{where} is `{name}`, which has pairs of texts, but the tokenizer of the decoder "
-            f"`{model.origin.name}` has no separator; name a task of single texts or an encoder"
+            f"{where} is `{name}`, which has pairs of texts, but `{model.origin.name}` is a decoder; name a "
+            "task of single texts or an encoder"
         )
 
 

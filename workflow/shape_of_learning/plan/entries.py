@@ -139,7 +139,7 @@ class Finetuning(FinetuningRecipe, Origin):
         the model, or `MODEL@REVISION` with the name of one of its checkpoints (of a pretraining any step
         that it saves); by default the last. It need not be in `models`. It may be a fine-tuning itself
     task
-        a key of `tasks`
+        a key of `tasks`, for a decoder one of single texts
     learning_rate, batch_size, epochs
         AdamW, a tenth of the updates of linear warm-up, then linearly to 0
     seed, threads

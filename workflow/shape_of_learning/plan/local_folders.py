@@ -1,6 +1,5 @@
 """Checkpoints in folders of the user's, such as the ``checkpoint-500`` of a Trainer."""
 
-import json
 import re
 from collections.abc import Sequence
 from glob import escape, glob
@@ -89,14 +88,3 @@ def local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) ->
                 "these are no steps of one training run; list the `steps` that are"
             )
     return completed(stated, shapes[final], where)
-
-
-def separates_texts(folder: str, role: str) -> bool:
-    """Whether the tokenizer in a folder puts anything between two texts; a decoder's may not."""
-    try:
-        file = Path(folder, "tokenizer.json")
-        adds = json.loads(file.read_text(encoding="utf-8"))["post_processor"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return True
-    of_bytes = isinstance(adds, dict) and adds.get("type") == "ByteLevel"
-    return role != "decoder" or not (adds is None or of_bytes)

@@ -12,7 +12,7 @@ from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
-from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, separates_texts
+from shape_of_learning.plan.local_folders import local_checkpoints, local_shape
 from shape_of_learning.plan.steps import (
     OfferedSteps,
     checkpoint_of_step,
@@ -72,8 +72,6 @@ class Model:
         What a training of this run saves, whichever of it is measured.
     origin, origin_revision : Model or None, str or None
         The model that a fine-tuning begins with, and the name of its checkpoint; None for the last good one.
-    separates_texts : bool
-        Whether, for all that is known before a job, its tokenizer puts something between two texts.
     """
 
     name: str
@@ -96,7 +94,6 @@ class Model:
     saved_steps: tuple[int, ...] = ()
     origin: "Model | None" = None
     origin_revision: str | None = None
-    separates_texts: bool = True
 
     def with_shape(self, own: Shape) -> "Model":
         """Fill in what the entry leaves out by what the checkpoint says; refuse what contradicts it."""
@@ -254,13 +251,11 @@ def _from_hub(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
 def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
     """Local folders in Hugging Face format; where they lie is no part of what is computed from them."""
     checkpoints, last_step = local_checkpoints(entry, where)
-    shape = local_shape(model.shape, checkpoints, where)
     return replace(
         model,
         checkpoints=tuple(checkpoints),
         last_step=last_step if model.last_step is None else model.last_step,
-        shape=shape,
-        separates_texts=separates_texts(checkpoints[-1].path, shape.role),
+        shape=local_shape(model.shape, checkpoints, where),
     )
 
 
@@ -281,7 +276,6 @@ def _pretrained(model: Model, entry: Entry, where: str, models: Lookup) -> Model
         vocabulary=checked.vocabulary,
         recipe=recipe,
         saved_steps=tuple(pretraining_steps(last_step)),
-        separates_texts=checked.encoder,
     )
     return _with_saved_steps(trained, entry, where, tokens)
 
@@ -333,7 +327,6 @@ def _finetuned(model: Model, entry: Entry, where: str, models: Lookup) -> Model:
         saved_steps=tuple(pretraining_steps(STEPS_PER_EPOCH * recipe["epochs"])),
         origin=origin,
         origin_revision=revision or final,
-        separates_texts=origin.separates_texts,
     )
     return _with_saved_steps(trained, entry, where)
 

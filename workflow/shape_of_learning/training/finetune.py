@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
 from shape_of_learning.tasks.examples import Example, Task
@@ -82,11 +81,6 @@ def finetune(
     provenance : mapping
         More for ``checkpoint.json``.
 
-    Raises
-    ------
-    InputError
-        As :func:`.encode`.
-
     Notes
     -----
     The same checkpoint, task, recipe and library versions give the same bytes on processors with the same
@@ -148,7 +142,7 @@ class _TunedModel:
             examples = task.split(split)
             self.truth[split] = np.array([example.label for example in examples])
             self.texts[split] = encode(
-                start.tokenizer, examples, role=start.role, longest=longest, segments=segments
+                start.tokenizer, examples, longest=longest, segments=segments
             )
 
     def losses(self, batch: np.ndarray) -> dict[str, torch.Tensor]:
@@ -218,7 +212,7 @@ class Labels:
 
 
 def encode(
-    tokenizer: Any, examples: Sequence[Example], *, role: str, longest: int, segments: int
+    tokenizer: Any, examples: Sequence[Example], *, longest: int, segments: int
 ) -> list[dict[str, torch.Tensor]]:
     """Tokenise examples, with special tokens; a pair as the tokenizer joins two texts.
 
@@ -227,8 +221,6 @@ def encode(
     tokenizer : transformers.PreTrainedTokenizerBase
     examples : sequence of Example
         All single texts, or all pairs.
-    role : {"encoder", "decoder"}
-        Of the model.
     longest : int
         Tokens of an example at most; what is longer is cut at its end, of a pair the longer text.
     segments : int
@@ -238,11 +230,6 @@ def encode(
     -------
     list of dict
         Arguments of the base model, of shape (tokens,).
-
-    Raises
-    ------
-    InputError
-        If it puts nothing between the two texts of a pair for a decoder.
     """
     pairs = bool(examples[0].text_2)
     encoded = tokenizer(
@@ -254,21 +241,10 @@ def encode(
         return_token_type_ids=pairs and segments > 1,
         verbose=False,
     )
-    if pairs and role == "decoder" and not _is_separated(encoded.sequence_ids(0)):
-        raise InputError(
-            "the task has pairs of texts, but the decoder's tokenizer puts no separator between two texts; "
-            "take a task of single texts or an encoder"
-        )
     return [
         {name: torch.tensor(values[row]) for name, values in encoded.items()}
         for row in range(len(examples))
     ]
-
-
-def _is_separated(numbers: Sequence[int | None]) -> bool:
-    """Whether a special token stands between the texts, by the number of the text of each token."""
-    first, second = (numbers.index(text) if text in numbers else -1 for text in (0, 1))
-    return None in numbers[first:second]
 
 
 def padded(texts: Sequence[Mapping[str, torch.Tensor]], padding: int) -> dict[str, torch.Tensor]:
