@@ -50,43 +50,31 @@ class Work:
 
     Attributes
     ----------
-    layers, width, weights : int
-        Transformer blocks, width, and number of weights.
-    tokens, tokens_at_once : int
-        Bounds on the tokens of the sample, and of the windows that go through the model together.
-    batch_vectors, neighbours : int
-        Vectors per measured batch, and nearest others that are searched of each.
+    layers, width, vocabulary : int
+        Transformer blocks, width, and entries of the vocabulary.
+    tokens : int
+        A bound on those of the sample.
     """
 
     layers: int
     width: int
-    weights: int
+    vocabulary: int
     tokens: int
-    tokens_at_once: int
-    batch_vectors: int
-    neighbours: int
 
     @classmethod
-    def of(cls, model: Model, settings: Mapping[str, Any], tokens: int | None = None) -> "Work":
-        """The windows of the run, or a sample of so many tokens."""
-        layers, width = model.shape.layers, model.shape.hidden_size
-        windows, window = settings["sampling"]["windows"], _window_tokens(settings)
-        measured = settings["measurement"]
+    def of(cls, model: Model, settings: Mapping[str, Any], tokens: int = 0) -> "Work":
+        """A sample of so many tokens; by default the windows of the run."""
         return cls(
-            layers,
-            width,
-            # For ALBERT, which repeats one block, far too many.
-            (12 * layers * width + (model.vocabulary or LARGEST_VOCABULARY)) * width,
-            windows * window if tokens is None else tokens,
-            min(WINDOWS_AT_ONCE, windows) * window,
-            measured["batch_vectors"],
-            measured["neighbours"],
+            model.shape.layers,
+            model.shape.hidden_size,
+            model.vocabulary or LARGEST_VOCABULARY,
+            tokens or settings["sampling"]["windows"] * _window_tokens(settings),
         )
 
     @property
-    def values_at_once(self) -> int:
-        """Values of the hidden states of one window batch, all layers."""
-        return (self.layers + 2) * self.tokens_at_once * self.width
+    def weights(self) -> int:
+        """Their number; for ALBERT, which repeats one block, far too many."""
+        return (12 * self.layers * self.width + self.vocabulary) * self.width
 
     @property
     def states_mb(self) -> float:
@@ -99,25 +87,55 @@ def cleaning(threads: int) -> Needs:
     return Needs(NUMPY_MB * (1 + threads), CLEANING_MINUTES)
 
 
-def forward(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
-    """A forward pass, whose states are written."""
-    return _forward(Work.of(model, settings), threads)
+def forward(model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+    """A forward pass, whose states are written.
+
+    The weights, twice as they are read, and of each window batch its states; two operations per weight and token.
+    Within a block about twice as much again; one batch waits to be written. With a GPU the libraries of CUDA are
+    loaded, in host memory. Masked text is run twice.
+    """
+    work = Work.of(model, settings, tokens)
+    of_batch = (work.layers + 2) * WINDOWS_AT_ONCE * _window_tokens(settings) * work.width
+    values = 2 * work.weights + 3 * (threads + 1) * of_batch
+    moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
+    seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved
+    return Needs(TORCH_MB + CUDA_MB + 4 * values / MB, seconds / 60)
 
 
-def layer(model: Model, settings: Mapping[str, Any], threads: int = 1) -> Needs:
-    """All measures of a layer or block."""
-    return _layer(Work.of(model, settings))
+def layer(model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+    """All measures of a layer or block: neighbours, spectra and fits, the latter two without each group of windows.
+
+    In memory: the layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists
+    of neighbours, of a batch some times.
+    """
+    work, measured = Work.of(model, settings, tokens), settings["measurement"]
+    d, size = work.width, measured["batch_vectors"]
+    vectors, side, batches = min(work.tokens, 2 * size), min(d, size), max(1, work.tokens // size)
+    products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
+    lists = (36 * work.tokens + 96 * vectors) * searched_neighbours(measured["neighbours"])
+    searches = 2 * work.tokens * size * d
+    spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
+    fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
+    memory = NUMPY_MB + (16 * work.tokens * d + products + lists) / MB
+    return Needs(memory, (searches + spectra + fits) / CORE_FLOPS / 60)
 
 
-def checkpoint(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
-    """A forward pass whose states are kept in memory, and all measures of them."""
-    return _checkpoint(Work.of(model, settings), threads)
+def checkpoint(model: Model, settings: Mapping[str, Any], threads: int, tokens: int = 0) -> Needs:
+    """A forward pass whose states are kept in memory, and all measures of them.
+
+    `threads` layers are measured at a time, when the weights are gone.
+    """
+    work = Work.of(model, settings, tokens)
+    run, one = (job(model, settings, threads, tokens) for job in (forward, layer))
+    rounds = math.ceil((work.layers + 1) / threads)
+    memory = work.states_mb + max(run.memory, TORCH_MB + threads * one.memory)
+    return Needs(memory, run.minutes + rounds * one.minutes)
 
 
 def on_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """Likewise all checkpoints of a fine-tuning, one after the other, on the texts of its task."""
     tokens = sum(_examples(model, settings).values()) * EXAMPLE_TOKENS
-    memory, minutes = _checkpoint(Work.of(model, settings, tokens), threads)
+    memory, minutes = checkpoint(model, settings, threads, tokens)
     return Needs(memory, minutes * len(model.checkpoints))
 
 
@@ -144,7 +162,7 @@ def editing(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     work = Work.of(model, settings, given["fitting_windows"] * window)
     tokens = (windows + given["fitting_windows"]) * window
     memory, minutes = _training(work, given["distillation_windows"] * window, tokens, threads)
-    return Needs(work.states_mb + _forward(work, 1).memory + memory, minutes)
+    return Needs(work.states_mb + forward(model, settings, 1).memory + memory, minutes)
 
 
 def _window_tokens(settings: Mapping[str, Any]) -> int:
@@ -155,43 +173,6 @@ def _examples(model: Model, settings: Mapping[str, Any]) -> dict[str, int]:
     return {**EXAMPLES, **settings["tasks"][model.recipe["task"]].get("most", {})}
 
 
-def _forward(work: Work, threads: int) -> Needs:
-    """The weights, twice as they are read, and of each window batch its states; two operations per weight and token.
-
-    Within a block about twice as much again; one batch waits to be written. With a GPU the libraries of CUDA are
-    loaded, in host memory. Masked text is run twice.
-    """
-    values = 2 * work.weights + 3 * (threads + 1) * work.values_at_once
-    moved = (work.weights * 4 + work.states_mb * MB) / BYTES_PER_SECOND
-    seconds = 4 * work.weights * work.tokens / (threads * CORE_FLOPS) + moved
-    return Needs(TORCH_MB + CUDA_MB + 4 * values / MB, seconds / 60)
-
-
-def _layer(work: Work) -> Needs:
-    """Neighbours, spectra and fits, the latter two without each group of windows.
-
-    In memory: the layer, a few batches as float64, all products of a batch or a few matrices of the width, and lists
-    of neighbours, of a batch some times.
-    """
-    d, vectors = work.width, min(work.tokens, 2 * work.batch_vectors)
-    products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2
-    lists = (36 * work.tokens + 96 * vectors) * searched_neighbours(work.neighbours)
-    searches = 2 * work.tokens * work.batch_vectors * d
-    side, batches = min(d, work.batch_vectors), max(1, work.tokens // work.batch_vectors)
-    spectra = 2 * PARTS * (2 * work.tokens * d * side + 10 * batches * side**3)
-    fits = 8 * work.tokens * d**2 + 4 * PARTS * d**3
-    memory = NUMPY_MB + (16 * work.tokens * d + products + lists) / MB
-    return Needs(memory, (searches + spectra + fits) / CORE_FLOPS / 60)
-
-
-def _checkpoint(work: Work, threads: int) -> Needs:
-    """`threads` layers are measured at a time, when the weights are gone."""
-    run, one = _forward(work, threads), _layer(work)
-    rounds = math.ceil((work.layers + 1) / threads)
-    memory = work.states_mb + max(run.memory, TORCH_MB + threads * one.memory)
-    return Needs(memory, run.minutes + rounds * one.minutes)
-
-
 def _training(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
     """Weights, gradients, two moments and the saved copy; activations; six operations per weight and token.
 
@@ -199,7 +180,6 @@ def _training(work: Work, step_tokens: int, tokens: int, threads: int) -> Needs:
     Activation Recomputation in Large Transformer Models, equation 1; twice that, for the scores of attention),
     the output three times its logits. The time is doubled, since small matrices keep no core busy.
     """
-    vocabulary = work.weights // work.width - 12 * work.layers * work.width
-    values = 34 * work.layers * work.width + 3 * vocabulary
+    values = 34 * work.layers * work.width + 3 * work.vocabulary
     memory = TORCH_MB + 4 * (5 * work.weights + step_tokens * values) / MB
     return Needs(memory, 2 * 6 * work.weights * tokens / (threads * CORE_FLOPS) / 60)
