@@ -59,18 +59,13 @@ class EditableBlocks:
     Raises
     ------
     InputError
-        If the model has no list of blocks, or is spread over several devices.
+        If the model has no list of blocks.
     """
 
     def __init__(self, forward: ForwardPass, name: str):
         remedy = f"its blocks cannot be changed one by one: remove {name} from what draws them"
         self._blocks = forward.blocks(remedy)
         self._forward = forward
-        if len({weight.device for weight in forward.model.parameters()}) > 1:
-            raise InputError(
-                f"the model in {name} is spread over several devices, where its blocks cannot be changed; "
-                "give the job a GPU that holds all of it, or none"
-            )
         self._entries: list[int | None] = []
         with hooked(self._blocks, self._note_entries):
             forward.run([np.zeros(1, dtype=np.int64)], 0)

@@ -97,8 +97,6 @@ def read_run(
     measurement, last_layer = settings["measurement"], settings["forward"]["last_layer"]
     drawn = [name for target in shown if target in figures for name in figures[target].estimators]
     measures = chosen_measures(measurement, [*measurement["estimators"], *drawn], last_layer)
-    for notice in notices:  # when nothing can be refused any more
-        say(f"NOTE: {notice}")
     run = Run(
         settings=settings,
         papers=papers,
@@ -115,6 +113,8 @@ def read_run(
     )
     for each in run.models.values():  # of which the run may have found the roles
         _check_task(each, typed.tasks)
+    for notice in notices:  # when nothing can be refused any more
+        say(f"NOTE: {notice}")
     return run
 
 
