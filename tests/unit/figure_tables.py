@@ -3,7 +3,6 @@
 import random
 from importlib import import_module
 from io import StringIO
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -13,7 +12,7 @@ from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_H
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
 from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import theme
-from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 
 HEADER = list(ESTIMATE_COLUMNS)
 ALL = ("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered")
@@ -51,19 +50,6 @@ def with_interval(value, error):
     """The columns of a value and its interval."""
     half = 2.131 * error
     return {"value": value, "standard_error": error, "low": value - half, "high": value + half}
-
-
-def changes_of(rows, visible=0.25):
-    """Changes between consecutive steps of `rows`; those that can be seen are larger than `visible`."""
-    changes, curves = [], {}
-    for row in rows:
-        curves.setdefault((row["model"], row["estimator"], row["layer"]), []).append(row)
-    for before, after in (pair for curve in curves.values() for pair in pairwise(curve)):
-        difference = after["value"] - before["value"]
-        revisions = {"from_revision": before["revision"], "to_revision": after["revision"]}
-        interval = {"low": difference - visible, "high": difference + visible}
-        changes.append(before | revisions | interval | {"smallest_visible": visible})
-    return changes
 
 
 def undefined(row):
@@ -120,7 +106,7 @@ def table_of(kind, rows, header):
     return read_tables({kind: [StringIO(pd.DataFrame(rows, columns=header).to_csv(index=False))]})
 
 
-def inputs_of(models, *measures, rows=(), verdicts=None, changes=None, **tables) -> FigureInputs:
+def inputs_of(models, *measures, rows=(), verdicts=None, **tables) -> FigureInputs:
     """What a figure is given; models and measures by name or as they are. Without verdicts all is `ok`."""
     if verdicts is None and any(row["step"] != "" for row in rows):
         steps = {(row["model"], row["step"]): row for row in rows}
@@ -128,7 +114,6 @@ def inputs_of(models, *measures, rows=(), verdicts=None, changes=None, **tables)
     for kind, of_kind, header in (
         ("estimates", rows, HEADER),
         ("verdicts", verdicts, VERDICT_HEADER),
-        ("changes", changes, CHANGE_COLUMNS),
     ):
         tables |= table_of(kind, of_kind, header) if of_kind else {}
     models = models_named(models) if isinstance(models[0], str) else models

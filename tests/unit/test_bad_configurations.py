@@ -45,7 +45,6 @@ CONFIGURATIONS = {
     "models: [gtp2]": "unknown model `gtp2`; did you mean `gpt2`?",
     "training_steps: {gpt2: log}": "has no `training.steps`",
     "corpus: {source: enwik9}": "unknown source `enwik9`; did you mean `enwik8`?",
-    "figures: {measures: {heat_map: [bias_length]}}": "unknown measure of layers `bias_length`",
     "measurement: {estimators: [twonn]}": "unknown estimator `twonn`; did you mean",
     "measurement: {parameters: {two_nn: {keep: 1}}}": "did you mean `kept`",
     # models that a figure cannot show

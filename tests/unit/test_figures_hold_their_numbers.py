@@ -20,8 +20,8 @@ from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS, WEIGHT_POINT_COLUMNS
 from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.figures import drawn_measures, drawn_models, options_of
-from shape_of_learning.plan.paper_models import with_chosen_measures
+from shape_of_learning.plan.figures import drawn_measures, drawn_models
+from shape_of_learning.plan.paper_models import with_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 PAPERS = read_papers(ROOT / "workflow/papers")
 DEMO = with_defaults(read_yaml(ROOT / "config/demo.yaml"), ROOT / "config/config.yaml")
 RUN = read_run(DEMO, ROOT / "config/models", papers=PAPERS)
-FIGURES = with_chosen_measures(figures_of(PAPERS), DEMO)
+FIGURES = with_measures(figures_of(PAPERS), DEMO["measurement"]["estimators"])
 # By function, the columns of its CSV along both axes; none where an axis has places of its own.
 BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
 AXES = {
@@ -204,7 +204,11 @@ def given(target):
         "Protocol.",
         tables,
     )
-    return figure.draw, inputs, options_of(figure, names, DEMO)
+    return (
+        figure.draw,
+        inputs,
+        {**figure.options, **{k: DEMO["figures"][k] for k in figure.settings}},
+    )
 
 
 def points_of(axes):

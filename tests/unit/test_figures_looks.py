@@ -230,26 +230,6 @@ REFUSED = ["", " ", "a ", "-a", "=1+1", "@a", "a\nb", "a\tb", "a\x1b[2J", "a\u00
 REFUSED += ["a\u202eb", "\U0001f600", "e\u0301", "\u05d0", "\u4e2d", "a" * 61, 3, ["a"]]
 
 
-# Captions
-
-
-def test_the_smallest_visible_change_is_a_median_over_pairs_of_drawn_neighbours():
-    rows = made.rows_of_model("a", steps=[0, 1, 8, 64, 512], estimators=["two_nn"])
-    visible = dict(zip(["step1", "step8", "step64", "step512"], [1, 2, 4, 8], strict=True))
-    changes = [
-        row | {"smallest_visible": visible[row["to_revision"]]} for row in made.changes_of(rows)
-    ]
-    far = {"from_revision": "step0", "to_revision": "step512", "smallest_visible": 1000}
-    changes += [row | far for row in changes if row["to_revision"] == "step1"]
-    given = {"rows": rows, "changes": changes}
-    for function, over in ((MEANS, "steps"), (PROFILES, "layers and steps")):
-        words = made.draw(function, made.inputs_of(["a"], "two_nn", **given)).caption
-        assert f"told from none, median over {over}: 3." in words
-    verdicts = made.verdicts_on("a", [0, 1, 8, 64, 512], {8: ("missing", "no")})
-    words = made.draw(MEANS, made.inputs_of(["a"], "two_nn", **given, verdicts=verdicts)).caption
-    assert "median over steps: 4.5." in words  # of 0 to 1 and 64 to 512
-
-
 # Labels
 
 
@@ -315,12 +295,10 @@ def trained(**tokens_per_step):
     return pd.DataFrame(rows, columns=["model", "step", "tokens"]).astype({"tokens": "Int64"})
 
 
-def test_tokens_are_counted_where_batch_sizes_differ_unless_the_configuration_says_steps():
+def test_tokens_are_counted_where_batch_sizes_differ_and_all_state_them():
     different = trained(a=2048, b=4096)
-    assert progress_column(different, "auto") == "tokens"
+    assert progress_column(different) == "tokens"
     for alike in ({"b": 2048}, {"b": 2050}, {"b": 4096, "c": None}):  # one rounds its tokens
-        assert progress_column(trained(a=2048, **alike), "auto") == "step"
-    assert progress_column(different, "step") == "step"
-    assert "equal steps are not equal tokens" in on_progress(different, "step")
-    with pytest.raises(InputError, match=r"`figures.progress` asks for tokens, which .* of b do"):
-        progress_column(trained(a=2048, b=None), "tokens")
+        assert progress_column(trained(a=2048, **alike)) == "step"
+    some = trained(a=2048, b=4096, c=None)
+    assert "equal steps are not equal tokens" in on_progress(some, progress_column(some))

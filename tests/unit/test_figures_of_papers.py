@@ -1,7 +1,6 @@
-"""What single figures of the papers compute on their way: twins, changes, correlations, plateaus, seeds."""
+"""What single figures of the papers compute on their way: twins, changes, seeds."""
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,16 +10,12 @@ import figure_tables as made
 from papers.finetuning.figures import adjustments
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel
 from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
-from shape_of_learning.plan.papers import read_published
 from shape_of_learning.training.train import TRAINING_COLUMNS
-
-PAPERS = Path(__file__).parents[2] / "workflow/papers"
-
 
 # The Shape of Learning
 
 
-def test_panels_of_scales_are_the_first_middle_and_last_block_and_plateaus_are_counted():
+def test_panels_of_scales_are_the_first_middle_and_last_block():
     measures = [
         DrawnMeasure(f"gride_{n1}", f"n1 = {n1}", "Dimension", False, parameters={"n1": n1})
         for n1 in (1, 2, 4, 8, 16)
@@ -35,42 +30,6 @@ def test_panels_of_scales_are_the_first_middle_and_last_block_and_plateaus_are_c
     blocks = drawing.table.query("model == 'a'").groupby("block", sort=False)["layer"]
     assert [int(*block.unique()) for _, block in blocks] == [1, 6, 12]
     assert set(drawing.table.query("model == 'b'")["layer"]) == {1}
-    assert "is on 3 of 6 lines." in drawing.caption
-
-
-# Published values
-
-
-def test_measured_values_are_drawn_beside_published_ones():
-    published = read_published(PAPERS / "shape_of_learning/published.csv")
-    published = [row for row in published if row["model"] == "opt-125m"]
-    names = ("anisotropy", "two_nn_authors")
-    known, unknown = (
-        made.rows_of_model("opt-125m", layers=12, estimators=[name]) for name in names
-    )
-    known = [row | {"value": 0.9} if row["layer"] == 3 else row for row in known]
-    given = made.inputs_of(["opt-125m"], *names, rows=[*known, *map(made.undefined, unknown)])
-    drawing = made.draw("by_layer:published_values", given, published=published)
-    assert len(drawing.table) == len(published)
-    third = drawing.table.query("estimator == 'anisotropy' and layer == 3")
-    assert third["difference"].tolist() == [0.9 - third["published"].item()]
-    lines = [line for axes in drawing.figure.axes for line in axes.get_lines()]
-    assert {row["value"] for row in published} <= {y for line in lines for y in line.get_ydata()}
-
-
-def test_the_published_numbers_that_are_known_are_in_the_table():
-    # Read from the same printed figures by eye, a pixel more or less.
-    rows = read_published(PAPERS / "shape_of_learning/published.csv")
-    by_eye = [15.3, 15.85, 13.3, 13.3, 12.9, 12.5, 13.55, 12.6, 12.9, 11.3, 11.4]
-    of = [r for r in rows if r["model"] == "opt-125m" and r["source"].endswith("905920a")]
-    dimensions = [r["value"] for r in of if r["estimator"] == "two_nn_authors"]
-    assert dimensions == pytest.approx(by_eye, abs=0.05)
-    for file in PAPERS.glob("*/published.csv"):
-        rows = read_published(file)
-        places = {(r["model"], r["estimator"], r["source"], r["layer"]) for r in rows}
-        assert len(places) == len(rows)
-        # The state after the final norm was never published.
-        assert all(1 <= r["layer"] < (12 if r["model"] == "opt-125m" else 32) for r in rows)
 
 
 # Linearity
@@ -183,17 +142,6 @@ def test_a_tied_matrix_is_at_both_ends():
     tied = [row["value"] for row in rows if row["matrix"] == "tied"]
     assert [lines["M-b"].get_ydata().tolist() for lines in both] == [tied, tied]
     assert both[0]["M-a"].get_ydata().tolist() != both[1]["M-a"].get_ydata().tolist()
-
-
-def test_the_correlation_is_over_the_checkpoints_that_are_shown():
-    rows = weights("a")
-    drawing = drawn_weights("isotropy_and_loss", rows, {1000: ("broken", "no")})
-    values = [r["value"] for r in rows if r["matrix"] == "output"][:3]
-    expected = np.corrcoef([5.0, 4.98, 4.8], values)[0, 1]
-    table = drawing.table[drawing.table["matrix"] == "output"]
-    np.testing.assert_allclose(table["correlation"], expected, rtol=1e-12)
-    few = drawn_weights("isotropy_and_loss", rows, dict.fromkeys((100, 1000), ("x", "no")))
-    assert few.table["correlation"].isna().all()  # two points always lie on a line
 
 
 # Fine-tuning

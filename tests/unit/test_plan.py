@@ -16,15 +16,12 @@ from shape_of_learning.files import read_yaml
 from shape_of_learning.plan import figures as shown
 from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.models import Model, read_entries, read_models
-from shape_of_learning.plan.paper_models import with_chosen_measures
 from shape_of_learning.plan.papers import figures_of
 from shape_of_learning.plan.run import Run
 from shape_of_learning.plan.settings import FOLDERS, Settings
 from shape_of_learning.plan.steps import RevisionTemplate, choose
 
 PYTHIA = [0, *(2**i for i in range(10)), *range(1000, 143001, 1000)]
-# Of models whose values are published; runs without these do not miss them.
-PUBLISHED = {name for name, figure in figures_of(PAPERS).items() if figure.published}
 
 
 def paper(**changes: object) -> dict:
@@ -212,13 +209,13 @@ def test_the_paper_and_the_demo_draw_every_figure():
     assert {*run.shown} & {*run.figures} == set(first.figures)
     assert run.notices == []
     demo = run_of({})
-    assert {*demo.shown} & {*demo.figures} == set(figures_of(PAPERS)) - PUBLISHED
+    assert {*demo.shown} & {*demo.figures} == set(figures_of(PAPERS))
 
 
 def test_a_run_has_the_targets_of_the_papers_that_it_chooses():
     for name in ("shape_of_learning", "linear"):
         (paper,) = (each for each in PAPERS if each.name == name)
-        targets = {*paper.figures, *paper.tables} - PUBLISHED
+        targets = {*paper.figures, *paper.tables}
         assert {*run_of({"papers": [name]}).shown} == targets
     assert run_of({"papers": []}).shown == {}
 
@@ -281,14 +278,10 @@ def test_figures_of_twins_and_of_fine_tunings_draw_no_others():
     assert run.shown["linear_figure_4"] == ("demo-decoder", "demo-twin")
 
 
-def test_the_configuration_chooses_the_measures_of_figures_that_take_any():
+def test_a_figure_of_all_measures_draws_those_of_layers_that_the_configuration_lists():
     settings = paper()
     settings["measurement"]["estimators"] = ["mle", "matrix_partition_isotropy"]
-    settings["figures"]["measures"] = {"heat_map": ["rankme"]}
-    drawn = with_chosen_measures(figures_of(PAPERS), settings)
-    assert drawn["heat_map"].estimators == ("rankme",)
-    assert drawn["overview"].estimators == ("mle",)
-    assert "rankme" in planned(settings).every_measure
+    assert list(planned(settings).figures["overview"].estimators) == ["mle"]
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
@@ -333,8 +326,6 @@ def test_a_target_that_is_left_out_is_refused_with_the_reason():
     shown.require_shown(run, "linear_figure_1")
     with pytest.raises(InputError, match="finetuning_figure_1 belongs to the paper `finetuning`"):
         shown.require_shown(run, "finetuning_figure_1")
-    with pytest.raises(InputError, match=r"linear_published_values belongs .* and shows opt-125m"):
-        shown.require_shown(run, "linear_published_values")
 
 
 def test_what_is_not_pinned_is_planned_as_written_and_said_once(tmp_path, monkeypatch):

@@ -23,10 +23,9 @@ DOT, DOT_OPACITY = 1.2, 0.25  # of a token: points squared
 CLOUD = style.TEXT_WIDTH / 4  # inches, the width of a panel
 CENTERED = {"no": "as they are", "yes": "less their mean"}
 DASHED = (0, (2, 1.2))
-LEAST_FOR_A_CORRELATION = 3  # checkpoints
 COLUMNS = [
     *("model", "label", "revision", "step", "tokens", "verdict"),
-    *("matrix", "estimator", "n", "d", "value", "loss", "correlation"),
+    *("matrix", "estimator", "n", "d", "value", "loss"),
 ]
 
 
@@ -56,10 +55,10 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     return _drawing(inputs, figure, table)
 
 
-def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
+def isotropy_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
     table = _measured(inputs)
-    counted = scales.progress_column(table, progress)
+    counted = scales.progress_column(table)
     shown = []
     for measure in inputs.measures:
         centered = CENTERED["yes" if measure.parameters.get("center") else "no"]
@@ -75,10 +74,10 @@ def isotropy_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
     return _drawing(inputs, figure, table, scales.on_progress(table, counted))
 
 
-def final_norm_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
+def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
     table = _measured(inputs)
-    counted = scales.progress_column(table, progress)
+    counted = scales.progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
     notes = _left_out(inputs)
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, every=True)
@@ -93,25 +92,14 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     table = _measured(inputs)
     losses = inputs.tables["verdicts"].set_index(tables.CHECKPOINT)["loss"]
     loss = table.join(losses, on=tables.CHECKPOINT)["loss"]
-    table = table.assign(loss=loss.where(np.isfinite(loss)), correlation=np.nan)
-    for _, own in table.groupby(["model", "matrix", "estimator"]):
-        table.loc[own.index, "correlation"] = _correlation(own)
+    table = table.assign(loss=loss.where(np.isfinite(loss)))
     shown, notes, shared = _by_end(table), _left_out(inputs), {"every": True, "sharey": True}
     figure, (panels,), lines = marks.model_panels(inputs, "loss", [shown], *notes, **shared)
-    for axes, (_, own) in zip(panels, shown, strict=True):
-        axes.invert_xaxis()
-        known = own.groupby("label")["correlation"].first().dropna()
-        for line in lines[axes]:
-            label = line.get_label()
-            line.set_label(f"{label} (r = {known[label]:.2f})" if label in known else label)
     for axes in panels:
+        axes.invert_xaxis()
         marks.label_line_ends(axes, lines[axes], "not known")
     panels[0].set_ylabel(inputs.measures[0].axis)
-    words = (
-        "r: Pearson's correlation over the checkpoints. Both quantities drift as training goes on, so it is "
-        "large even where neither depends on the other."
-    )
-    return _drawing(inputs, figure, table, words)
+    return _drawing(inputs, figure, table)
 
 
 def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Drawing:
@@ -219,11 +207,3 @@ def _without_values(table: pd.DataFrame) -> str:
     """One sentence on the models that have no value where others do."""
     lacking = table.loc[table["value"].isna(), "label"].drop_duplicates()
     return f"Undefined: {', '.join(lacking)}." if len(lacking) else ""
-
-
-def _correlation(rows: pd.DataFrame) -> float:
-    """Pearson's correlation over checkpoints; NaN for fewer than three, or if one quantity is constant."""
-    both = rows[["loss", "value"]].dropna()
-    if len(both) < LEAST_FOR_A_CORRELATION or (both.nunique() < 2).any():
-        return float("nan")
-    return float(np.corrcoef(both["loss"], both["value"])[0, 1])

@@ -19,7 +19,6 @@ QUANTITIES = {
     "two_nn": "Dimension\n(TwoNN)",
     "held_out_loss": "Held-out loss\n(nats per token)",
 }
-SMALLEST_TOLD = 0.001  # change of a score
 MARGIN = 0.05  # of the scores that are drawn
 # Of the errors: from one quantile to another, with the opacity of the band between them.
 BANDS = {
@@ -107,26 +106,7 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
     for axes in grid[:, 0]:
         axes.set_ylabel("Linearity")
     marks.label_line_ends(grid[0, -1], lines[grid[0, -1]])
-    changes = [_change(table, score, title) for score, title in SCORES.items()]
-    return drawing(inputs, figure, table, *changes, *captions.on_estimates(inputs, table))
-
-
-def _change(table: pd.DataFrame, score: str, title: str) -> str:
-    """Say how much of a score rests on first tokens: its change without them."""
-    of_layer = ["label", "layer"]
-    kinds = [table[table["estimator"] == f"{score}{suffix}"].set_index(of_layer) for suffix in ROWS]
-    both = pd.concat([kind["value"] for kind in kinds], axis=1, keys=["all", "without"]).dropna()
-    if both.empty:
-        return ""
-    change = both["without"] - both["all"]
-    if change.abs().max() < SMALLEST_TOLD:
-        return f"{title}: without first tokens no score changes by {SMALLEST_TOLD}."
-    label, block = change.abs().idxmax()
-    before, after = both.loc[(label, block), ["all", "without"]]
-    return (
-        f"{title}: without first tokens the score changes by {change.mean():+.4f} in the mean over blocks "
-        f"and models, and most at block {block} of {label}, from {before:.4f} to {after:.4f}."
-    )
+    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
 
 
 def twins(inputs: FigureInputs) -> Drawing:

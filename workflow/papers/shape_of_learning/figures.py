@@ -34,8 +34,6 @@ PLACES = {
     "Middle block": lambda L: (L + 1) // 2,
     "Last block": lambda L: L,
 }
-# What counts as a plateau: so many successive scales, and the largest value this much above the smallest.
-PLATEAU_SCALES, PLATEAU_RISE = 4, 0.10
 
 
 def profiles_by_role(inputs: FigureInputs) -> Drawing:
@@ -119,15 +117,7 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
     marks.label_line_ends(panels[-1], lines[panels[-1]])
-    said = _on_plateaus(table, parameter), *captions.on_estimates(inputs, table)
-    return drawing(inputs, figure, table, *said)
-
-
-def has_plateau(values: np.ndarray) -> bool:
-    """Whether a dimension, shape (scales,), is about the same at four successive scales; NaN is none."""
-    windows = np.lib.stride_tricks.sliding_window_view(values, min(PLATEAU_SCALES, len(values)))
-    rises = windows.max(axis=1) / windows.min(axis=1)
-    return len(values) >= PLATEAU_SCALES and bool((rises <= 1 + PLATEAU_RISE).any())
+    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
 
 
 def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
@@ -138,25 +128,15 @@ def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(of_blocks, ignore_index=True)
 
 
-def _on_plateaus(table: pd.DataFrame, parameter: str) -> str:
-    lines = table.groupby(["block", "model"])["value"]
-    count = sum(has_plateau(values.to_numpy()) for _, values in lines)
-    return (
-        f"A plateau, {PLATEAU_SCALES} successive {parameter} whose dimensions differ by at most "
-        f"{100 * PLATEAU_RISE:g} %, is on {count or 'none'} of {lines.ngroups} lines."
-    )
-
-
-def loss_by_step(inputs: FigureInputs, progress: str = "auto") -> Drawing:
+def loss_by_step(inputs: FigureInputs) -> Drawing:
     """Cross-entropy against the training step, decoders beside encoders.
 
     Of the checkpoints that the verdicts do not show, those with a verdict that begins with "broken" are drawn
     as crosses where their loss is known, at the upper edge if it is far above the lines; so is an infinite
     loss of a checkpoint that is shown. The table also has ``perplexity``, the exponential of the loss.
-    `progress` is what the x axis counts, see :func:`.progress_column`.
     """
     points = _losses(inputs)
-    counted, by_role = scales.progress_column(points, progress), _by_role(points)
+    counted, by_role = scales.progress_column(points), _by_role(points)
     height = marks.height_for_labels(_most_models(by_role)) + 0.4
     figure, (panels,) = marks.panels(1, len(by_role), height)
     drawn, on_edge = {}, False

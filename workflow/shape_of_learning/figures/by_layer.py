@@ -1,8 +1,7 @@
-"""Measures by layer: a line per training step, heat maps, and last checkpoints beside published values."""
+"""Measures by layer: a line per training step, and heat maps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -32,11 +31,6 @@ LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
 DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
 MOST_BANDS = 20  # steps; the bands of more would cover the lines
-PUBLISHED_MARKERS = "ovsD"  # one per source
-PUBLISHED = {
-    **{"linestyle": "", "color": style.INK, "markersize": 3},
-    **{"markerfacecolor": "none", "markeredgewidth": 0.6},
-}
 
 
 def profiles_by_step(inputs: FigureInputs) -> Drawing:
@@ -126,65 +120,6 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
         _mark_cells(*panel)
     said = captions.on_estimates(inputs, table, captions.CELLS, bands=False)
     return drawing(inputs, figure, table, *said, "Cells of all steps are equally wide.")
-
-
-def published_values(inputs: FigureInputs, published: Sequence[Mapping[str, Any]]) -> Drawing:
-    """Draw each measure of each model by layer, and what was published of it.
-
-    Parameters
-    ----------
-    inputs : FigureInputs
-    published : sequence of mapping
-        Rows of ``published.csv`` of these models and measures.
-
-    Returns
-    -------
-    Drawing
-        Its table has one row per published value: what was measured there, ``value`` with its interval, and
-        ``difference``, measured less published.
-    """
-    measured, values = by_layer(inputs), pd.DataFrame(published)
-    models = [each for each in inputs.models if each.name in set(values["model"])]
-    height = (style.LOW_PANEL_HEIGHT + 0.3) * len(inputs.measures) + 0.4
-    figure, grid = marks.panels(len(inputs.measures), len(models), height, sharex="col")
-    styles = style.line_styles(inputs.models)
-    sources = dict(zip(values["source"].unique(), PUBLISHED_MARKERS * len(values), strict=False))
-    for panels, measure in zip(grid, inputs.measures, strict=True):
-        panels[0].set_ylabel(measure.label)
-        for axes, model in zip(panels, models, strict=True):
-            own, points = (
-                rows[(rows["model"] == model.name) & (rows["estimator"] == measure.name)]
-                for rows in (measured, values)
-            )
-            marks.draw_line(axes, own, "layer", styles[model.name], label=model.label)
-            for source, rows in points.groupby("source", sort=False):
-                bars = {"yerr": rows["reading_error"], "elinewidth": 0.6, "capsize": 1.5}
-                look = {"marker": sources[source], "zorder": 3, **PUBLISHED}
-                axes.errorbar(rows["layer"], rows["value"], **bars, **look)
-    for column, model in zip(grid.T, models, strict=True):
-        column[0].set_title(marks.panel_title(model.label, figure, len(models)))
-        column[-1].set_xlabel("Block" if measured["layer"].min() > 0 else "Layer")
-    handles = [Line2D([], [], label=name, marker=m, **PUBLISHED) for name, m in sources.items()]
-    figure.legend(handles=handles, loc="outside lower left")
-    key = ["model", "estimator", "layer"]
-    measured_there = measured[[*key, "revision", "selection", "value", "low", "high", "n"]]
-    table = values.rename(columns={"value": "published"}).merge(measured_there, "left", on=key)
-    table["difference"] = table["value"] - table["published"]
-    said = [*_on_differences(inputs, table), *captions.on_estimates(inputs, measured)]
-    return drawing(inputs, figure, table, *said)
-
-
-def _on_differences(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    labels = {measure.name: measure.label for measure in inputs.measures}
-    away = table["difference"].abs().groupby(table["estimator"], sort=False)
-    medians = away.median().dropna()  # what is undefined in all layers has none
-    differences = [f"{labels[name]} {median:.3g}" for name, median in medians.items()]
-    protocols = captions.enumerated([*table["protocol"].unique()])
-    return [
-        f"Points: as published, of {protocols}; bars: the error of reading printed figures.",
-        f"Median absolute difference: {captions.enumerated(differences)}." if differences else "",
-        "Differences hold other windows and other batches, too.",
-    ]
 
 
 def _height(rows: int) -> float:

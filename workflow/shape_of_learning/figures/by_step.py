@@ -9,7 +9,6 @@ from shape_of_learning.figures.tables import AVERAGED_LAYERS_IN_WORDS, over_laye
 def means_by_step(
     inputs: FigureInputs,
     average_over: str = "block_outputs",
-    progress: str = "auto",
     quantity: str = "",
     of_blocks: bool = False,
 ) -> Drawing:
@@ -20,15 +19,13 @@ def means_by_step(
     inputs : FigureInputs
     average_over : {"block_outputs", "all_layers"}
         See :func:`.over_layers`.
-    progress : {"auto", "step", "tokens"}
-        What the x axis counts, see :func:`.progress_column`.
     quantity : str
         On the y axis, if not what the first measure has there.
     of_blocks : bool
         Whether the measures are of blocks, which the embedding output is none of.
     """
     table, measures = over_layers(inputs, average_over), inputs.measures
-    counted = scales.progress_column(table, progress)
+    counted = scales.progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
     notes = captions.footnote(inputs, table)
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)

@@ -52,8 +52,7 @@ def on_estimates(
         Whether there are bands.
     """
     values = lines_and_bands(inputs, table, signs, bands)
-    changes = smallest_visible_changes(inputs, table)
-    return [values, changes, *omissions(inputs), *marked(inputs, table, signs)]
+    return [values, *omissions(inputs), *marked(inputs, table, signs)]
 
 
 def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
@@ -185,38 +184,6 @@ def _by_verdict(own: pd.DataFrame, chosen: pd.Series) -> str:
             reason = f"{len(steps):,} of {between:,} checkpoints: {verdict}"
         groups.append(f"{named} ({reason})")
     return enumerated(groups)
-
-
-def smallest_visible_changes(inputs: FigureInputs, table: pd.DataFrame) -> str:
-    """Say how large a change between consecutive drawn steps must be to be told from none.
-
-    The median of each model and measure over the steps of `table`, and over layers where it is by layer;
-    pairs with a checkpoint that is left out do not count.
-    """
-    if "changes" not in inputs.tables:
-        return ""
-    is_by_layer, changes = "layer" in table, inputs.tables["changes"]
-    changes = changes[changes["layer"].notna() == is_by_layer].merge(_consecutive_pairs(table))
-    medians = changes.groupby(["estimator", "model"])["smallest_visible"].median().dropna()
-    labels = {each.name: f" ({each.label})" * (len(inputs.models) > 1) for each in inputs.models}
-    parts = []
-    for measure in inputs.measures:
-        places = {(measure.name, model): label for model, label in labels.items()}
-        own = [f"{medians[at]:.2g}{label}" for at, label in places.items() if at in medians.index]
-        if own:
-            named = f"{measure.label}: " if len(inputs.measures) > 1 else ""
-            parts.append(named + enumerated(own))
-    over = "layers and steps" if is_by_layer else "steps"
-    said = "Smallest change from one step to the next that can be told from none, median over "
-    return f"{said}{over}: {'; '.join(parts)}." if parts else ""
-
-
-def _consecutive_pairs(table: pd.DataFrame) -> pd.DataFrame:
-    """List ``model``, ``from_revision`` and ``to_revision`` of drawn steps with no drawn one between them."""
-    drawn = table[["model", "revision", "step"]].drop_duplicates().sort_values("step")
-    drawn["to_revision"] = drawn.groupby("model")["revision"].shift(-1)
-    pairs = drawn.dropna(subset="to_revision").rename(columns={"revision": "from_revision"})
-    return pairs[["model", "from_revision", "to_revision"]]
 
 
 def joined(*sentences: str) -> str:

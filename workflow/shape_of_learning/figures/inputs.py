@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 TEXT = ("model", "role", "revision", "estimator", "selection", "verdict", "shown")
-TEXT += ("from_revision", "to_revision")
 WHOLE = ("step", "tokens", "layer", "windows", "predicted_tokens", "vocabulary")
 KINDS = dict.fromkeys(TEXT, "str") | dict.fromkeys(WHOLE, "Int64")
 # Of estimates: means over batches, even where all batches are equally large.
@@ -78,9 +77,9 @@ class FigureInputs:
     caption : str
         What can be said before the tables are read; the function adds what they tell.
     tables : mapping of str to pandas.DataFrame
-        By kind, the rows of its models one after another: ``estimates`` where there are measures, ``changes``
-        and ``verdicts`` where a figure shows a training, and what it `reads` besides. They may hold other
-        measures and checkpoints.
+        By kind, the rows of its models one after another: ``estimates`` where there are measures, ``verdicts``
+        where a figure shows a training, and what it `reads` besides. They may hold other measures and
+        checkpoints.
     """
 
     models: Sequence[DrawnModel]

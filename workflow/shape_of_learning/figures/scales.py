@@ -10,7 +10,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from shape_of_learning.errors import InputError
 from shape_of_learning.figures.captions import joined, short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
 
@@ -24,31 +23,10 @@ _exact = "{:,.0f}".format
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
 
-def progress_column(table: pd.DataFrame, progress: str) -> str:
-    """Choose what the x axis counts, steps or tokens.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        With the columns ``model``, ``step`` and ``tokens``.
-    progress : {"auto", "step", "tokens"}
-        Key ``figures.progress``; ``auto`` is tokens where batch sizes differ and all checkpoints state them.
-
-    Raises
-    ------
-    InputError
-        If some checkpoint does not state what was asked for.
-    """
-    if progress == "auto":
-        known = table["tokens"].notna().all()
-        return "tokens" if known and _batch_sizes_differ(table) else "step"
-    lacking = table.loc[table[progress].isna(), "model"]
-    if not lacking.empty:
-        raise InputError(
-            f"key `figures.progress` asks for {progress}, which checkpoints of {lacking.iloc[0]} do not "
-            "state; set it to auto, or complete the model's entry"
-        )
-    return progress
+def progress_column(table: pd.DataFrame) -> str:
+    """Choose what the x axis counts: tokens where batch sizes differ and all checkpoints state them, or steps."""
+    known = table["tokens"].notna().all()
+    return "tokens" if known and _batch_sizes_differ(table) else "step"
 
 
 def on_progress(table: pd.DataFrame, column: str) -> str:

@@ -13,7 +13,7 @@ from shape_of_learning.plan.paper_models import (
     check_targets,
     chosen_papers,
     models_of_targets,
-    with_chosen_measures,
+    with_measures,
 )
 from shape_of_learning.plan.papers import Paper, check_names, figures_of, tables_of
 from shape_of_learning.plan.run import Run
@@ -77,7 +77,10 @@ def read_run(
         entries |= read_entries(folder)
     for paper in papers:
         check_names(paper, measure_names(), entries)
-    figures, tables = with_chosen_measures(figures_of(papers), settings), tables_of(papers)
+    figures, tables = (
+        with_measures(figures_of(papers), settings["measurement"]["estimators"]),
+        tables_of(papers),
+    )
     targets = {**figures, **tables}
     check_targets(typed.figures.targets, targets, entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)

@@ -38,17 +38,6 @@ def drawn_measures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
     ]
 
 
-def options_of(
-    figure: FigureSpecification, models: Sequence[str], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Arguments of the function: of its paper, of the configuration, and what is published of `models`."""
-    options: dict[str, Any] = dict(figure.options)
-    options |= {key: settings["figures"][key] for key in figure.settings}
-    if figure.published:
-        options["published"] = [row for row in figure.published_rows if row["model"] in models]
-    return options
-
-
 def opening_words(
     figure: FigureSpecification,
     models: Sequence[Model],
@@ -125,7 +114,7 @@ def tables_of(run: Run, target: str) -> dict[str, list[str]]:
         figure = run.figures[target]
         kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
         if figure.needs_training_steps:
-            kinds += ["verdicts", "changes"] if run.estimated(figure) else ["verdicts"]
+            kinds.append("verdicts")
     return {kind: list(run.shown[target]) for kind in kinds}
 
 
@@ -140,7 +129,7 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
         "function": figure.draw,
         "models": drawn_models(models, last),
         "measures": drawn_measures(measures),
-        "options": options_of(figure, names, run.settings),
+        "options": {**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
         "caption": opening_words(*words),
     }
 
@@ -179,11 +168,8 @@ def require_shown(run: Run, target: str) -> None:
     for notice in run.notices:
         if notice.startswith(f"{target} "):
             raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
-    figure = run.figures.get(target)
-    rows = figure.published_rows if figure is not None else []
-    has_values = f", and shows {', '.join({row['model']: 1 for row in rows})} alone" if rows else ""
     raise InputError(
-        f"{target} belongs to the paper `{run.paper_of(target).name}`{has_values}; name the paper in key "
+        f"{target} belongs to the paper `{run.paper_of(target).name}`; name the paper in key "
         f"`papers`, or its models in keys `models` and `figures.{target}`"
     )
 

@@ -55,39 +55,17 @@ def chosen_papers(
     return [known[name] for name in names]
 
 
-def with_chosen_measures(
-    figures: Mapping[str, FigureSpecification], settings: Mapping[str, Any]
+def with_measures(
+    figures: Mapping[str, FigureSpecification], estimators: Sequence[str]
 ) -> dict[str, FigureSpecification]:
-    """Say of each figure what it draws: by its paper, or by key ``figures.measures`` of the configuration.
-
-    Raises
-    ------
-    InputError
-        If that names a figure or a measure that there is not, or whose measures cannot be chosen.
-    """
-    known = (
-        measure_names()
-    )  # those that nobody asks for are not loaded, as their packages may be broken
-
-    def is_of_layers(name: str) -> bool:
-        return name in known and find_measure(name).family != WEIGHTS
-
-    chosen = settings["figures"]["measures"]
-    free = [target for target, figure in figures.items() if figure.any_measures]
-    for target, names in chosen.items():
-        if target not in free:
-            raise unknown_name(target, free, "figure", "configuration key `figures.measures`")
-        for name in names:
-            if not is_of_layers(name):
-                where = f"configuration key `figures.measures.{target}`"
-                raise unknown_name(name, {*known} - {name}, "measure of layers", where)
-    every = list(filter(is_of_layers, settings["measurement"]["estimators"]))
-    drawn = {}
-    for target, figure in figures.items():
-        own = every if figure.estimators == ALL else figure.estimators
-        estimators = tuple(chosen.get(target, own))
-        drawn[target] = figure.model_copy(update={"estimators": estimators})
-    return drawn
+    """Say of each figure of `all` measures which they are: those of layers in ``measurement.estimators``."""
+    known = measure_names()
+    of_layers = [n for n in estimators if n in known and find_measure(n).family != WEIGHTS]
+    every = {"estimators": of_layers}
+    return {
+        target: figure.model_copy(update=every) if figure.estimators == ALL else figure
+        for target, figure in figures.items()
+    }
 
 
 def by_family_and_size(models: Iterable[Model]) -> list[Model]:
@@ -142,7 +120,7 @@ def models_of_targets(
             notices.append(f"{target} is drawn without {others}: it shows models{kind}")
         elif listed == []:
             notices.append(f"{target} is left out: key `figures.{target}` is an empty list")
-        elif not names and not (shown.published and listed == ALL):  # as in nearly every run
+        elif not names:
             notices.append(
                 f"{target} is left out: key `models` names none of what it draws ({asked}{kind})"
             )
@@ -152,7 +130,6 @@ def models_of_targets(
 def _demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
     """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
     needs_steps, role = shown.needs_training_steps, shown.role
-    published = {row["model"] for row in shown.published_rows}
 
     def has_its_ends(model: Model) -> bool:
         ends = {0, model.last_step}
@@ -166,8 +143,6 @@ def _demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
         has = " together with a twin, both at the last step", has_steps
     elif shown.draws == "fine_tunings":
         has = " with `finetuning`, measured at the first and the last step", has_its_ends
-    elif shown.published:
-        has = " with published values", lambda model: model.name in published
     elif shown.is_of_entries:
         has = " whose entry has `table_1`", lambda model: model.table_1 is not None
     else:

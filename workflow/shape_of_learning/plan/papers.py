@@ -1,6 +1,5 @@
 """Papers: what each folder of ``workflow/papers`` says that its paper shows."""
 
-import csv
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +15,6 @@ from shape_of_learning.refusals import Section, Words, must_be, unique, unknown_
 ALL = "all"  # estimators
 SHARED_MODULES = "shape_of_learning.figures"
 SHARED = Path(__file__).parents[1] / "figures"
-COLUMNS = ("model", "estimator", "layer", "value", "reading_error", "source", "protocol")
 
 
 class Specification(Section):
@@ -38,10 +36,6 @@ class Specification(Section):
     draws
         the only kind of models that it can draw: fine-tunings, measured at their first and last steps, or
         trainings together with a twin
-    published
-        whether it shows published.csv; of models without such values it draws nothing
-    published_rows
-        not written: what :func:`read_published` says of its estimators, an argument of its function, too
     """
 
     caption: Text
@@ -50,8 +44,6 @@ class Specification(Section):
     most_models: int | None = Field(None, ge=1)
     role: Literal["decoder", "encoder"] | None = None
     draws: Literal["fine_tunings", "twins"] | None = None
-    published: bool = False
-    published_rows: list[dict[str, Any]] = []
 
     @property
     def needs_training_steps(self) -> bool:
@@ -74,8 +66,6 @@ class FigureSpecification(Specification):
         folder or of :mod:`shape_of_learning.figures`
     estimators
         what is drawn; none: just the loss; `all`: what is of layers in ``measurement.estimators``
-    any_measures
-        whether ``figures.measures`` in the configuration may name others
     options
         arguments of the function
     settings
@@ -84,9 +74,8 @@ class FigureSpecification(Specification):
 
     draw: str
     estimators: Annotated[Literal["all"] | Words, must_be("`all` or a list of measures, each once")]
-    any_measures: bool = False
     options: dict[str, Any] = {}
-    settings: Annotated[list[Literal["average_over", "progress"]], unique] = []
+    settings: Annotated[list[Literal["average_over"]], unique] = []
 
 
 class TableSpecification(Specification):
@@ -169,9 +158,7 @@ def _read_paper(file: Path) -> Paper:
     content = validated(PaperFile, read_yaml(file), str(file))
     figures, tables, claims = {}, {}, read_claims(file.with_name(CLAIMS))
     for name, figure in content.figures.items():
-        rows = read_published(file.with_name("published.csv")) if figure.published else []
-        shown = [row for row in rows if row["estimator"] in figure.estimators]
-        read = {"draw": _function(figure.draw, file.parent), "published_rows": shown}
+        read = {"draw": _function(figure.draw, file.parent)}
         figures[content.prefix + name] = figure.model_copy(update=read)
     for name, table in content.tables.items():
         read = {"write": _function(table.write, file.parent)}
@@ -193,32 +180,3 @@ def _function(name: str, folder: Path) -> str:
     return (
         f"papers.{folder.name}.{own.stem}:{name}" if is_own else f"{SHARED_MODULES}.{module}:{name}"
     )
-
-
-def read_published(file: Path) -> list[dict[str, Any]]:
-    """Read ``published.csv`` of a paper's folder, values that authors have published.
-
-    Returns
-    -------
-    list of dict
-        With the keys `COLUMNS`: names of a model entry and of an estimator; the number of the hidden state,
-        or of the block; the value and how far the reading of a printed figure may be off, in its own units;
-        where it was published, and of what sample.
-
-    Raises
-    ------
-    InputError
-        One sentence that names the file.
-    """
-    rows: list[dict[str, Any]] = []
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines):
-                numbers = {key: float(row[key]) for key in ("value", "reading_error")}
-                rows.append({**{c: row[c] for c in COLUMNS}, "layer": int(row["layer"]), **numbers})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{file} cannot be read ({error}); it must have the columns {', '.join(COLUMNS)}, of which layer, "
-            "value and reading_error are numbers"
-        ) from error
-    return rows

@@ -205,21 +205,12 @@ class Figures(Section):
     ----------
     average_over
         `block_outputs` (layers 1 to L) or `all_layers` (0 to L)
-    progress
-        what x axes of training count: `step`, `tokens`, or `auto`, which is tokens where the batch sizes of
-        the models that are drawn differ and all of them state their tokens, else steps. The CSV of a figure
-        has both
-    measures
-        measures that a figure draws instead of those of its paper.yaml, where that allows it: `{heat_map:
-        [mle], overview: [anisotropy, two_nn]}`. They are measured for its models, and no others
     """
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Shown] = Field(init=False)
 
     average_over: AverageOver = "block_outputs"
-    progress: Literal["auto", "step", "tokens"] = "auto"
-    measures: dict[Name, Annotated[Words, Field(min_length=1)]] = {}
 
     @property
     def targets(self) -> dict[str, Any]:
