@@ -14,7 +14,7 @@ import pytest
 from exports import HEAD, exported
 from shape_of_learning.corpus import mediawiki
 from shape_of_learning.corpus.clean import PAGES_AT_A_TIME, clean
-from shape_of_learning.corpus.fetch import prose
+from shape_of_learning.corpus.fetch import demo_text
 from shape_of_learning.corpus.mediawiki import Export, Page, clean_page, is_redirect
 from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
 from shape_of_learning.errors import InputError
@@ -126,12 +126,12 @@ def test_real_wikitext_leaves_no_markup(tmp_path, real_text):
     assert description["dropped"]["characters"] < 0.001 * len(text)
 
 
-def test_layout_of_a_topic_goes_and_words_stay():
-    layout = (
-        'Title\n*****\n\nThe "if" is\n*not* so:\n\n   if x:\n\n   >>> y\n\n* **Item** <https://a.b>\n\n'
-        "+--+\n| a |\n\nNew in version 3.1: At https://c.d/e.\n"
-    )
-    assert prose(layout) == ["Title", "The if is not so:", "Item", "At ."]
+def test_the_text_inside_python_is_sentences_each_once():
+    articles = [article.splitlines() for article in demo_text().split("\n\n")]
+    lines = [line for article in articles for line in article]
+    assert len(articles) > 50
+    assert len({*lines}) == len(lines) > 1000
+    assert all(line.endswith((".", ":")) and "::=" not in line.split() for line in lines)
 
 
 MARKS = ("[[", "]]", "{{", "}}", "{|", "|}", "'''", "''", "<ref", "thumb|", "&amp;", "__TOC__")
