@@ -139,5 +139,5 @@ def named_lines(drawing: Drawing, panel=0):
 
 
 def lines_labelled(drawing: Drawing, label, panel=0):
-    """Those that are no curves: ``_hollow`` and ``_suspect`` points, and ``_crosses``."""
+    """Those that are no curves: such as ``_hollow`` and ``_suspect`` points."""
     return [line for line in drawing.figure.axes[panel].get_lines() if line.get_label() == label]

@@ -18,7 +18,6 @@ from matplotlib.text import Text
 import figure_tables as made
 from shape_of_learning.errors import InputError
 from shape_of_learning.figures.inputs import read_tables
-from shape_of_learning.figures.marks import UPPER_EDGE
 from shape_of_learning.figures.output import save
 from shape_of_learning.figures.scales import on_progress, progress_column
 from shape_of_learning.figures.style import THEME, theme
@@ -198,27 +197,14 @@ def drawn_losses(flagged=None, changes=None):
     return made.draw(LOSS, made.inputs_of(made.models_named("a", ["M-a"]), verdicts=verdicts))
 
 
-def crosses(drawing):
-    return [
-        xy for line in made.lines_labelled(drawing, "_crosses") for xy in line.get_xydata().tolist()
-    ]
-
-
-def test_a_broken_checkpoint_is_a_cross_beside_the_line():
-    drawing = drawn_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75})
-    assert list(made.named_lines(drawing)["M-a"].get_xdata()) == [0, 1, 512]
-    assert crosses(drawing) == [[64, 5.75]]
-    assert list(drawing.table["step"]) == [0, 1, 64, 512]
+def test_a_broken_checkpoint_is_no_point_of_the_loss_and_an_infinite_loss_is_a_gap():
+    drawing = drawn_losses({64: BROKEN, 8: ("missing", "no")}, {64: 5.75, 1: "inf"})
+    line = made.named_lines(drawing)["M-a"]
+    assert list(line.get_xdata()) == [0, 1, 512]
+    assert np.isfinite(line.get_ydata()).tolist() == [True, False, True]
+    assert "M-a steps 8 (missing) and 64" in drawing.caption
+    assert list(drawing.table["step"]) == [0, 1, 512]
     assert list(drawing.table["perplexity"]) == [math.exp(loss) for loss in drawing.table["loss"]]
-
-
-@pytest.mark.parametrize(("flagged", "loss"), [({64: BROKEN}, 40.0), ({}, "inf")])
-def test_a_loss_far_above_stands_at_the_edge_and_the_lines_keep_their_room(flagged, loss):
-    far = drawn_losses(flagged, {64: loss})
-    without = drawn_losses({64: ("missing", "no")})
-    assert far.figure.axes[0].get_ylim() == without.figure.axes[0].get_ylim()
-    assert crosses(far) == [[64, UPPER_EDGE]]
-    assert float(loss) in set(far.table["loss"])
 
 
 # Words and axes

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from shape_of_learning.figures import captions, marks, scales
-from shape_of_learning.figures.inputs import DrawnModel, FigureInputs
+from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
-from shape_of_learning.figures.style import INK, TEXT_WIDTH, line_styles
+from shape_of_learning.figures.style import INK, TEXT_WIDTH
 from shape_of_learning.figures.tables import by_layer, require, with_labels
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
@@ -19,7 +19,6 @@ LOSS_COLUMNS = [
     *("model", "label", "revision", "step", "tokens", "verdict"),
     *("loss", "perplexity", "predicted_tokens", "vocabulary"),
 ]
-REACH = 0.5  # of the lines' range: as far above them the axis grows for a cross, and no farther
 # Section 2.3 of the paper: spectrum beside cosine, not centred above centred.
 PANELS = {
     "anisotropy_uncentered": "Not centred",
@@ -131,75 +130,40 @@ def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
 def loss_by_step(inputs: FigureInputs) -> Drawing:
     """Cross-entropy against the training step, decoders beside encoders.
 
-    Of the checkpoints that the verdicts do not show, those with a verdict that begins with "broken" are drawn
-    as crosses where their loss is known, at the upper edge if it is far above the lines; so is an infinite
-    loss of a checkpoint that is shown. The table also has ``perplexity``, the exponential of the loss.
+    The table also has ``perplexity``, the exponential of the loss; an infinite loss is a gap of its line.
     """
     points = _losses(inputs)
     counted, by_role = scales.progress_column(points), _by_role(points)
-    height = marks.height_for_labels(_most_models(by_role)) + 0.4
-    figure, (panels,) = marks.panels(1, len(by_role), height)
-    drawn, on_edge = {}, False
-    for axes, (role, rows) in zip(panels, by_role.items(), strict=True):
-        own = rows[~rows["broken"]]
-        own = own.assign(loss=own["loss"].where(np.isfinite(own["loss"])))
-        of_lines = {"y": "loss", "named": rows["model"]}
-        drawn[axes] = marks.draw_models(axes, own, counted, inputs.models, **of_lines)
-        on_edge |= _draw_crosses(axes, rows, counted, inputs.models)
-        scales.set_progress_axis(axes, rows[counted])
-        axes.set(title=PREDICTED[role], xlabel=marks.ALONG[counted], ylabel=marks.ALONG["loss"])
-    on_crosses = _on_crosses(points, on_edge)
-    marks.add_footnote(figure, *captions.omissions(inputs, sources=False), on_crosses)
-    for axes, lines in drawn.items():
-        marks.label_line_ends(axes, lines)
+    shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
+    of_figure = {"frame": 0.4, "labels": _most_models(by_role)}
+    notes = captions.omissions(inputs, sources=False)
+    figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, **of_figure)
+    for axes in panels:
+        axes.set_ylabel(marks.ALONG["loss"])
+    for axes in panels:
+        marks.label_line_ends(axes, lines[axes])
     sentences = [
         *_on_counts(points),
         scales.on_progress(points, counted),
-        "Gaps: not measured." if points.loc[~points["cross"], "loss"].isna().any() else "",
+        "Gaps: not measured, or infinite." if points["value"].isna().any() else "",
         *captions.omissions(inputs),
-        on_crosses,
     ]
     return drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
 
 
 def _losses(inputs: FigureInputs) -> pd.DataFrame:
-    """What is drawn, with the columns ``role``, ``hollow``, and ``cross`` where there is one."""
-    roles = {model.name: model.role for model in inputs.models}
-    rows = inputs.tables["verdicts"]
-    hidden = rows["shown"] == "no"
-    broken = hidden & rows["verdict"].str.startswith("broken") & rows["loss"].notna()
+    """The checkpoints that are shown, with the columns ``role``, ``hollow``, and ``value``, the finite loss."""
+    roles, rows = {model.name: model.role for model in inputs.models}, inputs.tables["verdicts"]
+    rows = rows[rows["model"].isin(roles) & (rows["shown"] != "no")]
     with np.errstate(over="ignore"):  # a perplexity beyond 1e308 is infinite
         perplexity = np.exp(rows["loss"])
     rows = rows.assign(
         perplexity=perplexity,
         role=rows["model"].map(roles),
         hollow=rows["shown"] == "hollow",
-        broken=broken,
-        cross=broken | np.isinf(rows["loss"]),
+        value=rows["loss"].where(np.isfinite(rows["loss"])),
     )
-    rows = rows[rows["model"].isin(roles) & (~hidden | broken)]
     return with_labels(require(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
-
-
-def _draw_crosses(axes: Axes, rows: pd.DataFrame, x: str, models: Sequence[DrawnModel]) -> bool:
-    """Draw the crosses of one panel; whether some stand at the upper edge instead of their place."""
-    styles, crosses = line_styles(models), rows[rows["cross"]]
-    on_lines = rows.loc[~rows["cross"] & np.isfinite(rows["loss"]), "loss"]
-    reach = on_lines.max() + REACH * np.ptp(on_lines) if len(on_lines) else np.inf
-    within = np.isfinite(crosses["loss"]) & (crosses["loss"] <= reach)
-    for (name, is_within), own in crosses.groupby(["model", within]):
-        heights = own["loss"] if is_within else marks.UPPER_EDGE
-        marks.draw_crosses(axes, own[x], heights, styles[name].colour)
-    return not within.all()
-
-
-def _on_crosses(points: pd.DataFrame, on_edge: bool) -> str:
-    """One sentence on the crosses, if there are any."""
-    broken, infinite = points["broken"].sum(), (points["cross"] & ~points["broken"]).sum()
-    kinds = {"left out as broken": broken, "of an infinite loss": infinite}
-    parts = [f"{number} {kind}" for kind, number in kinds.items() if number]
-    edge = "; at the upper edge: beyond the axis" if on_edge else ""
-    return f"Crosses: {captions.enumerated(parts)}{edge}." if parts else ""
 
 
 def _on_counts(points: pd.DataFrame) -> list[str]:

@@ -35,7 +35,7 @@ BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to 
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
 MOST_MARKERS = 40  # points of a line; markers of more would cover each other
-LOWER_EDGE, UPPER_EDGE = 0.02, 0.98  # of a panel's height: what is there lies within it
+LOWER_EDGE = 0.02  # of a panel's height
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
 LABEL_ROOM = 1.3  # inches of its width that any figure has for words beside a panel
 TITLE_ROOM = 0.6  # inches of a column's width that are no room for its title
@@ -183,23 +183,15 @@ def draw_line(
     if "low" in rows:
         low, high = rows[["low", "high"]].to_numpy("float64").T
         if not present.all():
-            draw_crosses(axes, places[~present], LOWER_EDGE, colour, label="_undefined")
+            cross = {"linestyle": "none", "markersize": CROSS, "markeredgewidth": CROSS_STROKE}
+            edge = {"transform": axes.get_xaxis_transform(), "label": "_undefined", **cross}
+            lowest = np.full(np.count_nonzero(~present), LOWER_EDGE)
+            axes.plot(places[~present], lowest, marker="x", color=colour, **edge)
         axes.fill_between(places, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0)
         if (alone := _between_gaps(np.isfinite(low))).any():
             bar = {"linewidth": BAR, "alpha": BAR_OPACITY}
             axes.vlines(places[alone], low[alone], high[alone], colour, **bar)
     return line
-
-
-def draw_crosses(
-    axes: Axes, x: np.ndarray, y: np.ndarray | float, colour: str, *, label: str = "_crosses"
-) -> None:
-    """Mark points that belong to no line; `y` is data, or for all the same share of the panel's height."""
-    transform = axes.transData
-    if isinstance(y, float):
-        y, transform = np.full(len(x), y), axes.get_xaxis_transform()
-    cross = {"marker": "x", "markersize": CROSS, "markeredgewidth": CROSS_STROKE}
-    axes.plot(x, y, transform=transform, color=colour, linestyle="none", label=label, **cross)
 
 
 def _between_gaps(present: np.ndarray) -> np.ndarray:

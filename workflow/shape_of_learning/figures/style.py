@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import matplotlib
 import numpy as np
 import seaborn
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 
 from shape_of_learning.figures.inputs import DrawnModel
 
@@ -105,21 +105,8 @@ def step_colours(steps: Sequence[int]) -> dict[int, str]:
     return {step: to_hex(shade) for step, shade in zip(sorted(steps), shades, strict=True)}
 
 
-def lightness(colour: str) -> float:
-    """CIE L* of a colour, 0 (black) to 100 (white): what greyscale leaves of it."""
-    red, green, blue = (
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)
-    )
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return 116 * luminance ** (1 / 3) - 16 if luminance > (6 / 29) ** 3 else luminance * 903.3
-
-
 def _shades(colour: str, members: int) -> list[str]:
-    """One family's shades at even steps of lightness, the last member's darkest; a single one is plain."""
-    if members == 1:
-        return [colour]
+    """One family's shades, the last member's darkest; a single one is plain."""
     light, dark = seaborn.light_palette(colour, 6)[3], seaborn.dark_palette(colour, 5)[2]
-    fine = seaborn.blend_palette([light, colour, dark], 256).as_hex()
-    levels = np.array([lightness(shade) for shade in fine])
-    wanted = np.linspace(levels[0], levels[-1], members)
-    return [fine[int(np.abs(levels - level).argmin())] for level in wanted]
+    several = [light, colour, dark] if members > 1 else [colour, colour]
+    return seaborn.blend_palette(several, members).as_hex()
