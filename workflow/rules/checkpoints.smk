@@ -76,8 +76,6 @@ rule check_checkpoints:
     params:
         code=code("check_checkpoints"),
         rows=told(lambda model: RUN.curve(model).rows(), "model"),
-    message:
-        "Listing the revisions of {wildcards.model}"
     script:
         "../scripts/check_checkpoints.py"
 
@@ -109,8 +107,6 @@ rule fetch_checkpoint:
     params:
         revision=told(pinned, "model", "revision"),
         shape=told(shape_of, "model"),
-    message:
-        "Fetching {wildcards.model} at {wildcards.revision}"
     script:
         "../scripts/fetch_checkpoint.py"
 
@@ -181,8 +177,6 @@ rule finetune_model:
             for key, value in MODELS[wildcards.model].recipe.items()
             if key not in ("of", "task")
         },
-    message:
-        "Fine-tuning {wildcards.model}"
     script:
         "../scripts/finetune_model.py"
 
@@ -210,7 +204,5 @@ rule judge_checkpoints:
     params:
         code=code("judge_checkpoints"),
         verdicts=told(judgement, "model"),
-    message:
-        "Judging the checkpoints of {wildcards.model}"
     script:
         "../scripts/judge_checkpoints.py"

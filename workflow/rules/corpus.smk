@@ -44,8 +44,6 @@ rule fetch_corpus:
         member=lambda wildcards: SOURCES[wildcards.source].get("member"),
         sha256=lambda wildcards: SOURCES[wildcards.source].get("sha256"),
         git_blob=lambda wildcards: SOURCES[wildcards.source].get("git_blob"),
-    message:
-        "Fetching the corpus {wildcards.source}"
     script:
         "../scripts/fetch_corpus.py"
 
@@ -65,8 +63,6 @@ rule write_python_topics:
         "../../envs/corpus.yaml"
     params:
         code=code("write_python_topics"),
-    message:
-        "Writing Python's help texts as plain text"
     script:
         "../scripts/write_python_topics.py"
 
@@ -93,7 +89,5 @@ rule clean_corpus:
         format=lambda wildcards: SOURCES[wildcards.source]["format"],
         alphabet_size=SETTINGS["corpus"]["alphabet_size"],
         first_bytes=SETTINGS["corpus"]["first_bytes"],
-    message:
-        "Cleaning the corpus {wildcards.source}"
     script:
         "../scripts/clean_corpus.py"

@@ -37,8 +37,6 @@ rule draw_explorer:
         code=code("draw_explorer"),
         page=digest_of_page(),
         description=shown.explored(RUN),
-    message:
-        "Drawing {output}"
     script:
         "../scripts/draw_explorer.py"
 

@@ -65,8 +65,6 @@ rule draw_figure:
     params:
         code=lambda wildcards: code("draw_figure", RUN.figures[wildcards.figure].draw.split(":")[0]),
         figure=lambda wildcards: at_the_door(shown.figure_as_drawn, RUN, wildcards.figure),
-    message:
-        "Drawing {output.pdf}"
     script:
         "../scripts/draw_figure.py"
 
@@ -90,8 +88,6 @@ rule write_table:
     params:
         code=lambda wildcards: code("write_table", RUN.tables[wildcards.table].write.split(":")[0]),
         table=lambda wildcards: shown.table_as_written(RUN, wildcards.table),
-    message:
-        "Writing {output.markdown}"
     script:
         "../scripts/write_table.py"
 

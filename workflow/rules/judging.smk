@@ -58,8 +58,6 @@ rule judge_claims:
         claims=lambda wildcards: [vars(claim) for claim in CLAIMS[wildcards.paper].values()],
         models=RUN.evidence_models(),
         suspect_above=suspect_above(RUN.measures),
-    message:
-        "Judging the claims of {wildcards.paper}"
     script:
         "../scripts/judge_claims.py"
 
@@ -112,8 +110,6 @@ rule measure_choices:
             "protocol": MEASURING,
             "choices": [vars(rows) for rows in CHOICES.settings.sets_of_rows()],
         },
-    message:
-        "Measuring choices of {wildcards.model} at {wildcards.revision}"
     script:
         "../scripts/measure_checkpoint.py"
 
@@ -152,8 +148,6 @@ rule judge_choices:
             "source": SETTINGS["corpus"]["source"],
             "checkpoints": SETTINGS["choices"]["checkpoints"],
         },
-    message:
-        "Judging claims under every specification"
     script:
         "../scripts/judge_choices.py"
 

@@ -69,8 +69,6 @@ if SETTINGS["embeddings"]["dump"]:
             weights=told(RUN.weights, "model", "revision"),
             sample=told(sample, "model"),
             matrices=told(RUN.matrices, "model", "revision"),
-        message:
-            "Dumping hidden states of {wildcards.model} at {wildcards.revision}"
         script:
             "../scripts/dump_embeddings.py"
 
@@ -131,7 +129,5 @@ else:
                 *("model", "revision"),
             ),
             matrices=told(RUN.matrices, "model", "revision"),
-        message:
-            "Measuring {wildcards.model} at {wildcards.revision}"
         script:
             "../scripts/measure_checkpoint.py"

@@ -81,7 +81,5 @@ rule provenance:
         configuration=json.loads(without_secrets(json.dumps(SETTINGS))),
         locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
         results=subpath(output.crate, parent=True),
-    message:
-        "Describing the run"
     script:
         "../scripts/describe_run.py"

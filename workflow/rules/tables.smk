@@ -143,7 +143,5 @@ rule gather_tables:
         code=code("gather_tables"),
         kind=lambda wildcards: wildcards.table,
         curves=told(curves_in_table, "table"),
-    message:
-        "Gathering all {wildcards.table}"
     script:
         "../scripts/gather_tables.py"

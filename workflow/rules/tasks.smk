@@ -30,7 +30,5 @@ rule make_task:
         code=code("make_task"),
         entry=lambda wildcards: TASKS[wildcards.task],
         seed=SEED,
-    message:
-        "Making the task {wildcards.task}"
     script:
         "../scripts/make_task.py"

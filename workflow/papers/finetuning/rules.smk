@@ -54,7 +54,5 @@ rule measure_on_task:
         ],
         protocol=told(of_texts, "model"),
         shape=told(shape_of, "model"),
-    message:
-        "Measuring {wildcards.model} on the texts of its task"
     script:
         "../../scripts/measure_on_task.py"

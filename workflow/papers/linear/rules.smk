@@ -65,7 +65,5 @@ rule edit_blocks:
             "model",
         ),
         editing=told(block_editing, "model"),
-    message:
-        "Changing blocks of {wildcards.model}"
     script:
         "../../scripts/edit_blocks.py"
