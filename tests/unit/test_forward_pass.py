@@ -22,9 +22,9 @@ SIZES = {**tiny.USUAL, "num_attention_heads": 4}
 # By architecture, the path of the norm that follows the blocks; more of them than are run elsewhere.
 FINAL_NORMS = {
     **dict.fromkeys(("bloom", "gpt2", "gptj", "falcon"), "ln_f"),
-    **dict.fromkeys(("llama", "olmo"), "norm"),
+    **dict.fromkeys(("llama", "mistral", "olmo", "olmo2", "gemma2", "qwen2"), "norm"),
     **dict.fromkeys(("opt", "opt_norm_and_projection"), "decoder.final_layer_norm"),
-    **dict.fromkeys(("opt_projected", "bert", "roberta", "albert")),
+    **dict.fromkeys(("opt_projected", "bert", "roberta", "albert", "distilbert")),
     "phi": "final_layernorm",
     "mpt": "norm_f",
     "gpt_neox": "final_layer_norm",
@@ -33,6 +33,13 @@ FINAL_NORMS = {
 }
 MORE = {
     "olmo": lambda: hf.OlmoConfig(**SIZES),  # whose norms have no weights
+    "olmo2": lambda: hf.Olmo2Config(**tiny.GROUPED, pad_token_id=0),
+    "mistral": lambda: hf.MistralConfig(**tiny.GROUPED),
+    "gemma2": lambda: hf.Gemma2Config(**tiny.GROUPED, head_dim=8),
+    "qwen2": lambda: hf.Qwen2Config(**tiny.GROUPED),
+    "distilbert": lambda: hf.DistilBertConfig(
+        vocab_size=tiny.VOCABULARY, dim=32, hidden_dim=64, n_layers=3, n_heads=4
+    ),
     "phi": lambda: hf.PhiConfig(**SIZES),
     "mpt": lambda: hf.MptConfig(vocab_size=tiny.VOCABULARY, d_model=32, n_layers=3, n_heads=4),
     "opt_norm_and_projection": lambda: hf.OPTConfig(**tiny.OPT, word_embed_proj_dim=16),
