@@ -144,6 +144,13 @@ def test_a_tied_matrix_is_at_both_ends():
     assert both[0]["M-a"].get_ydata().tolist() != both[1]["M-a"].get_ydata().tolist()
 
 
+def test_isotropy_and_loss_are_of_the_checkpoints_that_are_shown():
+    drawing = drawn_weights("isotropy_and_loss", weights("a"), {1000: ("broken", "no")})
+    output = drawing.table[drawing.table["matrix"] == "output"]
+    assert output["step"].tolist() == [0, 10, 100]
+    assert output["loss"].tolist() == [5.0, 4.98, 4.8]
+
+
 # Fine-tuning
 
 NAMES, FAMILIES = ["a0", "a1", "b0"], ["A", "A", "B"]
