@@ -129,8 +129,8 @@ def training(model, _):
     yield tuple(facts.get(name) for name in TRAINING_COLUMNS)
 
 
-def weights(model, measures):
-    for step in steps_of(model):
+def weights(model, measures, first=0):
+    for step in steps_of(model)[first:]:
         at = (model.name, model.shape.role, f"step{step}", step, 2048 * step)
         for matrix, measure in product(("input", "output"), measures):
             if not measure.matrix or matrix != "output":
@@ -172,6 +172,7 @@ FURTHER = {
     "fit_errors": (FIT_ERROR_COLUMNS, fit_errors),
     "training": (TRAINING_COLUMNS, training),
     "weights": (WEIGHT_COLUMNS, weights),
+    "last_weights": (WEIGHT_COLUMNS, lambda model, measures: weights(model, measures, -1)),
     "weight_points": (WEIGHT_POINT_COLUMNS, points),
 }
 

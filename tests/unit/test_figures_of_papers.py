@@ -8,7 +8,7 @@ import pytest
 
 import figure_tables as made
 from papers.finetuning.figures import adjustments
-from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel
+from shape_of_learning.figures.inputs import DrawnMeasure
 from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
@@ -122,17 +122,6 @@ def drawn_weights(function, rows, flagged=None):
     table = pd.DataFrame(rows, columns=WEIGHT_COLUMNS)
     given = made.inputs_of(models, measure, verdicts=verdicts, weights=table)
     return made.draw(f"papers.inherent.figures:{function}", given)
-
-
-def test_one_checkpoint_of_a_table_with_more_is_drawn():
-    table = pd.DataFrame(weights("a"), columns=WEIGHT_COLUMNS)
-    measure = DrawnMeasure(RAW, "Partition isotropy", "ln I")
-    given = made.inputs_of(
-        [DrawnModel("a", "M-a", "A", "decoder", "step100")], measure, weights=table
-    )
-    drawn = made.draw("papers.inherent.figures:isotropy_by_model", given).table
-    assert set(drawn["revision"]) == {"step100"}
-    assert list(drawn["matrix"]) == ["input", "output"]
 
 
 def test_a_tied_matrix_is_at_both_ends():

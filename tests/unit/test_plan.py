@@ -234,17 +234,6 @@ def test_a_fine_tuning_of_a_gated_model_is_left_out(tmp_path):
     assert any(sentence in notice for notice in run.notices)
 
 
-def test_matrices_are_measured_in_training_where_a_figure_or_a_key_asks_and_else_at_the_end():
-    def steps(**changes: object) -> list[list[int | None]]:
-        run = run_of(changes)
-        of_models = (run.weight_checkpoints("weights", name) for name in run.measured[:3:2])
-        return [[each.step for each in of_model] for of_model in of_models]
-
-    encoder = [0, 16, 128]
-    assert steps() == [[0, 4, 16, 64, 128], encoder[-1:]]
-    assert steps(measurement={"estimators": ["bias_length"]})[1] == encoder
-
-
 def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
     listed = {
         "commit": "a" * 40,

@@ -196,9 +196,9 @@ MEASURING = {
 # Measures of weights decide what a checkpoint's own matrices are measured by.
 WEIGHT_MEASURES = [RUN.every_measure[name] for name in RUN.weight_measures]
 WEIGHT_FILES = {
-    kind: f"<results>/{kind}/{{model}}/{{revision}}.csv"
-    for kind in WEIGHT_TABLES
-    if RUN.tables_read(WEIGHT_TABLES)
+    folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
+    for folder in dict.fromkeys(WEIGHT_TABLES.values())
+    if any(map(RUN.weight_models, WEIGHT_TABLES))
 }
 
 

@@ -19,7 +19,7 @@ def results_of_the_run(wildcards):
     """All that `all` asks for, but for its description."""
     return [
         *expand("<results>/tables/{table}.csv", table=GATHERED),
-        *(["<results>/tables/weights.csv"] if RUN.models_read("weights") else []),
+        *(["<results>/tables/weights.csv"] if RUN.weight_tables() else []),
         *expand("<results>/checkpoints/{model}.csv", model=RUN.of_kind("repository")),
         *(file for target in (*DRAWN, *WRITTEN) for file in files_of_target(target)),
         *all_claims,

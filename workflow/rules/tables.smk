@@ -5,8 +5,8 @@ OUTPUTS:
     <results>/tables/{table}/{model}.csv  everything of one model: measurements (one row per batch), estimates (one
                                           row per value, with its interval), changes (between checkpoints) and
                                           left_out (what intervals come from)
-    <results>/tables/{kind}/{model}.csv   weights and weight_points: what is measured of a model's own matrices, at
-                                          every checkpoint or the last one
+    <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
+                                          matrices, at every checkpoint or the last one
     <results>/tables/{table}.csv          measurements, estimates, changes and weights of all models
 STEPS: gather_model, gather_weights and gather_tables.
 """
@@ -47,7 +47,7 @@ def gathered_model(model):
 def measured_matrices(kind, model):
     """The files of the checkpoints that are in a table of weights."""
     return [
-        WEIGHT_FILES[kind].format(model=model, revision=each.name)
+        WEIGHT_FILES[WEIGHT_TABLES[kind]].format(model=model, revision=each.name)
         for each in RUN.weight_checkpoints(kind, model)
     ]
 
@@ -61,7 +61,7 @@ def checkpoints_of_matrices(kind, model):
 def tables_of_all(table):
     """The tables of all models that are put together."""
     if table == "weights":
-        return paths("<results>/tables/{kind}/{model}.csv", RUN.tables_read([table]))
+        return paths("<results>/tables/{kind}/{model}.csv", RUN.weight_tables())
     models = dict.fromkeys(model for model, _ in RUN.wanted)
     return [f"<results>/tables/{table}/{model}.csv" for model in models]
 
@@ -117,7 +117,7 @@ rule gather_weights:
         "../../envs/metrics.yaml"
     params:
         code=code("gather_tables"),
-        kind=lambda wildcards: wildcards.kind,
+        kind=lambda wildcards: WEIGHT_TABLES[wildcards.kind],
         checkpoints=told(checkpoints_of_matrices, "kind", "model"),
     script:
         "../scripts/gather_tables.py"

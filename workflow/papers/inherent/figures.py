@@ -31,7 +31,7 @@ COLUMNS = [
 
 def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     """Figure 1: a measure of both embedding matrices per panel, one row of points for each model."""
-    table = _measured(inputs)
+    table = _measured(inputs, "last_weights")
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
@@ -57,7 +57,7 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
 
 def isotropy_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 2: a measure by row, an end of the model by column, one line for each model."""
-    table = _measured(inputs)
+    table = _measured(inputs, "weights")
     counted = scales.progress_column(table)
     shown = []
     for measure in inputs.measures:
@@ -76,7 +76,7 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
 
 def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     """Figure 4: a measure of the final norm per panel, one line for each model."""
-    table = _measured(inputs)
+    table = _measured(inputs, "weights")
     counted = scales.progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
     notes = _left_out(inputs)
@@ -89,7 +89,7 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     """Figure 6: a measure against the cross-entropy of the same checkpoints, a panel for each end."""
-    table = _measured(inputs)
+    table = _measured(inputs, "weights")
     losses = inputs.tables["verdicts"].set_index(tables.CHECKPOINT)["loss"]
     loss = table.join(losses, on=tables.CHECKPOINT)["loss"]
     table = table.assign(loss=loss.where(np.isfinite(loss)))
@@ -156,7 +156,7 @@ def planes(inputs: FigureInputs) -> Drawing:
 
 
 def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that a figure draws, with labels, ``verdict`` and, where there are verdicts, ``hollow``.
+    """The rows that a figure draws, with labels and the columns ``verdict`` and ``hollow``.
 
     Raises
     ------
@@ -164,14 +164,14 @@ def _of_figure(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
         If there is none, or the verdicts show none.
     """
     tables.require(rows, inputs, "no matrix has numbers")
-    rows = rows.merge(tables.shown_checkpoints(inputs), on=tables.CHECKPOINT)
     if inputs.verdicts is None:
-        rows = rows.assign(verdict="")
+        return tables.with_labels(rows.assign(verdict="", hollow=False), inputs)
+    rows = rows.merge(tables.shown_checkpoints(inputs), on=tables.CHECKPOINT)
     return tables.with_labels_and_verdicts(rows, inputs)
 
 
-def _measured(inputs: FigureInputs) -> pd.DataFrame:
-    rows = inputs.tables["weights"]
+def _measured(inputs: FigureInputs, kind: str) -> pd.DataFrame:
+    rows = inputs.tables[kind]
     return _of_figure(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
 
 

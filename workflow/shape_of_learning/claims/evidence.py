@@ -106,7 +106,7 @@ def read_evidence(
     """
     of_kind = defaultdict(list)
     for path in tables:
-        of_kind[path.parent.name].append(path)
+        of_kind[path.parent.name.removeprefix("last_")].append(path)
     verdicts = read_tables(of_kind["verdicts"])
     read = {kind: sound(read_tables(paths), verdicts) for kind, paths in of_kind.items()}
     values = sound(read_tables(left_out, ["layer"]), verdicts)

@@ -104,7 +104,7 @@ def content_of(
     models = [each["name"] for each in description["models"]]
     of_kind: dict[str, list[Row]] = {}
     for path in (*verdicts, *further):
-        kind = path.parent.name
+        kind = path.parent.name.removeprefix("last_")
         of_kind.setdefault(kind, []).extend(_as_estimates(path, kind, models))
     rows = [*_rows(estimates), *chain(*of_kind.values())]
     measures = [*description["measures"], *_without_entry(rows, description["measures"])]

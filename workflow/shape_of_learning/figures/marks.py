@@ -98,7 +98,8 @@ def model_panels(
         lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
         axes.set_title(title)
         if x in ("step", "tokens"):
-            set_progress_axis(axes, chain.from_iterable(rows[x] for rows in shown))
+            on_axis = shown if "sharex" in shared else [table]
+            set_progress_axis(axes, chain.from_iterable(rows[x] for rows in on_axis))
     for axes in grid[-1]:
         axes.set_xlabel(ALONG.get(x, x))
     return figure, grid, lines
@@ -110,7 +111,6 @@ def draw_models(
     x: str,
     models: Sequence[DrawnModel],
     *,
-    y: str = "value",
     named: Iterable[str] | None = None,
 ) -> list[Line2D]:
     """Draw the line and band of each model, in the styles that they have among all `models`.
@@ -121,10 +121,10 @@ def draw_models(
     styles, names = style.line_styles(models), set(table["model"] if named is None else named)
     lines = []
     for model in models:
-        rows, of_line = table[table["model"] == model.name], {"label": model.label, "y": y}
+        rows, look = table[table["model"] == model.name], styles[model.name]
         if model.name in names:
-            look = styles[model.name]
-            lines.append(draw_line(axes, rows, x, look, **of_line, markers=x != "depth"))
+            line = draw_line(axes, rows, x, look, label=model.label, markers=x != "depth")
+            lines.append(line)
     return lines
 
 

@@ -17,8 +17,8 @@ from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 
-# Tables of weights that figures read, tables/{kind}/{model}.csv, of what is in {kind}/{model}/.
-WEIGHT_TABLES = ("weights", "weight_points")
+# Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
+WEIGHT_TABLES = {"weights": "weights", "last_weights": "weights", "weight_points": "weight_points"}
 
 
 @dataclass
@@ -230,46 +230,61 @@ class Run:
 
     # --- what is measured of models themselves, and further tables
 
-    def models_read(self, kind: str, *, in_training: bool = False) -> list[str]:
-        """The models of which there are tables of a kind: those of what reads it, of weights all if a key asks.
-
-        If `in_training`, only those that are read at every checkpoint.
-        """
+    def weight_models(self, kind: str) -> list[str]:
+        """The models that a table of weights is made of: those of figures that read it, or all if a key asks."""
         if kind == "weights" and any(name in self.weight_measures for name in self.estimators):
             return list(self.models)
-        read: set[str] = set()
-        targets = {**self.figures, **self.tables}
-        for target, models in self.shown.items():
-            is_enough = targets[target].needs_training_steps or not in_training
-            read.update(models if kind in targets[target].reads and is_enough else ())
-        return [name for name in self.models if name in read]
+        return [name for name in self.models if name in self._readers(kind)]
 
-    def tables_read(self, kinds: Iterable[str]) -> list[tuple[str, str]]:
-        """Kind and model of the tables of these kinds."""
-        return [(kind, name) for kind in kinds for name in self.models_read(kind)]
+    def _readers(self, kind: str) -> set[str]:
+        """The models of the figures and tables that read tables of a kind."""
+        targets = {**self.figures, **self.tables}
+        return {n for target, of in self.shown.items() if kind in targets[target].reads for n in of}
 
     def weight_checkpoints(self, kind: str, name: str) -> list[Checkpoint]:
         """The checkpoints of a model that are in a table of weights."""
-        if name not in self.models_read(kind):
+        if name not in self.weight_models(kind):
             return []
-        checkpoints, last = list(self.checkpoints(name)), self.last_checkpoint(name)
         if kind == "weights":
-            return checkpoints if name in self.models_read(kind, in_training=True) else [last]
-        good = [each for each in checkpoints if each.name not in self.bad(name)] or [last]
+            return list(self.checkpoints(name))
+        last = self.last_checkpoint(name)
+        if kind == "last_weights":
+            return [last]
+        good = [each for each in self.checkpoints(name) if each.name not in self.bad(name)] or [
+            last
+        ]
         return list(dict.fromkeys([good[0], good[len(good) // 2], last]))
 
     def matrices(self, model: str, revision: str) -> dict[str, Any]:
         """What is measured of the matrices of a checkpoint."""
-        asked = {
-            kind: revision in {each.name for each in self.weight_checkpoints(kind, model)}
-            for kind in WEIGHT_TABLES
-        }
-        names = self.weight_measures if asked["weights"] else []
+
+        def is_in(*kinds: str) -> bool:
+            asked = [each for kind in kinds for each in self.weight_checkpoints(kind, model)]
+            return revision in {each.name for each in asked}
+
+        names = self.weight_measures if is_in("weights", "last_weights") else []
         return {
             "measures": [self.every_measure[name].for_jobs() for name in names],
-            "points": asked["weight_points"],
+            "points": is_in("weight_points"),
             "seed": self.settings["seed"],
         }
+
+    def weight_tables(self) -> list[tuple[str, str]]:
+        """Kind and model of the tables of weights: of all checkpoints of a model where a figure reads these."""
+        whole, last = self.weight_models("weights"), self.weight_models("last_weights")
+        return [
+            ("weights" if name in whole else "last_weights", name)
+            for name in self.models
+            if name in {*whole, *last}
+        ]
+
+    def tables_read(self, kinds: Iterable[str]) -> list[tuple[str, str]]:
+        """Kind and model of the tables of these kinds that figures or tables of the run read."""
+        found: list[tuple[str, str]] = []
+        for kind in kinds:
+            others = [(kind, name) for name in self.models if name in self._readers(kind)]
+            found += self.weight_tables() if kind == "weights" else others
+        return found
 
     # --- claims
 
@@ -284,7 +299,7 @@ class Run:
         """Kind and model of further tables that the run makes and claims read."""
         kinds = {kind for c in self.claims[paper].values() for kind in c.reads}
         models = set(self.claimed_models(paper))
-        models.update(self.models_read("weights", in_training=True) if "weights" in kinds else ())
+        models.update(self.weight_models("weights") if "weights" in kinds else ())
         judged = [("verdicts", name) for name in self.measured if name in models]
         return [*self.tables_read(sorted(kinds)), *judged]
 
