@@ -97,8 +97,7 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     Returns
     -------
     Drawing
-        The table has this column, and ``block``, the title of the panel. The caption says how many lines have
-        a plateau.
+        The table has this column, and ``block``, the title of the panel.
     """
     table = _of_blocks(by_layer(inputs))
     values = {measure.name: int(measure.parameters[parameter]) for measure in inputs.measures}

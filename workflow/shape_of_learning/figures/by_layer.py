@@ -131,7 +131,7 @@ def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame)
     many = ", ".join(steps[steps > MOST_BANDS].index)
     numbers = f"Too many steps for bands: {many}; the numbers have the intervals." if many else ""
     said = captions.on_estimates(inputs, table, bands=steps.min() <= MOST_BANDS)
-    return drawing(inputs, figure, table, *said[:2], numbers, *said[2:])
+    return drawing(inputs, figure, table, said[0], numbers, *said[1:])
 
 
 def _draw_measure(
