@@ -166,10 +166,9 @@ class SampleRun:
             )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
-        return SampleRun(
-            *(forward, name, tokenised, predicted, tokenizer.pad_token_id or 0),
-            *(entry.layers, widths, threads),
-        )
+        padding = tokenizer.pad_token_id or 0
+        of_model = (entry.layers, widths, threads)
+        return SampleRun(forward, name, tokenised, predicted, padding, *of_model)
 
     @cached_property
     def rows(self) -> dict[str, np.ndarray]:

@@ -77,10 +77,8 @@ def read_run(
         entries |= read_entries(folder)
     for paper in papers:
         check_names(paper, measure_names(), entries)
-    figures, tables = (
-        with_measures(figures_of(papers), settings["measurement"]["estimators"]),
-        tables_of(papers),
-    )
+    figures = with_measures(figures_of(papers), settings["measurement"]["estimators"])
+    tables = tables_of(papers)
     targets = {**figures, **tables}
     check_targets(typed.figures.targets, targets, entries)
     chosen = chosen_papers(settings["papers"], settings["figures"], papers)

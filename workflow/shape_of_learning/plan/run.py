@@ -250,10 +250,9 @@ class Run:
         last = self.last_checkpoint(name)
         if kind == "last_weights":
             return [last]
-        good = [each for each in self.checkpoints(name) if each.name not in self.bad(name)] or [
-            last
-        ]
-        return list(dict.fromkeys([good[0], good[len(good) // 2], last]))
+        good = [each for each in self.checkpoints(name) if each.name not in self.bad(name)]
+        shown = good or [last]
+        return list(dict.fromkeys([shown[0], shown[len(shown) // 2], last]))
 
     def matrices(self, model: str, revision: str) -> dict[str, Any]:
         """What is measured of the matrices of a checkpoint."""
