@@ -159,15 +159,19 @@ def test_a_lock_is_enough_to_plan_and_to_judge(tmp_path):
     assert set(fewer.lock.revisions) == set(LOCK.revisions)
 
 
-def test_a_plan_needs_one_good_checkpoint(tmp_path):
+@pytest.mark.parametrize("policy", ["skip", "flag"])
+def test_a_plan_needs_one_good_checkpoint(tmp_path, policy):
     write_lock(tmp_path / "tiny.yaml", LOCK)
-    entry = ENTRY.replace("STEPS", "[1, 8]").replace("KNOWN", KNOWN) + TYPED
-    run = run_of({"models": ["tiny"]}, tmp_path, entry, locks=tmp_path)
+    steps = "[1, 8]" if policy == "skip" else "[8]"  # of which nothing can be drawn
+    entry = ENTRY.replace("STEPS", steps).replace("KNOWN", KNOWN) + TYPED
+    settings = {"models": ["tiny"], "bad_checkpoints": policy}
+    run = run_of(settings, tmp_path, entry, locks=tmp_path)
     with pytest.raises(
-        InputError, match="model `tiny`: none of its 2 revisions is what it"
+        InputError, match=r"model `tiny`: none of its \d revisions is what it"
     ) as said:
         run.checkpoints("tiny")
-    assert "(missing); correct the entry, remove it from key `models`" in str(said.value)
+    assert "(missing); correct the entry, or remove it from key `models`" in str(said.value)
+    assert ("`bad_checkpoints` to `flag`" in str(said.value)) == (policy == "skip")
 
 
 def test_a_lock_says_what_the_entry_does_not_and_both_agree(tmp_path):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from shape_of_learning.errors import settings_without_secrets, without_secrets
+
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 
@@ -47,3 +49,12 @@ def test_a_defect_keeps_its_traceback_and_passwords_are_hidden(tmp_path):
     assert "ZeroDivisionError" in script(tmp_path / "x.log", "1 / 0").stderr
     said = script(tmp_path / "x.log", "raise InputError('https://me:secret@host/x is gone')")
     assert "secret" not in said.stderr + (tmp_path / "x.log").read_text()
+
+
+def test_a_query_is_hidden_to_its_end_whatever_quotes_it_holds_and_words_around_it_stay():
+    address = """https://me:pass@host/x?a="b"&c='d'&token=t0k3n"""
+    said = without_secrets(f"'{address}', which is gone: {address}.")
+    assert said == "'https://***@host/x?***', which is gone: https://***@host/x?***."
+    settings = {"sources": {"x": {"urls": [address], "first_bytes": 7, "member": None}}}
+    hidden = {"x": {"urls": ["https://***@host/x?***"], "first_bytes": 7, "member": None}}
+    assert settings_without_secrets(settings) == {"sources": hidden}

@@ -10,9 +10,7 @@ OUTPUTS:
 STEPS: provenance.
 """
 
-import json
-
-from shape_of_learning.errors import without_secrets
+from shape_of_learning.errors import settings_without_secrets
 
 
 def results_of_the_run(wildcards):
@@ -77,8 +75,7 @@ rule provenance:
     params:
         code=code("describe_run"),
         run=told(described_run),
-        # Without passwords and tokens in its addresses.
-        configuration=json.loads(without_secrets(json.dumps(SETTINGS))),
+        configuration=settings_without_secrets(SETTINGS),
         locks=[str(RUN.lock_file(name)) for name in RUN.of_kind("repository")],
         results=subpath(output.crate, parent=True),
     script:

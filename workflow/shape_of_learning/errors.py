@@ -1,9 +1,10 @@
 """The exceptions that a user is meant to read, and what nobody is."""
 
 import re
+from typing import Any
 
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
-_QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#'\"]*[^\s#'\"):;,.]")
+_QUERY = re.compile(r"(://[^\s?#]*\?)[^\s#]*[^\s#'\"):;,.]")
 HIDDEN = "***"
 
 
@@ -22,3 +23,12 @@ class UnreachableError(InputError):
 def without_secrets(text: str) -> str:
     """Hide in each URL of a text who asks, with what password, and the query, which may hold a token."""
     return _QUERY.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", text))
+
+
+def settings_without_secrets(settings: Any) -> Any:
+    """The same of every text in nested settings."""
+    if isinstance(settings, dict):
+        return {key: settings_without_secrets(value) for key, value in settings.items()}
+    if isinstance(settings, list):
+        return [settings_without_secrets(each) for each in settings]
+    return without_secrets(settings) if isinstance(settings, str) else settings

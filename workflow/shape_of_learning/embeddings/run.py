@@ -167,8 +167,8 @@ class SampleRun:
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
         padding = tokenizer.pad_token_id or 0
-        of_model = (entry.layers, widths, threads)
-        return SampleRun(forward, name, tokenised, predicted, padding, *of_model)
+        how = entry.layers, widths, threads
+        return SampleRun(forward, name, tokenised, predicted, padding, *how)
 
     @cached_property
     def rows(self) -> dict[str, np.ndarray]:

@@ -98,7 +98,7 @@ def model_panels(
         lines[axes] = draw_models(axes, table, x, inputs.models, named=named)
         axes.set_title(title)
         if x in ("step", "tokens"):
-            on_axis = shown if "sharex" in shared else [table]
+            on_axis = shown if "sharex" in shared or table.empty else [table]
             set_progress_axis(axes, chain.from_iterable(rows[x] for rows in on_axis))
     for axes in grid[-1]:
         axes.set_xlabel(ALONG.get(x, x))
@@ -123,8 +123,7 @@ def draw_models(
     for model in models:
         rows, look = table[table["model"] == model.name], styles[model.name]
         if model.name in names:
-            line = draw_line(axes, rows, x, look, label=model.label, markers=x != "depth")
-            lines.append(line)
+            lines += [draw_line(axes, rows, x, look, label=model.label, markers=x != "depth")]
     return lines
 
 

@@ -140,10 +140,10 @@ class Run:
         curve = self.curve(name)
         measured = curve.measured(flagged=self.flagged)
         if not measured:
+            remedy = "" if self.flagged else ", or set key `bad_checkpoints` to `flag`"
             raise InputError(
                 f"model `{name}`: none of its {len(curve.checkpoints)} revisions is what it should be: "
-                f"{curve.bad_in_words}; correct the entry, remove it from key `models`, or set key "
-                "`bad_checkpoints` to `flag`"
+                f"{curve.bad_in_words}; correct the entry, or remove it from key `models`{remedy}"
             )
         return measured
 
@@ -250,8 +250,7 @@ class Run:
         last = self.last_checkpoint(name)
         if kind == "last_weights":
             return [last]
-        good = [each for each in self.checkpoints(name) if each.name not in self.bad(name)]
-        shown = good or [last]
+        shown = [c for c in self.checkpoints(name) if c.name not in self.bad(name)] or [last]
         return list(dict.fromkeys([shown[0], shown[len(shown) // 2], last]))
 
     def matrices(self, model: str, revision: str) -> dict[str, Any]:
