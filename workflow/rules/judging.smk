@@ -140,7 +140,7 @@ rule judge_choices:
         "../../envs/figures.yaml"
     params:
         code=code("judge_choices"),
-        claims=[of.for_jobs() for of in CHOICES.claims.values()],
+        claims=lambda wildcards: at_the_door(CHOICES.for_jobs),
         models=RUN.evidence_models(),
         suspect_above=suspect_above(CHOICES.measures),
         protocol={

@@ -29,7 +29,12 @@ class Claim:
     arguments : mapping
         Of that function, besides `estimators`.
     estimators : sequence of str
-        What it is a statistic of; none where it is of other tables.
+        What it is a statistic of, as in the paper; none where it is of other tables.
+    others : sequence of sequence of str
+        Estimators of the same quantity, each of which it is judged by, too: an answer that is not theirs
+        depends on the estimator.
+    also : mapping of str to sequence of str
+        What is asked besides, such as ``held out``: the estimators in the place of the claim's.
     reads : sequence of str
         Other tables that it reads, by the names that paper.yaml `reads`.
     rule : mapping
@@ -39,6 +44,14 @@ class Claim:
         ``decoders``, ``encoders``, ``all`` (of both), ``fine_tunings`` or ``twins``.
     checkpoints : {"last", "training"}
         At which of them it is judged: the last sound one, or sound ones with a step.
+    seen : mapping
+        Which part of a training must have been seen, in shares of it: a sound step not after ``from``, and one
+        not before ``to``. Steps before ``from_step`` do not count. A model without that part is outside the
+        claim.
+    matters : str
+        Why a smaller effect would not matter.
+    changed : mapping
+        Day -> what was changed of the statistic or the rule after results had been seen.
     needs : int
         How many of the models must be measured; 0 for all that are named, or one of a group.
     average_over : {"block_outputs", "all_layers"}
@@ -52,9 +65,14 @@ class Claim:
     rule: Mapping[str, Any]
     models: str | Sequence[str]
     estimators: Sequence[str] = ()
+    others: Sequence[Sequence[str]] = ()
+    also: Mapping[str, Sequence[str]] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
     reads: Sequence[str] = ()
     checkpoints: str = "last"
+    seen: Mapping[str, float] = field(default_factory=dict)
+    matters: str = ""
+    changed: Mapping[Any, str] = field(default_factory=dict)
     needs: int = 0
     average_over: str = "block_outputs"
 
@@ -62,6 +80,12 @@ class Claim:
     def needed(self) -> int:
         """How many models must be measured."""
         return self.needs or (1 if isinstance(self.models, str) else len(self.models))
+
+    @property
+    def all_estimators(self) -> list[str]:
+        """Those of the paper, and all that may stand in their place."""
+        others = [*self.others, *self.also.values()]
+        return list(dict.fromkeys([*self.estimators, *(name for of in others for name in of)]))
 
     def models_of(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
         """Name the models of a run that it is on, in its order or the run's."""
@@ -84,8 +108,12 @@ class EvidenceModel:
         Whether it was trained by itself, beside another one with a term more, or further from another one.
     origin : str
         The model beside or from which it was trained.
-    warmup_steps : int, optional
-        Of its learning rate; None where nothing tells.
+    warmup_steps, last_step : int, optional
+        Where its learning rate stopped rising, and where its training ended; None where nothing tells.
+    family : str
+        As in its entry; without one it is its own.
+    training : str
+        Those with the same one differ in nothing but a seed.
     treatment : str
         What was done to a twin or on which task it was fine-tuned: those that differ in nothing else but a
         seed have it in common.
@@ -97,6 +125,9 @@ class EvidenceModel:
     kind: str = "pretrained"
     origin: str = ""
     warmup_steps: int | None = None
+    last_step: int | None = None
+    family: str = ""
+    training: str = ""
     treatment: str = ""
 
     @property
@@ -121,6 +152,8 @@ class ClaimChoices:
         Those that are measured for it.
     measures : mapping of str to Measure
         All that is measured of them, by the names of tables.
+    less : str
+        What the first specification has less than the verdict on the claim's page; empty if it is the same.
     """
 
     claim: Claim
@@ -128,10 +161,12 @@ class ClaimChoices:
     decided_by: Mapping[str, str]
     models: Sequence[str] = ()
     measures: Mapping[str, Measure] = field(default_factory=dict)
+    less: str = ""
 
     def for_jobs(self) -> dict[str, Any]:
         """What a job must know to judge it, as plain values."""
-        return {"claim": vars(self.claim), "choices": self.choices, "decided_by": self.decided_by}
+        own = {key: getattr(self, key) for key in ("choices", "decided_by", "less")}
+        return {"claim": vars(self.claim), **own}
 
     @property
     def varied(self) -> dict[str, Sequence[str]]:

@@ -1,6 +1,6 @@
 """What claims are judged by: values of sound checkpoints, and the record of what a statistic reads of them."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,12 @@ from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, GROUPS, TIDY_COLUMNS
 NO_ROWS = pd.DataFrame({"model": [], "revision": [], "shown": []}, dtype=str)
 VALUES = list(TIDY_COLUMNS[-1 - GROUPS :])  # with all windows, and without each group of them
 MOST_NAMED = 4
+# A checkpoint at which more than this share of the layers is suspect is not read.
+MANY = 0.25
+# Ours: an order of magnitude. TwoNN finds 2 in an untrained GPT-NeoX and MADA 40 to 60, since 73 % of the nearest
+# neighbours are the same token; with one vector per token TwoNN finds 60 to 85, too.
+FACTOR, MOST_COPIES = 10, 0.5
+FURTHER_OUT = ("mada", "mom")
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,15 @@ class Curve:
     values : ndarray of float64, shape (..., checkpoints, layers, 17)
         With all windows, then without each of the 16 groups. NaN where undefined. Axes before these are draws
         of a simulation.
-    near_duplicates : ndarray of float64, shape (checkpoints, layers)
-        Share of vectors with a near-duplicate; NaN for measures that are not of neighbours.
+    near_duplicates, same_token : ndarray of float64, shape (checkpoints, layers)
+        Share of vectors with a near-duplicate, and of those whose nearest neighbour is the same token; NaN for
+        measures that are not of neighbours.
     n : ndarray of float64, shape (checkpoints,)
         Vectors of a batch.
     undefined : int
         Layers that are left out, since they are undefined somewhere.
+    before_norm : bool
+        Whether the last layer is known to be the state before the final norm.
     """
 
     revisions: Sequence[str]
@@ -49,7 +58,9 @@ class Curve:
     values: np.ndarray
     near_duplicates: np.ndarray
     n: np.ndarray
+    same_token: np.ndarray | None = None
     undefined: int = 0
+    before_norm: bool = False
 
     @property
     def means(self) -> np.ndarray:
@@ -72,6 +83,8 @@ class Evidence:
         Those of the run.
     curves : mapping of (str, str) to Curve
         Of each model and estimator, without checkpoints that are not shown.
+    controls : mapping of (str, str, str) to Curve
+        Of each model, estimator and control, such as ``untrained``.
     tables : mapping of str to DataFrame
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
     suspect_above : mapping of str to float
@@ -80,6 +93,7 @@ class Evidence:
 
     models: Mapping[str, EvidenceModel]
     curves: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
+    controls: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     suspect_above: Mapping[str, float] = field(default_factory=dict)
 
@@ -112,7 +126,7 @@ def read_evidence(
     values = sound(read_tables(left_out, ["layer"]), verdicts)
     known = {each["name"]: EvidenceModel(**each) for each in models}
     curves = curves_by(["model", "estimator"], values)
-    return Evidence(known, curves, read, suspect_above)
+    return Evidence(known, curves, tables=read, suspect_above=suspect_above)
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:
@@ -152,12 +166,22 @@ def _curve(rows: pd.DataFrame) -> Curve:
         layers=layers,
         values=rows[VALUES].to_numpy(np.float64).reshape(*shape, len(VALUES)),
         near_duplicates=rows["near_duplicates"].to_numpy(np.float64).reshape(shape),
+        same_token=rows["same_token"].to_numpy(np.float64).reshape(shape),
+        before_norm="before_final_norm" in rows["selection"].iloc[-1],
         n=rows["n"].to_numpy(np.float64).reshape(shape).mean(axis=1),
     )
 
 
 class NotMeasured(Exception):
     """What a claim needs and the run does not have, in one sentence."""
+
+    verdict = "not measured"
+
+
+class OutsideTheClaim(NotMeasured):
+    """Why what the run has is nothing that the claim is on."""
+
+    verdict = "outside the claim"
 
 
 class Reading:
@@ -167,6 +191,10 @@ class Reading:
     ----------
     claim : Claim
     evidence : Evidence
+    instead : mapping of str to str
+        Estimators that are read in the place of the claim's.
+    control : str
+        The control whose values are read in the place of the models' own; none if empty.
 
     Attributes
     ----------
@@ -175,31 +203,44 @@ class Reading:
     checkpoints : dict of (str, str)
         Model and revision of all that was read.
     curves_read : list of Curve
-    suspects : Counter of str
-        How many values of a model are beyond the conditions of their estimator.
+    outside : dict of str to str
+        Models of which too little of the training was seen, and what was.
+    suspects : dict of (str, str) to str
+        Model and estimator of which values are beyond the conditions, and how many.
     """
 
-    def __init__(self, claim: Claim, evidence: Evidence) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        evidence: Evidence,
+        instead: Mapping[str, str] | None = None,
+        control: str = "",
+    ) -> None:
         self.claim, self.evidence = claim, evidence
+        self.instead, self.control = instead or {}, control
         self.models = {name: evidence.models[name] for name in claim.models_of(evidence.models)}
         self.checkpoints: dict[tuple[str, str], None] = {}
         self.curves_read: list[Curve] = []
-        self.suspects: Counter[str] = Counter()
+        self.outside: dict[str, str] = {}
+        self.suspects: dict[tuple[str, str], str] = {}
 
     def curves(self, *estimators: str) -> dict[str, list[Curve]]:
         """Give the curves of some estimators, of each model of which all are measured.
 
         They have the checkpoints and layers that the claim is on, but for layers that are undefined at one of
-        these checkpoints, or without a group.
+        these checkpoints, or without a group, and for checkpoints most of whose layers are suspect.
 
         Raises
         ------
         NotMeasured
             If that is fewer models than the claim needs.
+        OutsideTheClaim
+            If it would not be, had more been seen of their training.
         """
         found = {name: of for name in self.models if (of := self.beside(name, *estimators))}
+        named = [self.instead.get(each, each) for each in estimators]
         at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
-        self.require(found, f"{_listed(estimators)} at {at}")
+        self.require(found, f"{listed(named)} at {at}")
         return found
 
     def rows(self, table: str) -> dict[str, pd.DataFrame]:
@@ -210,16 +251,13 @@ class Reading:
 
     def beside(self, model: str, *estimators: str) -> list[Curve]:
         """Give the curves of a model, also of none of the claim's, such as a twin's original; [] if one lacks."""
-        found = [self._curve(model, estimator) for estimator in estimators]
+        found = [self._curve(model, self.instead.get(each, each)) for each in estimators]
         curves = [curve for curve in found if curve is not None]
         if len(curves) < len(estimators):
             return []
-        for estimator, curve in zip(estimators, curves, strict=True):
+        for curve in curves:
             self.checkpoints |= {(model, revision): None for revision in curve.revisions}
             self.curves_read.append(curve)
-            limit = self.evidence.suspect_above.get(estimator, np.inf)
-            if suspect := int((curve.near_duplicates > limit).sum()):
-                self.suspects[model] += suspect
         return curves
 
     def rows_beside(self, model: str, table: str) -> pd.DataFrame:
@@ -234,33 +272,52 @@ class Reading:
         named, needed = self.claim.models, self.claim.needed
         if len(found) >= needed:
             return
+        if self.outside:
+            said = "; ".join(f"`{name}` {seen}" for name, seen in self.outside.items())
+            raise OutsideTheClaim(f"{said}; {in_scope(self.claim)}")
         is_group = isinstance(named, str)
         lacking = [name for name in (self.models if is_group else named) if name not in found]
         if lacking and not self.models.keys() & lacking:
             verb = "is" if len(lacking) == 1 else "are"
-            raise NotMeasured(f"{_listed(lacking)} {verb} not in the run")
+            raise NotMeasured(f"{listed(lacking)} {verb} not in the run")
         whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
         said = f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
-        raise NotMeasured(said + (f", not for {_listed(lacking)}" if lacking else ""))
+        raise NotMeasured(said + (f", not for {listed(lacking)}" if lacking else ""))
 
     def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
         """Raise NotMeasured unless these models have `what`, however many the claim needs."""
         if lacking := [name for name in dict.fromkeys(names) if name not in found]:
-            raise NotMeasured(f"it needs {what} for {_listed(lacking)}, and the run lacks it")
+            raise NotMeasured(f"it needs {what} for {listed(lacking)}, and the run lacks it")
 
     def _curve(self, model: str, estimator: str) -> Curve | None:
-        """The checkpoints and layers that the claim is on, without undefined ones; None if none is left."""
-        curve = self.evidence.curves.get((model, estimator))
+        """The checkpoints and layers that the claim is on; None if none is left, or the claim is not on it."""
+        key = (model, estimator, self.control) if self.control else (model, estimator)
+        curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
         if curve is None:
             return None
-        places = [len(curve.steps) - 1]
+        suspect = self._suspect(model, estimator, curve)
+        wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
+        many = suspect[:, wanted].mean(axis=-1) > MANY
+        places = np.array([len(curve.steps) - 1])
         if self.claim.checkpoints == "training":
-            places = np.flatnonzero(~np.isnan(curve.steps)).tolist()
+            steps = self.claim.seen.get("from_step", 0)
+            places = np.flatnonzero(curve.steps >= steps)  # not of NaN
+        if number := int(suspect[places][:, wanted].sum()):
+            left_out = ", left out" if many[places].any() else ""
+            self.suspects[model, estimator] = (
+                f"{number:,} of {suspect[places][:, wanted].size:,}{left_out}"
+            )
+        places = places[~many[places]]
+        if not len(places):
+            return None
+        if self.claim.checkpoints == "training":
+            if (outside := self._unseen(model, curve.steps[places])) and not self.control:
+                self.outside[model] = outside
+                return None
             if len(places) < 2:
                 return None
         values = curve.values[..., places, :, :]
         undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
-        wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
         kept = wanted & ~undefined.any(axis=-1)
         if not kept.any():  # as of too few windows, where no layer has an interval
             kept = wanted & ~undefined[:, 0]
@@ -277,6 +334,55 @@ class Reading:
             undefined=int(wanted.sum() - kept.sum()),
         )
 
+    def _suspect(self, model: str, estimator: str, curve: Curve) -> np.ndarray:
+        """Where the nearest neighbours are copies, (checkpoints, layers) of bool.
+
+        More than a share of the vectors has a near-duplicate; or most nearest neighbours are the same token,
+        and estimators that look further out find a dimension of another order of magnitude.
+        """
+        limit = self.evidence.suspect_above.get(estimator)
+        if limit is None:
+            return np.zeros(curve.near_duplicates.shape, bool)
+        suspect = curve.near_duplicates > limit
+        further = [self.evidence.curves.get((model, name)) for name in FURTHER_OUT]
+        common = [each for each in further if each and each.revisions == curve.revisions]
+        if not common or self.control or any(len(e.layers) != len(curve.layers) for e in common):
+            return suspect
+        first = _mean_of_draws(curve)
+        others = np.median([_mean_of_draws(each) for each in common], axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.abs(np.log(first / others)) > np.log(FACTOR)
+        of_copies = True if curve.same_token is None else ~(curve.same_token <= MOST_COPIES)
+        return suspect | (apart & of_copies)
+
+    def _unseen(self, model: str, steps: np.ndarray) -> str:
+        """What was seen of a training where that is less than the claim is on."""
+        seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
+        end = end or (float(steps[-1]) if len(steps) else 0.0)
+        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, seen.get("from_step", 0))
+        short = len(steps) and steps[-1] < seen.get("to", 0) * end
+        if not (late or short):
+            return ""
+        which = (
+            f"first seen at step {steps[0]:,.0f}" if late else f"last seen at step {steps[-1]:,.0f}"
+        )
+        return f"is {which} of {end:,.0f}"
+
+
+def in_scope(claim: Claim) -> str:
+    """Which part of a training a claim is on."""
+    seen = claim.seen
+    begin = f"the first {100 * seen['from']:g} %" if "from" in seen else ""
+    begin += f" from step {seen['from_step']:,} on" if "from_step" in seen else ""
+    end = f"up to {100 * seen['to']:g} % of it at least" if "to" in seen else ""
+    return f"the claim is on a training that is seen from within {begin}, {end}".rstrip(", ")
+
+
+def _mean_of_draws(curve: Curve) -> np.ndarray:
+    """Values with all windows, (checkpoints, layers), of draws their mean."""
+    values = curve.values[..., 0]
+    return values.reshape(-1, *values.shape[-2:]).mean(axis=0)
+
 
 def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
     """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
@@ -291,7 +397,8 @@ def each_less_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return values[..., :, None, :] - others[..., None, :, :]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Name things, of many the first ones."""
     named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{named} and {more} more" if more > 0 else named

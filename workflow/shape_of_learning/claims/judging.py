@@ -1,7 +1,7 @@
 """The verdict on a claim, what it rests on, and the ledger of a paper's claims."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
 
@@ -9,15 +9,24 @@ import numpy as np
 
 from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import Evidence, NotMeasured, Reading
-from shape_of_learning.claims.rules import TAIL, Bounded
+from shape_of_learning.claims.evidence import (
+    Evidence,
+    NotMeasured,
+    OutsideTheClaim,
+    Reading,
+    in_scope,
+    listed,
+)
+from shape_of_learning.claims.rules import TAIL, Bounded, apart, over_seeds
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
-NOT_MEASURED = "not measured"
-VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
+DEPENDS = "depends on the estimator"
+OUTSIDE, NOT_MEASURED = OutsideTheClaim.verdict, NotMeasured.verdict
+VERDICTS = (SUPPORTED, CONTRADICTED, DEPENDS, UNDECIDED, OUTSIDE, NOT_MEASURED)
+DECIDED = {SUPPORTED, CONTRADICTED}
 MOST_PARTS = 20  # of a claim, that are shown to people
 MODULES = (layer_statistics, training_statistics, table_statistics)
 
@@ -39,7 +48,8 @@ class Judgement:
 
     Attributes
     ----------
-    verdict : {"supported", "contradicted", "undecided", "not measured"}
+    verdict : str
+        One of `VERDICTS`.
     because : str
         Why, in a sentence.
     estimate, low, high : float
@@ -51,6 +61,13 @@ class Judgement:
         How far beyond the bound the estimate must lie to be told from it.
     models, revisions, n, selections : tuple of str
         What it rests on; revisions as ``MODEL@REVISION``.
+    p_supported, p_contradicted : float
+        The least tails at which the conditions are shown; NaN of what has no interval.
+    to_contradict : float
+        How far the numbers must lie beyond the bound for `contradicted` to be told from it; infinite if the
+        data could not have contradicted the claim.
+    besides : tuple of str
+        Verdicts by other estimators, for other selections and beyond controls, each as ``WHICH: VERDICT``.
     parts : tuple of PartOfUnit
         The numbers that the rule looks at.
     """
@@ -65,11 +82,15 @@ class Judgement:
     revisions: tuple[str, ...] = ()
     n: tuple[str, ...] = ()
     selections: tuple[str, ...] = ()
+    p_supported: float = nan
+    p_contradicted: float = nan
+    to_contradict: float = nan
+    besides: tuple[str, ...] = ()
     parts: tuple[PartOfUnit, ...] = ()
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
-    """Judge a claim by its statistic and its rule.
+    """Judge a claim by its statistic and its rule, by the estimators of the paper, then by others.
 
     Parameters
     ----------
@@ -81,43 +102,136 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     Returns
     -------
     Judgement
-        A unit that rests on values beyond the conditions of their estimator counts for nothing, and among
-        those that a rule needs.
+        By the paper's estimators. Where others of the same quantity decide the opposite, the claim `depends
+        on the estimator`; where the paper's are suspect, the others decide.
 
     Raises
     ------
     InputError
         If the rule asks for a part that the statistic does not have, or for one of several units.
     """
+
+    def by(names: Sequence[str]) -> Judgement:
+        instead = dict(zip(claim.estimators, names, strict=True))
+        return judge_by(claim, Reading(claim, evidence, instead))
+
     reading = Reading(claim, evidence)
+    own = judge_by(claim, reading)
+    others = {" and ".join(names): by(names) for names in claim.others}
+    also = {f"also {what}": by(names) for what, names in claim.also.items()}
+    every = {" and ".join(claim.estimators): own, **others}
+    joined = _joined(own, every, is_suspect=bool(reading.suspects))
+    shown = every if others else {}
+    besides = [
+        f"{n}: {of.verdict}" for n, of in {**shown, **also}.items() if of.verdict != NOT_MEASURED
+    ]
+    return replace(joined, besides=(*besides, *_beyond_controls(claim, evidence, own)))
+
+
+def _joined(own: Judgement, by: Mapping[str, Judgement], *, is_suspect: bool) -> Judgement:
+    """The verdict of the paper's estimator, unless others contradict it or decide in its place."""
+    named = {
+        verdict: listed([name for name, of in by.items() if of.verdict == verdict])
+        for verdict in (SUPPORTED, CONTRADICTED)
+    }
+    if all(named.values()):
+        said = f"Supported by {named[SUPPORTED]}, contradicted by {named[CONTRADICTED]}."
+        return replace(own, verdict=DEPENDS, because=said)
+    known = [of for of in by.values() if of.parts]
+    if is_suspect and not own.parts and known:
+        other = next((of for of in known if of.verdict in DECIDED), known[0])
+        which = listed([name for name, of in by.items() if of.verdict == other.verdict])
+        return replace(
+            other, because=f"By {which}: {other.because} By {next(iter(by))}: {own.because}"
+        )
+    return own
+
+
+def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[str]:
+    """Whether a claim that is supported is met by more than by each control that is measured."""
+    if own.verdict != SUPPORTED:
+        return []
+    condition = rules.without_hurdles(claim.rule[SUPPORTED])
+    model = _margin(claim, Reading(claim, evidence), condition)
+    found = []
+    for control in dict.fromkeys(key[-1] for key in evidence.controls):
+        try:
+            of_control = _margin(claim, Reading(claim, evidence, control=control), condition)
+        except NotMeasured:
+            continue
+        low, high = apart(model, of_control).bounds(TAIL, TAIL)
+        says = "no" if of_control.bounds(TAIL, TAIL)[0] > 0 or high < 0 else "not told"
+        found.append(f"beyond {control}: {'yes' if low > 0 else says}")
+    return found
+
+
+def _margin(claim: Claim, reading: Reading, condition: rules.Condition) -> Bounded:
+    units, families = grouped(parts_of(claim, reading), reading)
+    return rules.margin(condition, units, families=families)
+
+
+def judge_by(claim: Claim, reading: Reading) -> Judgement:
+    """Judge a claim by the values of one reading alone; raises as :func:`judge`."""
     try:
-        units = parts_of(claim, reading)
+        units, families = grouped(parts_of(claim, reading), reading)
         parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
-        return Judgement(NOT_MEASURED, f"{_capitalised(reason)}.")
-    known = _without_suspects(units, reading)
-    verdict = _verdict(claim, known)
-    because = _because(claim, verdict, known)
+        suspect = f"; {_suspects(reading)}" if reading.suspects else ""
+        return Judgement(reason.verdict, f"{_capitalised(reason)}{suspect}.")
+    shown = [each for each, is_shown in decide(claim, units, families).items() if is_shown]
+    verdict = shown[0] if len(shown) == 1 else UNDECIDED
+    because = _because(claim, verdict, units, families)
+    if reading.outside:
+        said = "; ".join(f"`{name}` {seen}" for name, seen in reading.outside.items())
+        because += f" Outside the claim: {said}; {in_scope(claim)}."
     if reading.suspects:
-        whose = ", ".join(f"{number:,} of `{model}`" for model, number in reading.suspects.items())
-        suspect = f"values that are suspect, for near-duplicates, decide nothing: {whose}."
-        by_numbers = _verdict(claim, units)
-        if verdict != by_numbers:
-            because = f"By the numbers alone it would be {by_numbers}, but {suspect}"
-        else:
-            because += f" {_capitalised(suspect)}"
+        because += f" {_capitalised(_suspects(reading))}."
     if undefined := sum(curve.undefined for curve in reading.curves_read):
         because += f" Left out as undefined: {undefined:,} layers."
+    contradicts = rules.margin(claim.rule[CONTRADICTED], units, families=families)
     return Judgement(
         verdict,
         because,
-        *_headline(claim.rule[SUPPORTED], units),
+        *_headline(claim.rule[SUPPORTED], units, families),
         models=tuple(dict.fromkeys(model for model, _ in reading.checkpoints)),
         revisions=tuple(f"{model}@{revision}" for model, revision in reading.checkpoints),
         n=tuple(f"{n:g}" for n in sorted({n for curve in reading.curves_read for n in curve.n})),
         selections=tuple(sorted({curve.selection for curve in reading.curves_read})),
+        p_supported=rules.chance(claim.rule[SUPPORTED], units, families),
+        p_contradicted=rules.chance(claim.rule[CONTRADICTED], units, families),
+        to_contradict=float(contradicts.estimate - contradicts.bounds(TAIL, TAIL)[0]),
         parts=tuple(parts),
     )
+
+
+def _suspects(reading: Reading) -> str:
+    whose = ", ".join(f"{said} of `{m}` by `{e}`" for (m, e), said in reading.suspects.items())
+    return f"suspect values, whose neighbours are copies: {whose}"
+
+
+def grouped(units: rules.Units, reading: Reading) -> tuple[rules.Units, dict[str, str]]:
+    """Join units that differ in nothing but seeds, and say the family of each."""
+    models = reading.evidence.models
+    together: dict[tuple[str, ...], list[str]] = {}
+    for unit in units:
+        of = [models[name] for name in unit.split(rules.PAIR) if name in models]
+        key = tuple(each.training or each.name for each in of) or (unit,)
+        together.setdefault(key, []).append(unit)
+    found: dict[str, Mapping[str, Bounded]] = {}
+    families: dict[str, str] = {}
+    for members in together.values():
+        pairs = [unit.split(rules.PAIR) for unit in members]
+        # Of pairs, as many are independent as there are of the rarer one.
+        numbers = [len(set(names)) for names in zip(*pairs, strict=True)]
+        number = min((each for each in numbers if each > 1), default=1)
+        name, first = members[0], units[members[0]]
+        if number > 1:
+            name += f" and other seeds ({number})"
+            first = {part: over_seeds([units[m][part] for m in members], number) for part in first}
+        found[name] = first
+        known = [models[each] for each in pairs[0] if each in models]
+        families[name] = rules.PAIR.join(each.family or each.name for each in known) or name
+    return found, families
 
 
 def _capitalised(words: object) -> str:
@@ -134,28 +248,15 @@ def parts_of(claim: Claim, reading: Reading) -> rules.Units:
     return units
 
 
-def _verdict(claim: Claim, units: rules.Units) -> str:
-    shown = [each for each, is_shown in decide(claim, units).items() if is_shown]
-    return shown[0] if len(shown) == 1 else UNDECIDED
-
-
-def _without_suspects(units: rules.Units, reading: Reading) -> rules.Units:
-    """Units become unknown unless they are of models without suspect values, such as two of them."""
-    if not reading.suspects:
-        return units
-    clear = {model for model, _ in reading.checkpoints} - set(reading.suspects)
-    return {
-        unit: parts
-        if set(unit.split(rules.PAIR)) <= clear
-        else {name: rules.unknown(part) for name, part in parts.items()}
-        for unit, parts in units.items()
-    }
-
-
-def decide(claim: Claim, units: rules.Units) -> dict[str, np.ndarray]:
+def decide(
+    claim: Claim, units: rules.Units, families: rules.Families | None = None
+) -> dict[str, np.ndarray]:
     """Whether the conditions of both verdicts are shown, of each draw; raises as :func:`judge`."""
     try:
-        return {each: rules.holds(claim.rule[each], units) for each in (SUPPORTED, CONTRADICTED)}
+        return {
+            each: rules.holds(claim.rule[each], units, families)
+            for each in (SUPPORTED, CONTRADICTED)
+        }
     except InputError as error:
         raise InputError(f"claim `{claim.name}`: {error}") from None
 
@@ -178,9 +279,13 @@ def _numbers(part: Bounded) -> tuple[float, float, float]:
     return float(part.estimate), *((low, high) if -np.inf < low < high else (nan, nan))
 
 
-def _headline(condition: rules.Condition, units: rules.Units) -> tuple[float, float, float, float]:
+def _headline(
+    condition: rules.Condition, units: rules.Units, families: rules.Families
+) -> tuple[float, float, float, float]:
     """Estimate, interval and smallest visible effect, in the units of the bound if there is only one."""
-    estimate, low, high = _numbers(rules.margin(rules.without_hurdles(condition), units))
+    estimate, low, high = _numbers(
+        rules.margin(rules.without_hurdles(condition), units, families=families)
+    )
     visible = estimate - low
     is_upwards, bound = rules.only_bound(condition) or (True, 0)
     if is_upwards:
@@ -188,29 +293,32 @@ def _headline(condition: rules.Condition, units: rules.Units) -> tuple[float, fl
     return bound - estimate, bound - high, bound - low, visible
 
 
-def _because(claim: Claim, verdict: str, units: rules.Units) -> str:
+def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Families) -> str:
     rule = claim.rule
     if verdict == UNDECIDED:
-        said = [_count(rule[each], units) for each in (SUPPORTED, CONTRADICTED)]
+        said = [_count(rule[each], units, families) for each in (SUPPORTED, CONTRADICTED)]
         supports, contradicts = (f" ({each})" if each else "" for each in said)
-        if all(decide(claim, units).values()):
+        if all(decide(claim, units, families).values()):
             return f"Both what supports it{supports} and what contradicts it{contradicts} is shown."
         return f"Neither what supports it{supports} nor what contradicts it{contradicts} is shown."
     condition = rule[verdict]
-    count = _count(condition, units)
+    count = _count(condition, units, families)
     words = rules.in_words(condition["holds"] if count else condition)
     return f"{_capitalised(f'{count}: {words}' if count else words)}."
 
 
-def _count(condition: rules.Condition, units: rules.Units) -> str:
+def _count(condition: rules.Condition, units: rules.Units, families: rules.Families) -> str:
     """In how many units a condition on a number of them is shown, each by its share of the errors."""
     if "holds" not in condition:
         return ""
     names = rules.units_of(units)
-    needed = rules.how_many(condition["in"], len(names))
-    tail = TAIL / max(len(names) - needed + 1, 1)  # as of :meth:`.Bounded.ranked`
+    weight, weights = rules.needed_weight(condition["in"], names, families)
+    tail = TAIL / max(len(names) - rules.fewest(weight, weights) + 1, 1)
     low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
-    return f"in {sum(bool(each > 0) for each in low)} of {len(names)} cases, {needed} needed"
+    shown = sum(of for of, end in zip(weights, low, strict=True) if end > 0)
+    what = "cases" if (total := weights.sum()) == len(names) else f"families ({len(names)} cases)"
+    needed = "more than half" if condition["in"] == "most" else f"{weight:.3g}"
+    return f"in {shown:.3g} of {total:.3g} {what}, {needed} needed"
 
 
 # --- The ledger: one row per claim, and the same for people to read.
@@ -247,10 +355,11 @@ def _verdicts(judged: Judged) -> list[str]:
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
     return [
-        f"{number}: {said}. Rules were written down before results were looked at. A bound is "
-        "passed only by a whole 95 % interval, from 16 groups of windows or from seeds, that allows for all "
-        "models, layers and steps among which a rule might choose; what has no interval is compared as it is."
-        " `Visible` is the smallest distance from the bound that could have been seen.",
+        f"{number}: {said}. A bound is passed only by a whole 95 % interval that allows for all models, layers "
+        "and steps among which a rule might choose; what has no interval is compared as it is. The interval of "
+        "a model is over its windows, that of several seeds over these and the windows, that of twins and "
+        "fine-tunings over seeds alone. `Visible` is the smallest distance from the bound that could have been "
+        "seen. `family.md` beside this page says how many of all verdicts of the run may be false.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
@@ -263,6 +372,9 @@ def _verdicts(judged: Judged) -> list[str]:
 
 
 def _section(claim: Claim, of: Judgement) -> list[str]:
+    could = "these data could not have shown it"
+    if of.to_contradict < np.inf:
+        could = f"these data would have shown it from {of.to_contradict:.2g} beyond the bound on"
     lines = [
         f"## {claim.name}",
         "",
@@ -271,15 +383,22 @@ def _section(claim: Claim, of: Judgement) -> list[str]:
         f"**{_capitalised(of.verdict)}.** {of.because}",
         "",
         f"- Statistic: `{statistic_of(claim)}`",
-        f"- Supported: {rules.in_words(claim.rule[SUPPORTED])}",
-        f"- Contradicted: {rules.in_words(claim.rule[CONTRADICTED])}",
+        f"- Supported if {rules.in_words(claim.rule[SUPPORTED])}",
+        f"- Contradicted if {rules.in_words(claim.rule[CONTRADICTED])}"
+        + (f"; {could}" if of.parts else ""),
     ]
+    lines += [f"- What matters: {claim.matters}"] if claim.matters else []
+    lines += [f"- Scope: {in_scope(claim)}"] if claim.seen else []
+    lines += [f"- Besides: {'; '.join(of.besides)}"] if of.besides else []
     if of.models:
         checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
         named = {"n = ": of.n, "selection: ": of.selections}
         rests = [what + ", ".join(which) for what, which in named.items() if which]
         said = [", ".join(of.models), checkpoints, *rests]
         lines.append(f"- Rests on: {'; '.join(said)}")
+    lines += [
+        f"- Changed after results were seen, {day}: {what}" for day, what in claim.changed.items()
+    ]
     if of.parts:
         lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
         lines += [

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.claims.evidence import Curve, Reading, each_less_each, of_common_layers
-from shape_of_learning.claims.rules import PAIR, TOGETHER, Bounded, Units, apart, jackknifed, known
+from shape_of_learning.claims.rules import PAIR, Bounded, Units, apart, jackknifed, known, one_peak
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
+FEWEST_OF_PEAK = 5  # one with two on each side
+OUTER = 0.2  # of the layers, at each end
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
 
 
@@ -27,19 +29,20 @@ def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
     }
 
 
-def middle_over_ends(reading: Reading, estimators: tuple[str]) -> Units:
-    """Mean of the middle half of the layers less that of the first quarter, and less that of the last one.
+def peak_in_the_middle(reading: Reading, estimators: tuple[str], dip: float) -> Units:
+    """How far a profile rises to a layer of its middle and falls from it (:func:`.one_peak`).
 
-    A peak in the middle has both above zero. Where the maximum itself lies is not asked: noise and layers
-    of one height move it.
+    The middle is the layers without a fifth of them at each end, two at least, above each of which its height
+    is measured. So a plateau with a low layer at each end has none, and neither has a fall from the second
+    layer on.
     """
-    return {
-        name: {
-            "middle_over_first": jackknifed((second + third) / 2 - first),
-            "middle_over_last": jackknifed((second + third) / 2 - last),
-        }
-        for name, (first, second, third, last) in _quarters(reading, estimators).items()
-    }
+    units = {}
+    for name, values in _profiles(reading, estimators, FEWEST_OF_PEAK).items():
+        number = values.shape[-2]
+        outer = max(2, round(OUTER * number))
+        middle, ends = range(outer, number - outer), [*range(outer), *range(number - outer, number)]
+        units[name] = {"height": one_peak(values, middle, ends, dip)}
+    return units
 
 
 def flatter(reading: Reading, estimators: tuple[str]) -> Units:
@@ -96,18 +99,17 @@ def norms_beside_linearity(reading: Reading, estimators: tuple[str, str, str]) -
     Returns
     -------
     Units
-        Of each model ``norm_ratio``, its mean over blocks; of all together ``rank_correlation``, over the
-        blocks of all models, of the ratio and the first linearity less the second.
+        Of each model ``norm_ratio``, its mean over blocks, and ``rank_correlation``, over its blocks, of the
+        ratio and the first linearity less the second.
     """
     units = {}
-    ratios, gains = [], []
     for name, curves in reading.curves(*estimators).items():
         ratio, whole, increment = of_common_layers(curves)
-        units[name] = {"norm_ratio": jackknifed(ratio.mean(axis=-2))}
-        ratios.append(ratio)
-        gains.append(whole - increment)
-    correlation = _rank_correlation(np.concatenate(ratios, axis=-2), np.concatenate(gains, axis=-2))
-    return {**units, TOGETHER: {"rank_correlation": jackknifed(correlation)}}
+        units[name] = {
+            "norm_ratio": jackknifed(ratio.mean(axis=-2)),
+            "rank_correlation": jackknifed(_rank_correlation(ratio, whole - increment)),
+        }
+    return units
 
 
 def isotropic_matrices(reading: Reading, estimators: tuple[str, str]) -> Units:
@@ -194,6 +196,22 @@ def _mean(curve: Curve) -> Bounded:
     return jackknifed(curve.means[..., -1, :])
 
 
+def _profiles(reading: Reading, estimators: Sequence[str], fewest: int) -> dict[str, np.ndarray]:
+    """Values of the blocks at the last checkpoint, as the plots that the authors released have them.
+
+    These have no layer 0, which is no block, and not the last one, which most models give after their final
+    norm; it counts where it is known to be from before.
+    """
+    found = {}
+    for name, (curve,) in reading.curves(*estimators).items():
+        last = reading.models[name].layers - (not curve.before_norm)
+        is_block = (curve.layers >= 1) & (curve.layers <= last)
+        if is_block.sum() >= fewest:
+            found[name] = curve.last[..., is_block, :]
+    reading.require(found, f"`{estimators[0]}` of {fewest} blocks before the last one")
+    return found
+
+
 def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
     """Means of each quarter of the depth, at the last checkpoint, less the first layer.
 
@@ -201,20 +219,16 @@ def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.
     reverse order.
     """
     found: dict[str, list[np.ndarray]] = {}
-    for name, (curve,) in reading.curves(*estimators).items():
-        number = len(curve.layers)
-        if number < FEWEST_LAYERS:
-            continue
+    for name, values in _profiles(reading, estimators, FEWEST_LAYERS).items():
+        number = values.shape[-2]
         # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
         begins = 4 * np.arange(number)
-        last = (
-            curve.last - curve.last[..., :1, :]
-        )  # layers of one height differ by 0, and not by rounding
+        # Layers of one height differ by 0, and not by rounding.
+        last = values - values[..., :1, :]
         found[name] = []
         for quarter in range(0, 4 * number, number):
             shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)
             found[name].append(np.clip(shares, 0, None) @ last / number)
-    reading.require(found, f"`{estimators[0]}` of {FEWEST_LAYERS} layers")
     return found
 
 

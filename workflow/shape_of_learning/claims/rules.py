@@ -9,8 +9,9 @@ A statistic gives *units*, such as models, and of each some *parts*, numbers wit
 ``{all_of: [...]}``, ``{any_of: [...]}``
     Of several conditions.
 ``{in: HOW_MANY, holds: {...}}``
-    In how many units: `all`, `any`, `most` (more than half), a number, or a share of them such as 0.75. Of
-    fewer units than the number it is not shown.
+    In how many units: `all`, `any`, a number, or a share of them: `most` (more than half) or such as 0.75. A
+    share is one of families, in each of which all members have the same part: five models of one suite are
+    no five witnesses. Of fewer units than the number it is not shown.
     A condition outside is on the only unit, or on the parts of the unit ``""``, of all together.
 
 A condition holds where the interval of its margin lies above zero. That is the distance of a number to
@@ -26,11 +27,15 @@ whatever the parts have in common. For if the lower one is too high, then k of t
 k-th largest number, and at most k - 1 of the numbers do, so that one of m - k + 1 bounds is wrong
 (Bonferroni). For the least, k = m, nothing is divided (Berger, Multiparameter hypothesis testing and
 acceptance sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
+
+With weights, the number is the largest one that units of a share of the weight reach. Then k - 1 becomes the
+least number of units above it, and k the greatest number that may be needed; the proof is the same.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -42,9 +47,11 @@ from shape_of_learning.metrics.tidy import GROUPS
 TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
 TOGETHER = ""  # the unit of all units together
 PAIR = " / "  # between the models of a unit of two
+LEAST_CHANCE = 1e-8  # that is told
 UPWARDS = ("above", "at_least", "not_below")
 INCLUSIVE = ("at_least", "at_most", "not_above", "not_below")
-NUMBERS = {"all": "all cases", "any": "at least one case", "most": "most cases"}
+NUMBERS = {"all": "all cases", "any": "at least one case", "most": "more than half of the families"}
+ROUNDING = 1e-9  # of sums of weights
 
 
 @dataclass(frozen=True)
@@ -64,13 +71,18 @@ class Bounded:
 
     def ranked(self, rank: int) -> "Bounded":
         """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
-        number = self.estimate.shape[-1]
+        return self.reached_by(rank, np.ones(self.estimate.shape[-1]))
+
+    def reached_by(self, weight: float, weights: np.ndarray) -> "Bounded":
+        """The largest number that units of so much weight reach; of `weights` each unit has one."""
+        least = len(weights) - fewest(weight, weights) + 1
+        most = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
 
         def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-            low, high = self.bounds(below / (number - rank + 1), above / rank)
-            return _kth_largest(low, rank), _kth_largest(high, rank)
+            low, high = self.bounds(below / least, above / most)
+            return _reached(low, weight, weights), _reached(high, weight, weights)
 
-        return Bounded(_kth_largest(self.estimate, rank), bounds)
+        return Bounded(_reached(self.estimate, weight, weights), bounds)
 
     def least(self) -> "Bounded":
         """The least along the last axis."""
@@ -105,12 +117,81 @@ def known(values: object) -> Bounded:
     return estimated(values, np.zeros_like(values))
 
 
+def correlated(correlation: float, number: int) -> Bounded:
+    """Give a correlation of independent pairs Fisher's interval, by the inverse hyperbolic tangent."""
+    from scipy.special import ndtri
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.arctanh(correlation) + np.array([1, -1]) * ndtri([below, above]) / np.sqrt(
+            number - 3
+        )
+        low, high = np.tanh(ends)
+        return low, high
+
+    return Bounded(np.asarray(correlation), bounds)
+
+
 def replicated(values: object) -> Bounded:
     """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
     values = np.asarray(values, dtype=np.float64)
     number = values.shape[-1]
     error = values.std(axis=-1, ddof=1) / np.sqrt(number)
     return estimated(values.mean(axis=-1), error, number - 1)
+
+
+def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
+    """Mean of a number over trainings that differ in nothing but their seeds.
+
+    Parameters
+    ----------
+    parts : sequence of Bounded
+        Of each training, by its windows. All have the same windows, so their errors do not cancel.
+    number : int
+        How many of them are independent.
+    """
+    each = np.stack([part.estimate for part in parts], axis=-1)
+    seeds = estimated(
+        np.zeros_like(each[..., 0]), each.std(axis=-1, ddof=1) / np.sqrt(number), number - 1
+    )
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.mean([part.bounds(below, above) for part in parts], axis=0)
+        around = zip(ends, seeds.bounds(below, above), (-1, 1), strict=True)
+        mean = each.mean(axis=-1)
+        low, high = (mean + sign * np.hypot(end - mean, of) for end, of, sign in around)
+        return low, high
+
+    return Bounded(each.mean(axis=-1), bounds)
+
+
+def one_peak(
+    values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
+) -> Bounded:
+    """How high a curve rises to one of some places and falls from it, less what it turns back on the way.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (..., points, 17)
+    places : sequence of int
+        Where the peak may be; bounds allow for the choice.
+    around : sequence of int
+        The points above which its height is measured, the least one.
+    dip : float
+        Which share of the height a fall before it, or a rise after it, may have: the deepest one over this
+        share is taken from the height.
+    """
+    peaks = []
+    for place in places:
+        before = [
+            values[..., i, :] - values[..., j, :] for i, j in combinations(range(place + 1), 2)
+        ]
+        rest = range(place, values.shape[-2])
+        after = [values[..., j, :] - values[..., i, :] for i, j in combinations(rest, 2)]
+        backwards = np.stack([np.zeros_like(values[..., 0, :]), *before, *after], axis=-2)
+        height = values[..., [place], :] - values[..., list(around), :]
+        both = height[..., :, None, :] - backwards[..., None, :, :] / dip
+        peaks.append(jackknifed(both.reshape(*both.shape[:-3], -1, both.shape[-1])).least())
+    return stacked(peaks).greatest()
 
 
 def apart(upper: Bounded, lower: Bounded) -> Bounded:
@@ -141,17 +222,27 @@ def stacked(parts: Sequence[Bounded]) -> Bounded:
     return Bounded(np.stack([part.estimate for part in parts], axis=-1), bounds)
 
 
-def _kth_largest(values: np.ndarray, rank: int) -> np.ndarray:
-    # Sorting takes NaN for the largest, so that the least of several would pass over it.
-    undefined = np.isnan(values).any(axis=-1)
-    return np.where(undefined, np.nan, np.sort(values, axis=-1)[..., -rank])
+def fewest(weight: float, weights: np.ndarray) -> int:
+    """How many units at least have so much weight."""
+    return int(np.sum(np.cumsum(np.sort(weights)[::-1]) < weight - ROUNDING)) + 1
+
+
+def _reached(values: np.ndarray, weight: float, weights: np.ndarray) -> np.ndarray:
+    order = np.argsort(-values, axis=-1, kind="stable")
+    first = np.argmax(np.cumsum(weights[order], axis=-1) >= weight - ROUNDING, axis=-1)
+    found = np.take_along_axis(values, np.take_along_axis(order, first[..., None], -1), -1)[..., 0]
+    # Sorting takes NaN for the least, so that the largest of several would pass over it.
+    return np.where(np.isnan(values).any(axis=-1), np.nan, found)
 
 
 Units = Mapping[str, Mapping[str, Bounded]]
+Families = Mapping[str, str]  # of units; one that is not there is a family of its own
 Condition = Mapping[str, Any]
 
 
-def margin(condition: Condition, units: Units, unit: str | None = None) -> Bounded:
+def margin(
+    condition: Condition, units: Units, unit: str | None = None, families: Families | None = None
+) -> Bounded:
     """How far a condition is met: a number whose lower bound is positive where it holds.
 
     Parameters
@@ -162,6 +253,8 @@ def margin(condition: Condition, units: Units, unit: str | None = None) -> Bound
         The parts of each unit.
     unit : str, optional
         The one that is looked at.
+    families : mapping of str to str, optional
+        Of each unit.
 
     Raises
     ------
@@ -170,7 +263,7 @@ def margin(condition: Condition, units: Units, unit: str | None = None) -> Bound
         units.
     """
     if "all_of" in condition or "any_of" in condition:
-        joined = stacked([margin(each, units, unit) for each in inner(condition)])
+        joined = stacked([margin(each, units, unit, families) for each in inner(condition)])
         return joined.least() if "all_of" in condition else joined.greatest()
     if "in" in condition:
         names = units_of(units)
@@ -179,8 +272,8 @@ def margin(condition: Condition, units: Units, unit: str | None = None) -> Bound
                 "the rule counts by `in`, but there is only one of all together; leave it out"
             )
         each = stacked([margin(condition["holds"], units, name) for name in names])
-        number = how_many(condition["in"], len(names))
-        return each.ranked(number) if number <= len(names) else unknown(each.least())
+        weight, weights = needed_weight(condition["in"], names, families)
+        return each.reached_by(weight, weights) if weight <= len(names) else unknown(each.least())
     parts = units[_only_unit(units) if unit is None else unit]
     return _beyond(_part(condition.get("of"), parts), *comparison_of(condition))
 
@@ -203,10 +296,19 @@ def _beyond(of: Bounded, comparison: str, bound: float) -> Bounded:
     return Bounded(sign * (of.estimate - bound), bounds)
 
 
-def holds(condition: Condition, units: Units) -> np.ndarray:
+def holds(condition: Condition, units: Units, families: Families | None = None) -> np.ndarray:
     """Whether a condition is shown to hold, of each draw where there are several."""
-    low, _ = margin(condition, units).bounds(TAIL, TAIL)
+    low, _ = margin(condition, units, families=families).bounds(TAIL, TAIL)
     return low > 0
+
+
+def chance(condition: Condition, units: Units, families: Families | None = None) -> float:
+    """The least tail at which a condition is shown, a p-value; NaN of numbers that have no interval."""
+    of, tails = margin(condition, units, families=families), np.geomspace(LEAST_CHANCE, 0.5, 400)
+    ends = [float(of.bounds(tail, TAIL)[0]) for tail in tails]
+    if ends[0] == ends[-1] or not np.isfinite(ends).all():
+        return np.nan
+    return float(next((tail for tail, end in zip(tails, ends, strict=True) if end > 0), 1.0))
 
 
 def units_of(units: Units) -> list[str]:
@@ -214,11 +316,18 @@ def units_of(units: Units) -> list[str]:
     return [name for name in units if name != TOGETHER]
 
 
-def how_many(number: str | float, of: int) -> int:
-    """Which number of units a condition asks for, at least 1; a number of them may be more than there are."""
-    if isinstance(number, str):
-        return {"all": of, "any": 1, "most": of // 2 + 1}[number]
-    return max(math.ceil(number * of - 1e-9), 1) if isinstance(number, float) else number
+def needed_weight(
+    number: str | float, names: Sequence[str], families: Families | None = None
+) -> tuple[float, np.ndarray]:
+    """Which weight of units a condition asks for, and that of each; a number may be more than there are."""
+    of = [(families or {}).get(name, name) for name in names]
+    if isinstance(number, float) or number == "most":
+        weights = np.array([1 / of.count(family) for family in of])
+        total = weights.sum()
+        # More than half is the least weight beyond it that any of the units may add.
+        return (total / 2 + 1e-6 if number == "most" else max(number * total, 1e-6)), weights
+    counts = {"all": len(names), "any": 1}
+    return counts[number] if isinstance(number, str) else number, np.ones(len(names))
 
 
 def comparison_of(condition: Condition) -> tuple[str, float]:
@@ -259,8 +368,12 @@ def in_words(condition: Condition) -> str:
     """Say a condition, such as "in at least 75 % of cases `rise` is above 0.05"."""
     if "holds" in condition:
         number = condition["in"]
-        share = f"{100 * number:g} % of" if isinstance(number, float) else number
-        where = NUMBERS.get(number, f"at least {share} cases")
+        share = (
+            f"{100 * number:g} % of the families"
+            if isinstance(number, float)
+            else f"{number} cases"
+        )
+        where = NUMBERS.get(number, f"at least {share}")
         return f"in {where} {in_words(condition['holds'])}"
     if inside := inner(condition):
         parts = [in_words(each) for each in inside]

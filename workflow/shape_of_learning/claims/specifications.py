@@ -8,7 +8,14 @@ from typing import Any
 import pandas as pd
 
 from shape_of_learning.claims.claim import ClaimChoices, EvidenceModel
-from shape_of_learning.claims.evidence import Curve, Evidence, curves_by, read_tables, sound
+from shape_of_learning.claims.evidence import (
+    FURTHER_OUT,
+    Curve,
+    Evidence,
+    curves_by,
+    read_tables,
+    sound,
+)
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
@@ -70,15 +77,21 @@ class MeasuredChoices:
             for model in self._models
             if (model, other, *options) in self._curves
         }
-        limits = {name: self._suspect_above.get(other, 1) for name, other in instead.items()}
-        return Evidence(self._models, curves, suspect_above=limits)
+        limits = {n: self._suspect_above[o] for n, o in instead.items() if o in self._suspect_above}
+        further = {
+            (model, name): self._curves[model, name, *options]
+            for name in set(FURTHER_OUT) - set(instead)
+            for model in self._models
+            if (model, name, *options) in self._curves
+        }
+        return Evidence(self._models, curves | further, suspect_above=limits)
 
 
 def judged_specifications(of: ClaimChoices, measured: MeasuredChoices) -> Specified:
     """Judge a claim under every combination of its choices; the first one is the reference."""
     judged = {}
     for each in of.specifications():
-        claim = replace(of.claim, average_over=each["average_over"])
+        claim = replace(of.claim, average_over=each["average_over"], others=(), also={})
         judged[tuple(each.values())] = judge(claim, measured.evidence(each, of.estimators(each)))
     return judged
 
@@ -132,9 +145,9 @@ def flip_page(rows: Sequence[Mapping[str, Any]]) -> str:
         of_claim.setdefault(row["choice"], []).append(words)
     lines = [
         "What a choice alone does to a verdict, everything else as in the reference; in brackets, in how "
-        "many of all pairs of specifications that differ in nothing else the verdict differs. The captions "
-        "of the curves say what the reference is: with fewer windows or checkpoints than the run, its "
-        "verdict may be another than the run's own.",
+        "many of all pairs of specifications that differ in nothing else the verdict differs. Where the "
+        "reference has fewer windows or checkpoints than the claim's page, it examines another verdict than "
+        "that one: its curve says so, and has no ring for it.",
         "",
         f"| claim | reference | {' | '.join(choices)} |",
         f"|{'---|' * (len(choices) + 2)}",

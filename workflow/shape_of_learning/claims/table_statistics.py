@@ -102,19 +102,20 @@ def change_of_local_structure(reading: Reading) -> Units:
 
 
 def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) -> Units:
-    """Of each fine-tuning how many elongated directions it adds, and what their removal comes to cost.
+    """Of each fine-tuning how many more elongated directions it has, and what their removal comes to cost.
 
     Returns
     -------
     Units
-        Of each family, means over its seeds: ``directions``, the elongated ones of the last layer after less
-        before; ``cost``, the probe score with no direction removed less the mean of those without so many
-        `directions`, after less before.
+        Of each family, means over its seeds: ``doublings``, how often the number of elongated directions of
+        the last layer doubles, with one added before and after; ``cost``, the probe score with no direction
+        removed less the mean of those without so many `directions`, after less before.
     """
 
-    def added(before: pd.DataFrame, after: pd.DataFrame) -> float:
+    def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
         bound = ELONGATED * before["median"].iloc[0]
-        return float((after["eigenvalue"] > bound).sum() - (before["eigenvalue"] > bound).sum())
+        numbers = [1 + (of["eigenvalue"] > bound).sum() for of in (before, after)]
+        return float(np.log2(numbers[1] / numbers[0]))
 
     def cost(rows: pd.DataFrame) -> float:
         is_whole = rows["adjustment"] == "none"
@@ -123,10 +124,10 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
 
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
     is_meant = f"adjustment == 'none' or ({removals})"
-    more = _of_seeds(reading, "finetuning_spectra", "place > 0", added)
+    more = _of_seeds(reading, "finetuning_spectra", "place > 0", doublings)
     costs = _of_seeds(reading, "finetuning_probes", is_meant, lambda b, a: cost(a) - cost(b))
     both = [family for family in more if family in costs]
-    return {family: {"directions": more[family], "cost": costs[family]} for family in both}
+    return {family: {"doublings": more[family], "cost": costs[family]} for family in both}
 
 
 def _of_seeds(

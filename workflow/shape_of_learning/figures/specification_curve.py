@@ -14,7 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.claims.claim import Claim, ClaimChoices
-from shape_of_learning.claims.judging import CONTRADICTED, NOT_MEASURED, SUPPORTED, UNDECIDED
+from shape_of_learning.claims.judging import (
+    CONTRADICTED,
+    NOT_MEASURED,
+    OUTSIDE,
+    SUPPORTED,
+    UNDECIDED,
+)
 from shape_of_learning.claims.rules import in_words, only_bound
 from shape_of_learning.claims.specifications import Specified
 from shape_of_learning.figures.captions import enumerated, joined, range_of
@@ -27,11 +33,11 @@ LOOKS = {
     SUPPORTED: {"color": "#01508a", "marker": "o"},
     CONTRADICTED: {"color": "#d55e00", "marker": "v"},
     UNDECIDED: {"color": "0.62", "marker": "s"},
+    OUTSIDE: {"color": "0.78", "marker": "s"},
     NOT_MEASURED: {"color": "0.85", "marker": "s"},
 }
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
-BY_NUMBERS = "By the numbers alone"  # begins why a verdict is undecided that these would decide
 OF_WINDOWS = "from leaving out each of 16 groups of windows"
 OVER_PAIRS = "of means over pairs of one seed each"
 SIZES = (1.2, 4)  # points, of dots
@@ -66,13 +72,20 @@ def specification_curve(
     curve = figure.add_axes((left, bottom, across, CURVE_HEIGHT / height))
     reference = table[table["is_reference"] == "yes"]
     for axes in (matrix, curve):
-        axes.axvline(reference["rank"].item(), color="0.85", linewidth=0.8, zorder=0)
+        if not of.less:
+            axes.axvline(reference["rank"].item(), color="0.85", linewidth=0.8, zorder=0)
         axes.set(xlim=(0.3, len(table) + 0.7), xticks=[])
     points = 72 * across * TEXT_WIDTH / len(table)  # between neighbours, which do not touch
     size = float(np.clip(0.75 * points, *SIZES))
     handles = _draw_curve(curve, table, of.claim, size)
-    ring = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.7, "zorder": 4}
-    handles.append(_dots(curve, reference, size + 3, 6, label="reference", marker="o", **ring))
+    if not of.less:
+        ring = {
+            "markerfacecolor": "none",
+            "markeredgecolor": INK,
+            "markeredgewidth": 0.7,
+            "zorder": 4,
+        }
+        handles.append(_dots(curve, reference, size + 3, 6, label="reference", marker="o", **ring))
     _draw_matrix(matrix, table, of, size)
     figure.text(0.01, 1 - 0.04 / height, "\n".join(title), va="top", fontsize=7.5, color=INK)
     top = 1 - (TITLE_HEIGHT * len(title) + 0.03) / height
@@ -128,7 +141,6 @@ def _caption(
         f"{verdict.capitalize()}: {in_words(claim.rule[verdict]).replace('`', '')}."
         for verdict in (SUPPORTED, CONTRADICTED)
     ]
-    hollow = "Hollow: decided by the numbers alone, but some are beyond the conditions of their estimator."
     return joined(
         f"{claim.sentence} ({claim.where}.)",
         f"The claim under {len(table):,} specifications, every combination of the choices below, by "
@@ -145,14 +157,13 @@ def _caption(
         if sizes
         else "",
         f"All with {enumerated(fixed)}." if fixed else "",
-        hollow if _by_numbers(table).any() else "",
         "Specifications share windows and models, so that they are not independent tests.",
-        f"Reference: {', '.join(reference)}.",
+        f"First specification: {', '.join(reference)}. It examines another verdict than that on the page of "
+        f"claims, with {of.less}."
+        if of.less
+        else f"Reference, the verdict by {enumerated(list(claim.estimators))} on the page of claims: "
+        f"{', '.join(reference)}.",
     )
-
-
-def _by_numbers(rows: pd.DataFrame) -> pd.Series:
-    return rows["because"].str.startswith(BY_NUMBERS)
 
 
 def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> list[Line2D]:
@@ -171,11 +182,6 @@ def _draw_curve(axes: Axes, table: pd.DataFrame, claim: Claim, size: float) -> l
         bars = {"color": look["color"], "linewidth": min(1, size / 3)}
         axes.vlines(known["rank"], known["low"], known["high"], **bars)
         handles.append(_dots(axes, known, size, 4, label=f"{verdict}: {len(own):,}", **look))
-        beyond = known[_by_numbers(known)]
-        if not beyond.empty:
-            white = {"markerfacecolor": "white", "markeredgecolor": look["color"]}
-            hollow = look | white | {"markeredgewidth": 0.6, "zorder": 4}
-            handles.append(_dots(axes, beyond, size, 4, label="(conditions not met)", **hollow))
     if table["estimate"].isna().all():
         reason = textwrap.fill(table["because"].iloc[0], 90)
         axes.text(0.5, 0.6, reason, transform=axes.transAxes, ha="center")

@@ -1,6 +1,6 @@
 """Batches of vectors, and the expensive step that measures of a family share: spectra, neighbours, fits."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,8 +31,8 @@ class Batch:
 
     Attributes
     ----------
-    windows : ndarray of int64, shape (n,)
-        The window of text of each vector.
+    windows, token_ids : ndarray of int64, shape (n,)
+        The window of text of each vector, and its entry in the vocabulary.
     group_of : ndarray of int64, shape (n,)
         The group of each one's window, from 0 to 15; -1 where nothing is left out.
     n_unique : int
@@ -44,6 +44,7 @@ class Batch:
     """
 
     windows: np.ndarray
+    token_ids: np.ndarray
     group_of: np.ndarray
     n_unique: int = 1
     content: Any = None
@@ -74,11 +75,15 @@ class Batch:
 
 def batches_of(
     taken: Sequence[Any],
-    windows: np.ndarray,
+    rows: Mapping[str, np.ndarray],
     measures: Sequence[Measure],
     protocol: MeasuringProtocol,
 ) -> list[Batch]:
-    """Divide a layer, or what is before and after a block, into batches for measures of one family."""
+    """Divide a layer, or what is before and after a block, into batches for measures of one family.
+
+    `rows` holds the ``windows`` and the ``token_ids`` of its vectors.
+    """
+    windows = rows["windows"]
     family, size = measures[0].family, protocol.batch_vectors
     divided: Sequence[Any] = [slice(None)]  # batches would be too few for blocks of wide models
     if family == "dimension":
@@ -88,12 +93,14 @@ def batches_of(
     elif family in ("isotropy", "spectrum"):
         divided = contiguous_batches(len(windows), size)
     groups = protocol.groups
-    measured_groups = np.unique(np.concatenate([groups[windows[rows]] for rows in divided]))
+    measured_groups = np.unique(np.concatenate([groups[windows[chosen]] for chosen in divided]))
     if len(measured_groups) < GROUPS:
         groups = np.full(len(groups), -1)
     batches = []
-    for rows in divided:
-        batch, arrays = Batch(windows[rows], groups[windows[rows]]), [each[rows] for each in taken]
+    for chosen in divided:
+        own = windows[chosen]
+        batch = Batch(own, rows["token_ids"][chosen], groups[own])
+        arrays = [each[chosen] for each in taken]
         if all(map(is_finite, arrays)):
             n_unique, content = _content(batch, arrays, measures, protocol.neighbours)
             batch = replace(batch, n_unique=n_unique, content=content)
@@ -111,7 +118,7 @@ def _content(
         # The unit of distances with copies.
         needs_unit = any(not measure.collapse for measure in measures)
         unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
-        lists = NeighbourLists(*nearest_neighbours(vectors, searched), unit or 1.0)
+        lists = NeighbourLists(*nearest_neighbours(vectors, searched), batch.token_ids, unit or 1.0)
         return len(lists.distances), lists
     n_unique = len(distinct_rows(vectors))
     if family == "linearity":
@@ -135,6 +142,8 @@ class NeighbourLists(NamedTuple):
         Which distinct vector is that far away.
     distinct_of : ndarray of int, shape (n,)
         Which distinct vector each of the n is.
+    token_ids : ndarray of int64, shape (n,)
+        The entry in the vocabulary of each.
     unit : float
         Of distances with copies: :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     """
@@ -142,6 +151,7 @@ class NeighbourLists(NamedTuple):
     distances: np.ndarray
     indices: np.ndarray
     distinct_of: np.ndarray
+    token_ids: np.ndarray
     unit: float = 1.0
 
     def nearest(self, k: int, collapse: bool = True) -> np.ndarray:
@@ -221,6 +231,12 @@ class NeighbourLists(NamedTuple):
         """Share of the distinct vectors whose second neighbour is ten times as far away as the first."""
         first, second = self.distances[:, :2].T
         return float((second / first > NEAR_DUPLICATE).mean()) if len(first) > 2 else np.nan
+
+    def same_token(self) -> float:
+        """Share of the distinct vectors whose nearest neighbour is of the same token."""
+        tokens = np.empty(len(self.distances), np.int64)
+        tokens[self.distinct_of] = self.token_ids
+        return float((tokens[self.indices[:, 0]] == tokens).mean()) if len(tokens) > 2 else np.nan
 
     def _copies(self, present: np.ndarray) -> np.ndarray:
         """How many of the present vectors are each distinct one, (m,)."""

@@ -83,7 +83,8 @@ def measure_layer(
         taken = [states[number] for number in numbers]
         if len(kept) < len(taken[0]):
             taken = [state[kept] for state in taken]
-        batches = batches_of(taken, states.rows["windows"][kept], chosen, protocol)
+        rows = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
+        batches = batches_of(taken, rows, chosen, protocol)
         for measure in chosen:
             measured += _measured(batches, measure, selection.name, layer)
     return measured
@@ -162,7 +163,7 @@ def _measured(
     named = (measure.name, selection, layer)
     return [
         *(
-            TidyRow(*named, number, batch.n, batch.n_unique, math.nan, None, value)
+            TidyRow(*named, number, batch.n, batch.n_unique, math.nan, math.nan, None, value)
             for number, (batch, value) in enumerate(zip(batches, values.tolist(), strict=True))
         ),
         TidyRow(
@@ -171,6 +172,7 @@ def _measured(
             n=whole(sum(batch.n for batch in batches) / len(batches)),
             n_unique=whole(sum(batch.n_unique for batch in batches) / len(batches)),
             near_duplicates=float(np.mean([one.near_duplicates() for one in lists] or math.nan)),
+            same_token=float(np.mean([one.same_token() for one in lists] or math.nan)),
             windows=len(np.unique(np.concatenate([batch.windows for batch in batches]))),
             value=float(values.mean()),
             without=tuple(left_out.tolist()),

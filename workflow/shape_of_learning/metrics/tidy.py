@@ -26,6 +26,8 @@ class TidyRow(NamedTuple):
     near_duplicates : float
         Of a layer: share of the vectors with a near-duplicate, :meth:`.NeighbourLists.near_duplicates`, in
         the mean over batches. NaN for measures that are not of neighbours.
+    same_token : float
+        Likewise the share of the vectors whose nearest neighbour is of the same entry of the vocabulary.
     windows : int or None
         Of a layer: how many windows have vectors in the batches.
     value : float
@@ -42,6 +44,7 @@ class TidyRow(NamedTuple):
     n: float
     n_unique: float
     near_duplicates: float
+    same_token: float
     windows: int | None
     value: float
     without: tuple[float, ...] = UNDEFINED
@@ -63,6 +66,7 @@ MEASUREMENT_COLUMNS = (
 ESTIMATE_COLUMNS = (
     *(*_CHECKPOINT, "layer", "depth", "estimator", "selection", "value", "standard_error"),
     *("low", "high", "batch_sd", "n", "n_unique", "near_duplicates", "windows", "layers"),
+    "same_token",
 )
 CHANGE_COLUMNS = (
     *("model", "estimator", "selection", "layer", "from_revision", "to_revision"),
@@ -78,6 +82,7 @@ WEIGHT_POINT_COLUMNS = (*_CHECKPOINT, *POINT_COLUMNS)
 CLAIM_COLUMNS = (
     *("claim", "sentence", "where", "statistic", "estimate", "low", "high", "smallest_visible"),
     *("verdict", "because", "models", "revisions", "n", "selections"),
+    *("p_supported", "p_contradicted", "to_contradict", "besides"),
 )
 _TASK = ("model", "revision", "step", "sample")
 # On the texts of a task, by the names of the tables.
@@ -110,12 +115,15 @@ def read_tidy(path: Path) -> list[TidyRow]:
 
 
 def _tidy_row(cells: Sequence[str]) -> TidyRow:
-    estimator, selection, layer, batch, n, n_unique, near, windows, *numbers = cells
+    estimator, selection, layer, batch, n, n_unique, near, same, windows, *numbers = cells
     value, *without = [float(cell or "nan") for cell in numbers]
     return TidyRow(
         *(estimator, selection, int(layer), int(batch) if batch else None),
-        *(whole(float(n)), whole(float(n_unique))),
-        *(float(near or "nan"), int(windows) if windows else None),
+        whole(float(n)),
+        whole(float(n_unique)),
+        float(near or "nan"),
+        float(same or "nan"),
+        int(windows) if windows else None,
         *(value, tuple(without)),
     )
 

@@ -232,6 +232,27 @@ class RunChoices:
         """All that a checkpoint is measured with."""
         return [self.measures[name] for name in self.wanted_of(model)[revision]]
 
+    def for_jobs(self) -> list[dict[str, Any]]:
+        """All claims, as a job must know them."""
+        return [replace(of, less=self._less(of)).for_jobs() for of in self.claims.values()]
+
+    def _less(self, of: ClaimChoices) -> str:
+        """What the first specification of a claim has less than its page."""
+        first = of.specifications()[0]
+        shares = {"windows": first["windows_share"], "vectors of a batch": first["batch_share"]}
+        less = [
+            f"{100 * float(share):g} % of the {w}" for w, share in shares.items() if share != "1"
+        ]
+        sound = {
+            name: [c.name for c in self.run.checkpoints(name) if c.name not in self.run.bad(name)]
+            for name in (of.models if of.claim.checkpoints == "training" else ())
+        }
+        if any(len(self._checkpoints(of.claim, name)) < len(all_) for name, all_ in sound.items()):
+            less.append(
+                f"{self.run.settings['choices']['checkpoints']} checkpoints of a model at most"
+            )
+        return " and ".join(less)
+
     def _checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:
         """At which checkpoints of a model a claim is judged, of a long training at some."""
         if claim.checkpoints == "last":

@@ -109,6 +109,14 @@ class Rule(Section):
         return self
 
 
+class Seen(Section):
+    """Which part of a training must have been seen."""
+
+    from_step: int | None = Field(None, ge=0)
+    begin: float | None = Field(None, gt=0, le=1, alias="from")
+    to: float | None = Field(None, gt=0, le=1)
+
+
 class ClaimEntry(Section):
     """An entry of ``claims.yaml``: what a paper claims and what decides it.
 
@@ -119,6 +127,8 @@ class ClaimEntry(Section):
     where: Text
     statistic: Annotated[str, AfterValidator(_known)]
     estimators: Annotated[Words, Field(min_length=1)] | None = None
+    others: list[Words] = []
+    also: dict[str, Words] = {}
     arguments: dict[str, Any] = {}
     reads: Annotated[Words, Field(min_length=1)] | None = None
     models: Annotated[
@@ -130,6 +140,9 @@ class ClaimEntry(Section):
     ]
     needs: int | None = Field(None, ge=1)
     checkpoints: Literal["last", "training"] | None = None
+    seen: Seen = Seen()
+    matters: Text | None = None
+    changed: dict[Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d\Z")], Text] = {}
     rule: Rule
 
     @model_validator(mode="after")
@@ -144,6 +157,11 @@ class ClaimEntry(Section):
         if module == "training_statistics" and self.checkpoints != "training":
             raise refused(
                 f"has `{self.statistic}`, which is of a training; add `checkpoints: training`"
+            )
+        if any(len(of) != len(self.estimators or ()) for of in [*self.others, *self.also.values()]):
+            raise refused(
+                "has `others` or `also` of another number of estimators than `estimators`, whose places they "
+                "take; name one for each"
             )
         if not isinstance(self.models, str) and (self.needs or 0) > len(self.models):
             raise refused(

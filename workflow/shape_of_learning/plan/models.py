@@ -118,7 +118,9 @@ class Model:
 
     def as_evidence(self) -> dict[str, Any]:
         """What claims ask of a model besides its numbers."""
-        facts = {"kind": "pretrained"}
+        facts = {"kind": "pretrained", "training": self.name}
+        if self.recipe:
+            facts["training"] = str(sorted(self.recipe.items()))
         if self.origin is not None:
             task = self.recipe["task"]
             facts = {"kind": "fine_tuning", "origin": self.origin.name, "treatment": task}
@@ -126,7 +128,9 @@ class Model:
             treatment = f"{self.recipe['regulariser']} {self.recipe['strength']:g}"
             facts = {"kind": "twin", "origin": self.recipe["twin_of"], "treatment": treatment}
         shape = {"role": self.shape.role, "layers": self.shape.layers}
-        return {"name": self.name, **shape, "warmup_steps": self.warmup_steps, **facts}
+        last = self.last_step or max((each.step or 0 for each in self.checkpoints), default=0)
+        facts |= {"warmup_steps": self.warmup_steps, "last_step": last or None}
+        return {"name": self.name, "family": self.family, **shape, **facts}
 
 
 def read_entries(folder: Path) -> Entries:

@@ -143,7 +143,9 @@ def check_names(paper: Paper, measures: Collection[str], models: Collection[str]
     named: dict[str, Any] = {
         f"paper.yaml, figure `{name}`": each.estimators for name, each in paper.figures.items()
     }
-    named |= {f"{CLAIMS}, claim `{name}`": each.estimators for name, each in paper.claims.items()}
+    named |= {
+        f"{CLAIMS}, claim `{name}`": each.all_estimators for name, each in paper.claims.items()
+    }
     for where, estimators in named.items():
         for estimator in () if estimators == ALL else estimators:
             if estimator not in measures:

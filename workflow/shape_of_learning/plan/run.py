@@ -289,7 +289,7 @@ class Run:
     def claimed_models(self, paper: str) -> list[str]:
         """Models of which the run measures any estimator of a paper's claims."""
         claims = self.claims[paper].values()
-        estimators = {name for claim in claims for name in claim.estimators}
+        estimators = {name for claim in claims for name in claim.all_estimators}
         measured = {model for model, estimator in self.wanted if estimator in estimators}
         return [name for name in self.measured if name in measured]
 
