@@ -1,30 +1,77 @@
 """Claims that are judged by hand-made numbers say what these say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import judge_claims
 from made_claims import CLAIM, CLAIMS, curve, judged, judged_models, parts
-from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
+from shape_of_learning.claims import (
+    evidence,
+    layer_statistics,
+    rules,
+    table_statistics,
+    training_statistics,
+)
 from shape_of_learning.claims.claim import Claim, EvidenceModel
-from shape_of_learning.claims.rules import how_many
+from shape_of_learning.claims.rules import needed_weight
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.tidy import GROUPS, TIDY_COLUMNS
 
 RULE = {"supported": {"above": 0}, "contradicted": {"below": 0}}
-TRAINING = {"statistic": "change_over_training", "checkpoints": "training"}
+TRAINING = {
+    "statistic": "change_over_training",
+    "checkpoints": "training",
+    "arguments": {"back": 0.5},
+    "rule": {key: {"of": "linearity", **RULE[key]} for key in RULE},
+}
 
 
 def test_what_decides_verdicts_is_pinned():
-    assert [how_many("most", of) for of in (1, 2, 3, 4, 5)] == [1, 2, 2, 3, 3]
-    assert [how_many(each, 4) for each in ("all", "any", 3, 0.75, 0.5, 0.01)] == [4, 1, 3, 3, 2, 1]
-    assert how_many(0.1 * 3, 10) == 3  # of what a product of floats is beside
+    assert [needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
     assert pytest.approx(0.025) == rules.TAIL
-    assert (GROUPS, layer_statistics.FEWEST_LAYERS) == (16, 4)
+    assert (GROUPS, layer_statistics.FEWEST_LAYERS, layer_statistics.FEWEST_OF_PEAK) == (16, 4, 5)
+    assert layer_statistics.OUTER == 0.2
     assert (training_statistics.FEWEST_STEPS, training_statistics.MOST_STEPS_OF_RANKS) == (3, 8)
+    assert training_statistics.FEWEST_OF_CHANGES == 6
     assert table_statistics.ELONGATED == 10
+    assert (evidence.MANY, evidence.FACTOR, evidence.MOST_COPIES) == (0.25, 10, 0.5)
+    assert evidence.FURTHER_OUT == ("mada", "mom")
+
+
+@pytest.mark.parametrize(
+    ("values", "families", "share", "reached"),
+    [
+        ([5, 4, 3, 2, 1], "vwxyz", "most", 3),
+        ([4, 3, 2, 1], "wxyz", "most", 2),
+        ([4, 3, 2, 1], "wxyz", 0.5, 3),
+        ([4, 3, 2, 1], "wxyz", 0.75, 2),
+        # Three members of one family count as much as the only one of another.
+        ([4, 3, 2, 1], "aaab", 0.5, 2),
+        ([4, 3, 2, 1], "abbb", 0.5, 4),
+        ([4, 3, 2, 1], "abbb", "most", 3),
+        ([4, 3, 2, 1], "abbb", 0.75, 2),
+        ([4, 3, 2, 1], "aaaa", 0.75, 2),
+    ],
+)
+def test_a_share_is_of_families_in_which_members_have_equal_parts(values, families, share, reached):
+    names = [f"m{number}" for number in range(len(values))]
+    weight, weights = needed_weight(share, names, dict(zip(names, families, strict=True)))
+    assert rules.known(values).reached_by(weight, weights).estimate == reached
+
+
+def test_a_weighted_number_errs_as_rarely_as_a_single_one():
+    """Of ten models of three families, most hardly miss a bound and one clearly meets it."""
+    names, families = [*"abcdefghij"], dict(zip("abcdefghij", "xxxxxxyyyz", strict=True))
+    weight, weights = needed_weight("most", names, families)
+    truth = np.array([9, *[-0.01] * 8, 9])  # x has a sixth, z one: less than one and a half
+    draws = truth + np.random.default_rng(0).normal(size=(4000, 10))
+    of = rules.estimated(draws, np.ones_like(draws), degrees=10**9)
+    low, _ = of.reached_by(weight, weights).bounds(0.025, 0.5)
+    assert 0 < np.mean(low > 0) < 0.03
 
 
 def test_bounds_of_the_kth_largest_share_the_errors():
@@ -36,8 +83,9 @@ def test_bounds_of_the_kth_largest_share_the_errors():
 
 
 def test_a_rule_names_parts_that_the_statistic_has_and_counts_where_there_are_several_units():
-    with pytest.raises(InputError, match="names no part, but there are `middle_over_first`, "):
-        judged([curve({0: [1, 1, 1, 1]})], {"statistic": "middle_over_ends"})
+    growing = TRAINING | {"statistic": "growth_then_settling", "arguments": {"share": 0.25}}
+    with pytest.raises(InputError, match="names no part, but there are `growth`, `settling`"):
+        judged([curve({0: [1], 1: [2], 2: [2]})], growing | {"rule": RULE})
     with pytest.raises(InputError, match="2 to judge, such as `a` and `b`"):
         judged_models({"a": 1, "b": -1}, RULE)
     assert judged_models({"a": 1}, RULE).verdict == "supported"
@@ -80,37 +128,43 @@ def test_an_interval_decides_and_not_the_value():
 
 
 def test_of_what_has_no_logarithm_or_no_interval_no_part_is_passed_over():
+    rule = {key: {"of": "height", **RULE[key]} for key in RULE}
+
     def rising_from(first, spread):
-        of = curve({0: [first], 1: [0.2], 2: [0.3], 3: [0.1]})
+        of = curve({0: [first], 1: [0.3], 2: [0.2], 3: [0.1]})
         of.values[0] = curve({0: [first]}, spread).values[0]
         with np.errstate(invalid="ignore"):
-            return judged([of], TRAINING | {"statistic": "rise_then_fall", "rule": RULE})
+            claim = {"statistic": "rise_then_fall", "rule": rule, "arguments": {"dip": 0.5}}
+            return judged([of], TRAINING | claim)
 
-    assert rising_from(0.01, 0.001).verdict == "supported"
-    assert "`rise_and_fall` of `d` is undefined" in rising_from(-0.1, 0.001).because
+    assert rising_from(0.01, 0.0001).verdict == "supported"
+    assert "`height` of `d` is undefined" in rising_from(-0.1, 0.001).because
     assert "has no interval" in rising_from(0.01, 0.02).because  # negative without some groups
     without_windows_in_every_group = curve({0: [1, 1]})
     without_windows_in_every_group.values[..., 1:] = np.nan
     assert "16 groups" in judged([without_windows_in_every_group]).because
 
 
-def test_suspect_models_count_among_those_that_a_rule_needs_but_for_nothing():
+def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does():
     rule = CLAIM["rule"] | {"supported": {"in": 0.75, "holds": {"above": 0}}}
 
     def of(**near):
         return judged_models(dict.fromkeys("abcd", 1), rule, near, suspect_above={"linearity": 0.1})
 
-    assert of(c=0.2, d=0.1).verdict == "supported"
-    assert "decide nothing: 1 of `c`" in of(c=0.2).because
-    assert of(c=0.2, d=0.2).verdict == "undecided"
-    assert "would be supported, but values that are suspect" in of(c=0.2, d=0.2).because
+    assert of(c=0.2, d=0.1).models == ("a", "b", "d")
+    assert "1 of 1, left out of `c` by `linearity`" in of(c=0.2).because
+    named = judged([curve({0: [1, 1]}, near=0.2)], suspect_above={"linearity": 0.1})
+    assert named.verdict == "not measured"
+    one_of_four = curve({0: [1] * 4})
+    one_of_four = replace(one_of_four, near_duplicates=np.array([[0.2, 0, 0, 0]]))
+    assert judged([one_of_four], suspect_above={"linearity": 0.1}).verdict == "supported"
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
     without_a_group = curve({0: [1, 5], 1: [2, 9]})
     without_a_group.values[1, 1, 7] = np.nan
     for of in (curve({0: [1, 5], 1: [2, np.nan]}), without_a_group):
-        assert parts(judged([of], TRAINING)) == {"linearity": 1}
+        assert parts(judged([of], TRAINING))["linearity"] == 1
         assert "Left out as undefined: 1 layers" in judged([of], TRAINING).because
 
 
@@ -129,44 +183,64 @@ def along(by_step):
 
 def test_statistics_of_training_on_numbers_by_hand():
     def of(statistic, by_step, part, **arguments):
-        rule = {key: {"of": part, "above": 0} for key in ("supported", "contradicted")}
+        holds = {"in": "all", "holds": {"of": part, "above": 0}}
+        rule = {key: holds for key in ("supported", "contradicted")}
         claim = {"statistic": statistic, "arguments": arguments, "rule": rule}
         return judged([along(by_step)], TRAINING | claim)
 
     by_step = {0: 2, 1: 4, 4: 8, 8: 4}
     settling = parts(of("growth_then_settling", by_step, "growth", share=0.25))
-    # Half of the steps: from the third on.
+    # The step in the middle lies 4 above the last one.
     assert settling == {"growth": 2, "settling": 0.25 * 2 - 4, "moving_on": 4 - 0.25 * 2}
     late = of("growth_then_settling", {5: 8, 7: 4, 8: 4}, "growth", share=0.25)
     assert "a sound step in the first half of its training" in late.because
-    rise = parts(of("rise_then_fall", by_step, "rise_and_fall"))
-    assert rise == {"rise_and_fall": pytest.approx(np.log(2))}
+    rise = parts(of("rise_then_fall", by_step, "height", dip=0.5))
+    # The peak is at the step in the middle, and nothing turns back on the way.
+    assert rise == {"height": pytest.approx(np.log(2)), "one_peak": pytest.approx(np.log(2))}
+    # From 8 down to 4, and up to 5: over a half, this is taken from the height.
+    again = parts(of("rise_then_fall", {0: 2, 1: 8, 2: 4, 3: 5, 4: 1}, "height", dip=0.5))
+    assert again["height"] == pytest.approx(np.log(4))
+    assert again["one_peak"] == pytest.approx(np.log(4) - 2 * np.log(5 / 4))
+    fall = parts(of("change_over_training", {1: 9, 2: 5, 3: 6, 4: 4}, "linearity", back=0.5))
+    assert fall == {"linearity": -5, "linearity_throughout": -5 + 2}
     # The warm-up of two steps ends between the second and the third.
     beside = parts(of("peak_beside_warm_up", by_step | {16: 3}, "elsewhere"))
+    beside = {part: beside[part] for part in ("elsewhere", "at_warm_up")}
     assert beside == pytest.approx({"elsewhere": np.log(4 / 8), "at_warm_up": np.log(8 / 3)})
 
 
 def test_the_first_and_the_last_checkpoint_are_those_that_are_sound_and_have_a_step():
     of = curve({0: [1], 2: [5], 9: [4]})
-    assert parts(judged([of], TRAINING)) == {"linearity": 3}
-    assert parts(judged([of], TRAINING | {"arguments": {"from_step": 1}})) == {"linearity": -1}
+    assert parts(judged([of], TRAINING))["linearity"] == 3
+    later = TRAINING | {"seen": {"from_step": 1, "from": 0.5}}
+    assert parts(judged([of], later))["linearity"] == -1
     assert parts(judged([of])) == {"linearity": 4}
 
 
-def test_isotropy_of_weights_goes_with_the_loss_over_steps():
-    losses = {1: 9.0, 2: 3.0, 3: 2.0, 4: 1.0}
+def of_losses(values, losses):
+    """The claim on isotropy of weights and loss, of one curve of each."""
     of_model = {"model": "d", "matrix": "output", "estimator": "linearity"}
+    steps = range(len(values))
     tables = {
-        "weights": [of_model | {"revision": f"r{s}", "step": s, "value": -s} for s in losses],
-        "verdicts": [{"model": "d", "revision": f"r{s}", "loss": of} for s, of in losses.items()],
+        "weights": [of_model | {"revision": f"r{s}", "step": s, "value": values[s]} for s in steps],
+        "verdicts": [{"model": "d", "revision": f"r{s}", "loss": losses[s]} for s in steps],
     }
+    claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": 1}}
+    rule = {"supported": {"below": -0.3}, "contradicted": {"above": 0}}
+    return judged([], claim | {"rule": rule}, tables)
 
-    def of(from_step):
-        claim = {"statistic": "correlation_with_loss", "arguments": {"from_step": from_step}}
-        return judged([], claim, tables)
 
-    assert parts(of(2)) == {"correlation": pytest.approx(1)}
-    assert "a loss at 2 steps from 3 on, and 3 are needed" in of(3).because
+def test_isotropy_of_weights_goes_with_the_loss_where_their_changes_do():
+    random = np.random.default_rng(0)
+    falls = -np.abs(random.normal(size=20)).cumsum()
+    assert of_losses(-falls, falls).verdict == "supported"
+    assert of_losses(falls, falls).verdict == "contradicted"
+    assert "a loss at 5 steps from 1 on, and 6 are needed" in of_losses(falls[:6], falls).because
+    # Of independent curves that rise and fall throughout, few are taken to go together.
+    rises = np.abs(random.normal(size=(200, 20))).cumsum(axis=1)
+    found = [of_losses(up, falls).verdict for up in rises]
+    assert np.corrcoef(rises[0], falls)[0, 1] < -0.8
+    assert found.count("supported") + found.count("contradicted") < 0.1 * len(found)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +291,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     steps = {"step0": [9, 1, 1], "step8": [9, 0.5, 0.5], "step4": [9, 0.8, 1]}
     values, verdicts = tmp_path / "tables/left_out/d.csv", tmp_path / "tables/verdicts/d.csv"
     rows = [
-        ("d", revision, revision[4:], "linearity", "all", layer, "", 4096, 4096, 0, 9)
+        ("d", revision, revision[4:], "linearity", "all", layer, "", 4096, 4096, 0, 0, 9)
         + (value,) * (GROUPS + 1)
         for revision, of in steps.items()
         for layer, value in [*enumerate(of), ("block_outputs", 7.0)]

@@ -56,7 +56,8 @@ def grouped(n, windows=40):
 
 
 def lists_of(X, k):
-    return NeighbourLists(*nearest_neighbours(X, min(searched_neighbours(k), len(X) - 1)))
+    found = nearest_neighbours(X, min(searched_neighbours(k), len(X) - 1))
+    return NeighbourLists(*found, np.arange(len(X)))
 
 
 @pytest.mark.parametrize("cloud", HARD)
@@ -67,7 +68,7 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
     group_of = groups[window_of]
     chosen = MEASURES[name].chosen(name, {})
     lists = lists_of(X, 128)
-    value, rows, anew = measure_batch(Batch(window_of, group_of, 0, lists), chosen)
+    value, rows, anew = measure_batch(Batch(window_of, window_of, group_of, 0, lists), chosen)
     function, k = chosen.load(), chosen.neighbours
     search = nearest_distances if chosen.collapse else distances_by_brute_force
     distances = search(X, k)
@@ -85,7 +86,7 @@ def test_without_a_group_neighbours_are_those_of_a_new_search(name, cloud):
 def test_a_vector_with_too_few_neighbours_left_is_left_out():
     """Ten neighbours are searched, and those of one vector are all in the group that is left out."""
     X = np.concatenate([gaussian(12, 4) * 1e-3, gaussian(60, 4) + 50])
-    lists = NeighbourLists(*nearest_neighbours(X, 10))
+    lists = NeighbourLists(*nearest_neighbours(X, 10), np.arange(len(X)))
     present = np.ones(72, bool)
     present[1:12] = False
     (found,) = lists.nearest_anew([present], 2)
@@ -95,7 +96,7 @@ def test_a_vector_with_too_few_neighbours_left_is_left_out():
 def test_near_duplicates_are_counted():
     X = gaussian(200, 20)
     X[100:120] = X[:20] + 1e-6 * gaussian(20, 20, seed=1)
-    lists = NeighbourLists(*nearest_neighbours(X, 5))
+    lists = NeighbourLists(*nearest_neighbours(X, 5), np.arange(len(X)))
     assert lists.near_duplicates() == 40 / 200
 
 
@@ -189,7 +190,7 @@ def test_left_out_values_of_neighbours_are_of_both_kinds():
     without = []
     for rows in selections.shuffled_batches(600, 200, random_stream(0, "batches", model="m")):
         windows = window_of[rows]
-        batch = Batch(windows, groups[windows], 0, lists_of(X[rows], 128))
+        batch = Batch(windows, windows, groups[windows], 0, lists_of(X[rows], 128))
         without.append(measure_batch(batch, ALL["two_nn"])[1:])
     expected = left_out_values(*np.mean(without, axis=0))
     assert layer(X, "two_nn")[1].without == pytest.approx(expected, rel=RELATIVE)

@@ -39,18 +39,20 @@ def checkpoint_rows(seed, *, shared=0.0, undefined=(), lost=()):
         batches += [[layer, batch, 600, 590, value] for batch, value in enumerate(values)]
         near = layer / 10
         sd = float(np.std(values, ddof=1))
-        left_out.append([layer, values.mean(), sd, 600, 590, near, 128, *without])
+        left_out.append([layer, values.mean(), sd, 600, 590, near, 0.5, 128, *without])
     return batches, left_out
 
 
 def write_checkpoint(folder, revision, rows, family, names):
     batches, left_out = rows
-    for layer, value, _, n, n_unique, near, windows, *without in left_out:
+    for layer, value, _, n, n_unique, near, same, windows, *without in left_out:
         rows = []
         for name in names:
             own = (row for row in batches if row[0] == layer)
-            rows += [TidyRow(name, "all", layer, *row[1:4], None, None, row[4]) for row in own]
-            of_layer = (None, n, n_unique, near, windows, value, tuple(without))
+            rows += [
+                TidyRow(name, "all", layer, *row[1:4], None, None, None, row[4]) for row in own
+            ]
+            of_layer = (None, n, n_unique, near, same, windows, value, tuple(without))
             rows.append(TidyRow(name, "all", layer, *of_layer))
         tidy.write_tidy(tidy.layer_table(folder / "m" / revision, family, layer), rows)
 
@@ -108,15 +110,15 @@ def test_each_layer_has_the_interval_of_its_left_out_values(tmp_path):
     _, estimates, _ = gathered(tmp_path, rows)
     left_out = table(tmp_path / "left_out.csv", tidy.LEFT_OUT_COLUMNS)
     for row, kept, of_layer in zip(estimates, left_out, rows[1], strict=False):
-        layer, value, sd, *_, windows = of_layer[:7]
+        layer, value, sd, *_, windows = of_layer[:8]
         assert (row["layer"], row["depth"]) == (str(layer), str(layer / LAYERS))
-        assert_is(row, "value", value, of_layer[7:])
+        assert_is(row, "value", value, of_layer[8:])
         assert float(row["batch_sd"]) == sd
         assert (row["n"], row["n_unique"], row["windows"]) == ("600", "590", str(windows))
         assert row["layers"] == "1"
         assert float(row["near_duplicates"]) == layer / 10
         assert (kept["revision"], kept["layer"], kept["batch"]) == ("step0", str(layer), "")
-        assert [float(kept[f"without_{group}"]) for group in range(GROUPS)] == of_layer[7:]
+        assert [float(kept[f"without_{group}"]) for group in range(GROUPS)] == of_layer[8:]
 
 
 @pytest.mark.parametrize(("average_over", "first"), [("block_outputs", 1), ("all_layers", 0)])
@@ -125,7 +127,7 @@ def test_an_average_over_layers_is_that_of_its_left_out_values(tmp_path, average
     _, estimates, _ = gathered(tmp_path, (batches, left_out), average_over=average_over)
     (row,) = [row for row in estimates if row["layer"] == ""]
     layers = left_out[first:]
-    without = [statistics.fmean(layer[7 + group] for layer in layers) for group in range(GROUPS)]
+    without = [statistics.fmean(layer[8 + group] for layer in layers) for group in range(GROUPS)]
     assert row["depth"] == ""
     assert_is(row, "value", statistics.fmean(layer[1] for layer in layers), without)
     values = np.array([row[4] for row in batches]).reshape(LAYERS + 1, BATCHES)
@@ -151,11 +153,11 @@ def test_changes_are_paired_layer_by_layer_and_over_layers(tmp_path):
         for layer, each in enumerate(differences):
             row = next(expected)
             assert row["layer"] == str(layer)
-            assert_is(row, "difference", each[0], each[6:])
+            assert_is(row, "difference", each[0], each[7:])
         average = [statistics.fmean(column) for column in zip(*differences[1:], strict=True)]
         row = next(expected)
         assert row["layer"] == ""
-        assert_is(row, "difference", average[0], average[6:])
+        assert_is(row, "difference", average[0], average[7:])
         visible = QUANTILE * float(row["standard_error"])
         assert float(row["smallest_visible"]) == pytest.approx(visible, rel=ROUNDING)
 
@@ -164,7 +166,7 @@ def test_a_change_of_the_average_compares_the_same_layers(tmp_path):
     before, after = checkpoint_rows(1, undefined=[2]), checkpoint_rows(2)
     _, estimates, changes = gathered(tmp_path, before, after)
     first, then = (np.mean([rows[1][1], rows[1][3]], axis=0) for rows in (before, after))
-    difference, without = then[1] - first[1], (then - first)[7:]
+    difference, without = then[1] - first[1], (then - first)[8:]
     (row,) = [row for row in changes if row["layer"] == ""]
     assert_is(row, "difference", difference, without)
     assert next(row for row in changes if row["layer"] == "2")["difference"] == ""
@@ -231,11 +233,11 @@ def test_all_tables_have_the_curves_that_are_asked_for_in_their_order(tmp_path):
 def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
     without = (0.1 + 0.2, math.nan, *(float(n) for n in range(14)))
     rows = [
-        TidyRow("mom", "all", 7, 0, 4, 3, None, None, 0.1 + 0.2),
-        TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 20, math.inf, without),
+        TidyRow("mom", "all", 7, 0, 4, 3, None, None, None, 0.1 + 0.2),
+        TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 0.25, 20, math.inf, without),
     ]
     tidy.write_tidy(tmp_path / "t.csv", rows)
-    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,0.30000")
+    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,,0.30000")
     batch, layer = tidy.read_tidy(tmp_path / "t.csv")
     assert (batch[:6], batch.value) == (rows[0][:6], 0.1 + 0.2)
     assert layer[:9] == rows[1][:9]

@@ -3,9 +3,10 @@
 REQUIRED INPUTS: what the run has measured anyway; for section `choices`, the texts and some checkpoints.
 OUTPUTS:
     <results>/claims/{paper}.csv and .md       verdicts
+    <results>/claims/family.csv and .md        all of them as one family
     <results>/choices/{model}/{revision}.csv   the tidy table of a checkpoint, for every set of rows
     <results>/claims/choices.csv and .md, <results>/figures/specification_{claim}.pdf, .png, .csv, .md
-STEPS: judge_claims, one job per paper; measure_choices, one per checkpoint, a forward pass per text; judge_choices.
+STEPS: judge_claims, one job per paper, and gather_claims; measure_choices, one per checkpoint, a forward pass per text; judge_choices.
     The last two are part of `all` if `choices.judged` is true, and a target, `choices`, in any case.
 """
 
@@ -20,6 +21,8 @@ TEXTS = {
     for text in SETTINGS["choices"]["text"]
 }
 all_claims = expand("<results>/claims/{paper}.{suffix}", paper=CLAIMS, suffix=("csv", "md"))
+if CLAIMS:
+    all_claims += expand("<results>/claims/family.{suffix}", suffix=("csv", "md"))
 all_choices = [
     *expand("<results>/claims/choices.{suffix}", suffix=("csv", "md")),
     *expand("<results>/figures/{figure}.{suffix}", figure=CHOICES.figures, suffix=FIGURE_SUFFIXES),
@@ -35,6 +38,7 @@ rule judge_claims:
         tables=lambda wildcards: paths(
             "<results>/tables/{kind}/{model}.csv", RUN.claimed_tables(wildcards.paper)
         ),
+        controls=[],
     output:
         csv="<results>/claims/{paper}.csv",
         markdown=listed(
@@ -60,6 +64,26 @@ rule judge_claims:
         suspect_above=suspect_above(RUN.measures),
     script:
         "../scripts/judge_claims.py"
+
+
+rule gather_claims:
+    """Say how many of the verdicts on all claims may be false."""
+    input:
+        expand("<results>/claims/{paper}.csv", paper=CLAIMS),
+    output:
+        csv="<results>/claims/family.csv",
+        markdown=listed("<results>/claims/family.md", "Claims", "page"),
+    log:
+        "<logs>/claims/family.log",
+    benchmark:
+        "<benchmarks>/claims/family.tsv"
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=code("gather_claims"),
+    script:
+        "../scripts/gather_claims.py"
 
 
 def measured_choices(wildcards):

@@ -20,10 +20,11 @@ def main(
     suspect_above: Mapping[str, float],
     left_out: Sequence[Path],
     tables: Sequence[Path],
+    controls: Sequence[Path],
     output: tuple[Path, Path],
 ) -> None:
     """Write the ledger of a paper and its page."""
-    evidence = read_evidence(models, suspect_above, left_out, tables)
+    evidence = read_evidence(models, suspect_above, left_out, tables, controls)
     judged = [(claim, judge(claim, evidence)) for claim in (Claim(**each) for each in claims)]
     for claim, of in judged:
         logger.info("%s: %s. %s", claim.name, of.verdict, of.because)
@@ -36,7 +37,9 @@ if __name__ == "__main__":
     with job(snakemake.log[0]):
         main(
             **parameters(snakemake),
-            left_out=[Path(path) for path in snakemake.input.left_out],
-            tables=[Path(path) for path in snakemake.input.tables],
+            **{
+                key: [Path(path) for path in snakemake.input[key]]
+                for key in ("left_out", "tables", "controls")
+            },
             output=(Path(snakemake.output.csv), Path(snakemake.output.markdown)),
         )

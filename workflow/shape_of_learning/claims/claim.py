@@ -108,15 +108,17 @@ class EvidenceModel:
         Whether it was trained by itself, beside another one with a term more, or further from another one.
     origin : str
         The model beside or from which it was trained.
-    warmup_steps, last_step : int, optional
-        Where its learning rate stopped rising, and where its training ended; None where nothing tells.
-    family : str
-        As in its entry; without one it is its own.
-    training : str
-        Those with the same one differ in nothing but a seed.
+    warmup_steps : int, optional
+        Of its learning rate; None where nothing tells.
     treatment : str
         What was done to a twin or on which task it was fine-tuned: those that differ in nothing else but a
         seed have it in common.
+    last_step : int, optional
+        Where its training ended; None where nothing tells.
+    family : str
+        As in its entry; without one it is its own.
+    training : str
+        Models with the same one differ in nothing but a seed.
     """
 
     name: str
@@ -125,10 +127,10 @@ class EvidenceModel:
     kind: str = "pretrained"
     origin: str = ""
     warmup_steps: int | None = None
+    treatment: str = ""
     last_step: int | None = None
     family: str = ""
     training: str = ""
-    treatment: str = ""
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -83,19 +83,19 @@ class Evidence:
         Those of the run.
     curves : mapping of (str, str) to Curve
         Of each model and estimator, without checkpoints that are not shown.
-    controls : mapping of (str, str, str) to Curve
-        Of each model, estimator and control, such as ``untrained``.
     tables : mapping of str to DataFrame
         Other tables, by the names that paper.yaml `reads`, each with ``model`` and ``revision``.
     suspect_above : mapping of str to float
         Of each estimator that has conditions, the share of near-duplicates up to which they hold.
+    controls : mapping of (str, str, str) to Curve
+        Of each model, estimator and control, such as ``untrained``.
     """
 
     models: Mapping[str, EvidenceModel]
     curves: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
-    controls: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     suspect_above: Mapping[str, float] = field(default_factory=dict)
+    controls: Mapping[tuple[str, ...], Curve] = field(default_factory=dict)
 
 
 def read_evidence(
@@ -103,6 +103,7 @@ def read_evidence(
     suspect_above: Mapping[str, float],
     left_out: Iterable[Path],
     tables: Sequence[Path],
+    controls: Iterable[Path] = (),
 ) -> Evidence:
     """Read what the claims of a paper are judged by.
 
@@ -117,6 +118,8 @@ def read_evidence(
     tables : sequence of Path
         Further tables, ``tables/{kind}/{model}.csv``. Those of the kind ``verdicts`` say which checkpoints
         are sound: a model that has one is judged by these alone, in all tables.
+    controls : iterable of Path
+        ``controls/{model}/{revision}.csv``.
     """
     of_kind = defaultdict(list)
     for path in tables:
@@ -126,7 +129,9 @@ def read_evidence(
     values = sound(read_tables(left_out, ["layer"]), verdicts)
     known = {each["name"]: EvidenceModel(**each) for each in models}
     curves = curves_by(["model", "estimator"], values)
-    return Evidence(known, curves, tables=read, suspect_above=suspect_above)
+    null = sound(read_tables(controls, ["layer"]), verdicts)
+    of_controls = curves_by(["model", "estimator", "control"], null)
+    return Evidence(known, curves, read, suspect_above, of_controls)
 
 
 def read_tables(paths: Iterable[Path], words: Sequence[str] = ()) -> pd.DataFrame:
@@ -295,6 +300,8 @@ class Reading:
         curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
         if curve is None:
             return None
+        if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training":
+            curve = _constant(curve, self.evidence.curves[model, estimator])
         suspect = self._suspect(model, estimator, curve)
         wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
         many = suspect[:, wanted].mean(axis=-1) > MANY
@@ -376,6 +383,20 @@ def in_scope(claim: Claim) -> str:
     begin += f" from step {seen['from_step']:,} on" if "from_step" in seen else ""
     end = f"up to {100 * seen['to']:g} % of it at least" if "to" in seen else ""
     return f"the claim is on a training that is seen from within {begin}, {end}".rstrip(", ")
+
+
+def _constant(control: Curve, curve: Curve) -> Curve:
+    """A control of one checkpoint, such as untrained weights, at all steps of a curve."""
+    at = [0] * len(curve.steps)
+    return replace(
+        control,
+        revisions=curve.revisions,
+        steps=curve.steps,
+        values=control.values[..., at, :, :],
+        near_duplicates=control.near_duplicates[at],
+        same_token=None if control.same_token is None else control.same_token[at],
+        n=control.n[at],
+    )
 
 
 def _mean_of_draws(curve: Curve) -> np.ndarray:

@@ -27,6 +27,7 @@ DEPENDS = "depends on the estimator"
 OUTSIDE, NOT_MEASURED = OutsideTheClaim.verdict, NotMeasured.verdict
 VERDICTS = (SUPPORTED, CONTRADICTED, DEPENDS, UNDECIDED, OUTSIDE, NOT_MEASURED)
 DECIDED = {SUPPORTED, CONTRADICTED}
+FALSE_SHARE = 0.05  # of the verdicts of a run, at most
 MOST_PARTS = 20  # of a claim, that are shown to people
 MODULES = (layer_statistics, training_statistics, table_statistics)
 
@@ -343,6 +344,46 @@ def write_page(path: Path, title: str, judged: Judged) -> None:
         lines += [*_section(claim, of), ""]
     with atomic_write(path) as partial:
         partial.write_text("\n".join(lines), encoding="utf-8")
+
+
+def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
+    """Take the verdicts of all papers as one family of tests.
+
+    Benjamini and Yekutieli, The control of the false discovery rate in multiple testing under dependency, Annals
+    of Statistics 29 (2001): `q` is the least share of false ones among verdicts that are as clear as this one,
+    whatever they have in common.
+    """
+    import pandas as pd
+    from scipy.stats import false_discovery_control
+
+    tested = []
+    for ledger in ledgers:
+        of = pd.read_csv(ledger, keep_default_na=False, na_values=[""])
+        for verdict in (SUPPORTED, CONTRADICTED):
+            own = of[["claim", "verdict"]].assign(tested=verdict, p=of[f"p_{verdict}"])
+            tested.append(own.rename(columns={"verdict": "decided"}).dropna(subset="p"))
+    rows = pd.concat(tested, ignore_index=True)
+    rows["q"] = false_discovery_control(rows["p"], method="by") if len(rows) else []
+    write_table(table, rows.columns, rows.itertuples(index=False))
+    decided = rows[rows["decided"] == rows["tested"]]
+    doubtful = decided[decided["q"] > FALSE_SHARE]
+    also = ", ".join(f"`{each}`" for each in doubtful["claim"]) or "none"
+    lines = [
+        "# All verdicts as one family",
+        "",
+        f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be shown by intervals: each claim can be "
+        f"supported and contradicted. {len(decided)} are. Of verdicts whose q is {FALSE_SHARE:g} at most, no more "
+        f"than {100 * FALSE_SHARE:g} % are expected to be false. Decided claims whose q is larger: {also}.",
+        "",
+        "| Claim | Tested | p | q | Decided |",
+        "| :-- | :-- | --: | --: | :-- |",
+        *(
+            f"| {each.claim} | {each.tested} | {each.p:.2g} | {each.q:.2g} | {each.decided} |"
+            for each in rows.sort_values("q").itertuples()
+        ),
+    ]
+    with atomic_write(page) as partial:
+        partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def statistic_of(claim: Claim) -> str:

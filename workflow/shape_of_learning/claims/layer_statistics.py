@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.claims.evidence import Curve, Reading, each_less_each, of_common_layers
-from shape_of_learning.claims.rules import PAIR, Bounded, Units, apart, jackknifed, known, one_peak
+from shape_of_learning.claims.rules import PAIR, Bounded, Units, apart, jackknifed, known, peak
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
 FEWEST_OF_PEAK = 5  # one with two on each side
@@ -30,7 +30,7 @@ def mean_over_layers(reading: Reading, estimators: Sequence[str]) -> Units:
 
 
 def peak_in_the_middle(reading: Reading, estimators: tuple[str], dip: float) -> Units:
-    """How far a profile rises to a layer of its middle and falls from it (:func:`.one_peak`).
+    """Whether a profile rises to a layer of its middle and falls from it (:func:`.peak`).
 
     The middle is the layers without a fifth of them at each end, two at least, above each of which its height
     is measured. So a plateau with a low layer at each end has none, and neither has a fall from the second
@@ -41,7 +41,7 @@ def peak_in_the_middle(reading: Reading, estimators: tuple[str], dip: float) -> 
         number = values.shape[-2]
         outer = max(2, round(OUTER * number))
         middle, ends = range(outer, number - outer), [*range(outer), *range(number - outer, number)]
-        units[name] = {"height": one_peak(values, middle, ends, dip)}
+        units[name] = peak(values, middle, ends, dip)
     return units
 
 

@@ -164,10 +164,10 @@ def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
     return Bounded(each.mean(axis=-1), bounds)
 
 
-def one_peak(
+def peak(
     values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
-) -> Bounded:
-    """How high a curve rises to one of some places and falls from it, less what it turns back on the way.
+) -> dict[str, Bounded]:
+    """Whether a curve rises to one of some places, and from there falls.
 
     Parameters
     ----------
@@ -177,21 +177,28 @@ def one_peak(
     around : sequence of int
         The points above which its height is measured, the least one.
     dip : float
-        Which share of the height a fall before it, or a rise after it, may have: the deepest one over this
-        share is taken from the height.
+        Which share of the height a fall before the peak, or a rise after it, may have.
+
+    Returns
+    -------
+    dict of str to Bounded
+        ``height``, and ``one_peak``, the height less the deepest dip over this share; above zero where there is
+        no second peak that counts.
     """
-    peaks = []
+    heights, whole = [], []
     for place in places:
         before = [
             values[..., i, :] - values[..., j, :] for i, j in combinations(range(place + 1), 2)
         ]
         rest = range(place, values.shape[-2])
         after = [values[..., j, :] - values[..., i, :] for i, j in combinations(rest, 2)]
-        backwards = np.stack([np.zeros_like(values[..., 0, :]), *before, *after], axis=-2)
         height = values[..., [place], :] - values[..., list(around), :]
-        both = height[..., :, None, :] - backwards[..., None, :, :] / dip
-        peaks.append(jackknifed(both.reshape(*both.shape[:-3], -1, both.shape[-1])).least())
-    return stacked(peaks).greatest()
+        none = np.zeros_like(values[..., 0, :])
+        dips = np.stack([none, *before, *after], axis=-2)
+        less = height[..., :, None, :] - dips[..., None, :, :] / dip
+        heights.append(jackknifed(height).least())
+        whole.append(jackknifed(less.reshape(*less.shape[:-3], -1, less.shape[-1])).least())
+    return {"height": stacked(heights).greatest(), "one_peak": stacked(whole).greatest()}
 
 
 def apart(upper: Bounded, lower: Bounded) -> Bounded:

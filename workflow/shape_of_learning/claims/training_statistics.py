@@ -14,7 +14,7 @@ from shape_of_learning.claims.rules import (
     Units,
     correlated,
     jackknifed,
-    one_peak,
+    peak,
     stacked,
 )
 from shape_of_learning.errors import InputError
@@ -83,7 +83,7 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
 
 
 def rise_then_fall(reading: Reading, estimators: tuple[str], dip: float) -> Units:
-    """How far a curve rises to a step of the first half of training and falls from it (:func:`.one_peak`).
+    """Whether a curve rises to a step of the first half of training and falls from it (:func:`.peak`).
 
     In logarithms of means over layers, above the first step and the last one, whichever is less.
     """
@@ -91,7 +91,7 @@ def rise_then_fall(reading: Reading, estimators: tuple[str], dip: float) -> Unit
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
         early = [place for place in range(1, len(steps) - 1) if steps[place] <= steps[-1] / 2]
         if early:
-            units[name] = {"rise_and_fall": one_peak(np.log(curve), early, [0, -1], dip)}
+            units[name] = peak(np.log(curve), early, [0, -1], dip)
     reading.require(units, "a sound step between the first one and the middle of its training")
     return units
 

@@ -95,12 +95,14 @@ class Controls {
 
 // Claims of the chosen papers with their verdicts, each with a link to what it rests on.
 
-const NOT_MEASURED = "not measured";
-const VERDICT_SIGNS = { supported: "✓", contradicted: "✕", undecided: "?", [NOT_MEASURED]: "–" };
+const [OUTSIDE, NOT_MEASURED] = ["outside the claim", "not measured"];
+const VERDICT_SIGNS = {
+  supported: "✓", contradicted: "✕", "depends on the estimator": "≠", undecided: "?", [OUTSIDE]: "○", [NOT_MEASURED]: "–",
+};
 
 // What is measured comes first.
 function showClaims(results, state) {
-  const isOpen = (claim) => claim.verdict === NOT_MEASURED;
+  const isOpen = (claim) => [OUTSIDE, NOT_MEASURED].includes(claim.verdict);
   const papers = results.papers
     .filter((each) => !state.paper.length || state.paper.includes(each.name))
     .map((paper) => [paper, results.claims.filter((each) => each.paper === paper.name).sort((a, b) => isOpen(a) - isOpen(b))])
@@ -124,11 +126,12 @@ function claimElement(results, claim) {
   const interval = claim.low && claim.high ? `, 95 % interval ${short(claim.low)} to ${short(claim.high)}` : "";
   const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} from the bound could have been seen` : "";
   const estimate = claim.estimate ? `Estimate ${short(claim.estimate)}${interval}${visible}. ` : "";
-  const reason = claim.because.split("`").map((each, at) => (at % 2 ? make("code", { textContent: each }) : each));
+  const besides = claim.besides ? ` ${claim.besides.replaceAll(";", "; ")}.` : "";
+  const reason = `${claim.because}${besides}`.split("`").map((each, at) => (at % 2 ? make("code", { textContent: each }) : each));
   return make(
     "article", {},
     make("p", { className: "sentence" }, claim.sentence, make("small", { textContent: ` ${claim.where}` })),
-    make("span", { className: `verdict ${kind.replace(" ", "-")}` }, sign, ` ${claim.verdict}`),
+    make("span", { className: `verdict ${kind.replaceAll(" ", "-")}` }, sign, ` ${claim.verdict}`),
     make("p", { className: "facts" }, estimate, ...reason),
     ...curveOf(results, claim),
   );

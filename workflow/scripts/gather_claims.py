@@ -1,0 +1,10 @@
+"""Take the verdicts on the claims of all papers as one family."""
+
+from pathlib import Path
+
+from shape_of_learning.claims.judging import write_family
+from shape_of_learning.job import job
+
+if __name__ == "__main__":
+    with job(snakemake.log[0]):
+        write_family([Path(path) for path in snakemake.input], *map(Path, snakemake.output))
