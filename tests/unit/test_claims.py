@@ -9,9 +9,9 @@ import pytest
 import judge_claims
 from made_claims import CLAIM, CLAIMS, curve, judged, judged_models, parts
 from shape_of_learning.claims import (
-    evidence,
+    bounds,
     layer_statistics,
-    rules,
+    reading,
     table_statistics,
     training_statistics,
 )
@@ -32,14 +32,14 @@ TRAINING = {
 
 def test_what_decides_verdicts_is_pinned():
     assert [needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
-    assert pytest.approx(0.025) == rules.TAIL
+    assert pytest.approx(0.025) == bounds.TAIL
     assert (GROUPS, layer_statistics.FEWEST_LAYERS, layer_statistics.FEWEST_OF_PEAK) == (16, 4, 5)
     assert layer_statistics.OUTER == 0.2
     assert (training_statistics.FEWEST_STEPS, training_statistics.MOST_STEPS_OF_RANKS) == (3, 8)
     assert training_statistics.FEWEST_OF_CHANGES == 6
     assert table_statistics.ELONGATED == 10
-    assert (evidence.MANY, evidence.FACTOR, evidence.MOST_COPIES) == (0.25, 10, 0.5)
-    assert evidence.FURTHER_OUT == ("mada", "mom")
+    assert (reading.MANY, reading.FACTOR, reading.MOST_COPIES) == (0.25, 10, 0.5)
+    assert reading.FURTHER_OUT == ("mada", "mom")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_decides_verdicts_is_pinned():
 def test_a_share_is_of_families_in_which_members_have_equal_parts(values, families, share, reached):
     names = [f"m{number}" for number in range(len(values))]
     weight, weights = needed_weight(share, names, dict(zip(names, families, strict=True)))
-    assert rules.known(values).reached_by(weight, weights).estimate == reached
+    assert bounds.known(values).reached_by(weight, weights).estimate == reached
 
 
 def test_a_weighted_number_errs_as_rarely_as_a_single_one():
@@ -69,13 +69,13 @@ def test_a_weighted_number_errs_as_rarely_as_a_single_one():
     weight, weights = needed_weight("most", names, families)
     truth = np.array([9, *[-0.01] * 8, 9])  # x has a sixth, z one: less than one and a half
     draws = truth + np.random.default_rng(0).normal(size=(4000, 10))
-    of = rules.estimated(draws, np.ones_like(draws), degrees=10**9)
+    of = bounds.estimated(draws, np.ones_like(draws), degrees=10**9)
     low, _ = of.reached_by(weight, weights).bounds(0.025, 0.5)
     assert 0 < np.mean(low > 0) < 0.03
 
 
 def test_bounds_of_the_kth_largest_share_the_errors():
-    of = rules.estimated(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
+    of = bounds.estimated(np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.3, 0.2]), degrees=15)
     for rank, below, above in ((1, 0.01 / 3, 0.02), (2, 0.01 / 2, 0.02 / 2), (3, 0.01, 0.02 / 3)):
         (low, _), (_, high) = of.bounds(below, 0.5), of.bounds(0.5, above)
         ends = of.ranked(rank).bounds(0.01, 0.02)
@@ -307,6 +307,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
         suspect_above={},
         left_out=[values],
         tables=[verdicts],
+        controls=[],
         output=(ledger, page),
     )
     found = pd.read_csv(ledger, keep_default_na=False, dtype=str)

@@ -9,8 +9,9 @@ import pytest
 
 from made_claims import CLAIMS
 from shape_of_learning.claims.claim import EvidenceModel
-from shape_of_learning.claims.evidence import Curve, Evidence, Reading
+from shape_of_learning.claims.evidence import Curve, Evidence
 from shape_of_learning.claims.judging import CONTRADICTED, SUPPORTED, decide, parts_of
+from shape_of_learning.claims.reading import Reading
 from shape_of_learning.metrics.tidy import GROUPS
 
 RUNS = 1000

@@ -9,7 +9,8 @@ from docutils.core import publish_parts
 from jinja2 import Environment
 
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.judging import Judgement, write_page
+from shape_of_learning.claims.judging import Judgement
+from shape_of_learning.claims.ledger import write_page
 
 TEMPLATE = Path(__file__).parents[2] / "workflow/report/page.rst"
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from made_claims import CLAIMS, curve
+from shape_of_learning.claims.bounds import replicated
 from shape_of_learning.claims.claim import EvidenceModel
 from shape_of_learning.claims.evidence import Evidence
 from shape_of_learning.claims.judging import decide, judge
-from shape_of_learning.claims.rules import replicated
 
 RUNS = 1000
 
@@ -90,9 +90,6 @@ AT_1, AT_9, AT_11, AT_40 = (
     ],
 )  # fmt: skip
 def test_verdicts_on_profiles_and_curves_are_what_their_sentences_say(claim, values, verdict):
-    values = {
-        name: [v + 1 for v in of] if of == RISING + [7] else of for name, of in values.items()
-    }
     assert judge(CLAIMS[claim], evidence(CLAIMS[claim], values)).verdict == verdict
 
 

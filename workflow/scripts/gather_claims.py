@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shape_of_learning.claims.judging import write_family
+from shape_of_learning.claims.ledger import write_family
 from shape_of_learning.job import job
 
 if __name__ == "__main__":

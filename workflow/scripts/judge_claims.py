@@ -7,7 +7,8 @@ from typing import Any
 
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.claims.evidence import read_evidence
-from shape_of_learning.claims.judging import judge, write_ledger, write_page
+from shape_of_learning.claims.judging import judge
+from shape_of_learning.claims.ledger import write_ledger, write_page
 from shape_of_learning.job import job, parameters
 
 logger = logging.getLogger("shape_of_learning")

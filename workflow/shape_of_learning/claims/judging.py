@@ -1,34 +1,24 @@
-"""The verdict on a claim, what it rests on, and the ledger of a paper's claims."""
+"""The verdict on a claim, and what it rests on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
-from pathlib import Path
+from math import nan
 
 import numpy as np
 
 from shape_of_learning.claims import layer_statistics, rules, table_statistics, training_statistics
+from shape_of_learning.claims.bounds import TAIL, Bounded, apart, fewest, over_seeds
 from shape_of_learning.claims.claim import Claim
-from shape_of_learning.claims.evidence import (
-    Evidence,
-    NotMeasured,
-    OutsideTheClaim,
-    Reading,
-    in_scope,
-    listed,
-)
-from shape_of_learning.claims.rules import TAIL, Bounded, apart, over_seeds
+from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.reading import NotMeasured, OutsideTheClaim, Reading, in_scope, listed
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.metrics.tidy import CLAIM_COLUMNS
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
 DEPENDS = "depends on the estimator"
 OUTSIDE, NOT_MEASURED = OutsideTheClaim.verdict, NotMeasured.verdict
 VERDICTS = (SUPPORTED, CONTRADICTED, DEPENDS, UNDECIDED, OUTSIDE, NOT_MEASURED)
 DECIDED = {SUPPORTED, CONTRADICTED}
-FALSE_SHARE = 0.05  # of the verdicts of a run, at most
-MOST_PARTS = 20  # of a claim, that are shown to people
+OTHER_SEEDS = " and other seeds"
 MODULES = (layer_statistics, training_statistics, table_statistics)
 
 
@@ -178,7 +168,7 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
         parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
         suspect = f"; {_suspects(reading)}" if reading.suspects else ""
-        return Judgement(reason.verdict, f"{_capitalised(reason)}{suspect}.")
+        return Judgement(reason.verdict, f"{capitalised(reason)}{suspect}.")
     shown = [each for each, is_shown in decide(claim, units, families).items() if is_shown]
     verdict = shown[0] if len(shown) == 1 else UNDECIDED
     because = _because(claim, verdict, units, families)
@@ -186,7 +176,7 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
         said = "; ".join(f"`{name}` {seen}" for name, seen in reading.outside.items())
         because += f" Outside the claim: {said}; {in_scope(claim)}."
     if reading.suspects:
-        because += f" {_capitalised(_suspects(reading))}."
+        because += f" {capitalised(_suspects(reading))}."
     if undefined := sum(curve.undefined for curve in reading.curves_read):
         because += f" Left out as undefined: {undefined:,} layers."
     contradicts = rules.margin(claim.rule[CONTRADICTED], units, families=families)
@@ -227,7 +217,7 @@ def grouped(units: rules.Units, reading: Reading) -> tuple[rules.Units, dict[str
         number = min((each for each in numbers if each > 1), default=1)
         name, first = members[0], units[members[0]]
         if number > 1:
-            name += f" and other seeds ({number})"
+            name += f"{OTHER_SEEDS} ({number})"
             first = {part: over_seeds([units[m][part] for m in members], number) for part in first}
         found[name] = first
         known = [models[each] for each in pairs[0] if each in models]
@@ -235,7 +225,8 @@ def grouped(units: rules.Units, reading: Reading) -> tuple[rules.Units, dict[str
     return found, families
 
 
-def _capitalised(words: object) -> str:
+def capitalised(words: object) -> str:
+    """Begin with a capital letter."""
     return f"{str(words)[:1].upper()}{str(words)[1:]}"
 
 
@@ -305,7 +296,7 @@ def _because(claim: Claim, verdict: str, units: rules.Units, families: rules.Fam
     condition = rule[verdict]
     count = _count(condition, units, families)
     words = rules.in_words(condition["holds"] if count else condition)
-    return f"{_capitalised(f'{count}: {words}' if count else words)}."
+    return f"{capitalised(f'{count}: {words}' if count else words)}."
 
 
 def _count(condition: rules.Condition, units: rules.Units, families: rules.Families) -> str:
@@ -314,152 +305,9 @@ def _count(condition: rules.Condition, units: rules.Units, families: rules.Famil
         return ""
     names = rules.units_of(units)
     weight, weights = rules.needed_weight(condition["in"], names, families)
-    tail = TAIL / max(len(names) - rules.fewest(weight, weights) + 1, 1)
+    tail = TAIL / max(len(names) - fewest(weight, weights) + 1, 1)
     low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     shown = sum(of for of, end in zip(weights, low, strict=True) if end > 0)
     what = "cases" if (total := weights.sum()) == len(names) else f"families ({len(names)} cases)"
     needed = "more than half" if condition["in"] == "most" else f"{weight:.3g}"
     return f"in {shown:.3g} of {total:.3g} {what}, {needed} needed"
-
-
-# --- The ledger: one row per claim, and the same for people to read.
-
-Judged = Sequence[tuple[Claim, Judgement]]
-
-
-def write_ledger(path: Path, judged: Judged) -> None:
-    """Write the CSV file, lists joined by ``;``."""
-    rows = []
-    for claim, of in judged:
-        found = [getattr(of, column) for column in CLAIM_COLUMNS[4:]]
-        lists_joined = [";".join(each) if isinstance(each, tuple) else each for each in found]
-        rows.append([claim.name, claim.sentence, claim.where, statistic_of(claim), *lists_joined])
-    write_table(path, CLAIM_COLUMNS, rows)
-
-
-def write_page(path: Path, title: str, judged: Judged) -> None:
-    """Write the Markdown file: the verdicts, then each claim with its numbers."""
-    lines = [f"# Claims of: {title}", "", *_verdicts(judged), ""]
-    for claim, of in judged:
-        lines += [*_section(claim, of), ""]
-    with atomic_write(path) as partial:
-        partial.write_text("\n".join(lines), encoding="utf-8")
-
-
-def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
-    """Take the verdicts of all papers as one family of tests.
-
-    Benjamini and Yekutieli, The control of the false discovery rate in multiple testing under dependency, Annals
-    of Statistics 29 (2001): `q` is the least share of false ones among verdicts that are as clear as this one,
-    whatever they have in common.
-    """
-    import pandas as pd
-    from scipy.stats import false_discovery_control
-
-    tested = []
-    for ledger in ledgers:
-        of = pd.read_csv(ledger, keep_default_na=False, na_values=[""])
-        for verdict in (SUPPORTED, CONTRADICTED):
-            own = of[["claim", "verdict"]].assign(tested=verdict, p=of[f"p_{verdict}"])
-            tested.append(own.rename(columns={"verdict": "decided"}).dropna(subset="p"))
-    rows = pd.concat(tested, ignore_index=True)
-    rows["q"] = false_discovery_control(rows["p"], method="by") if len(rows) else []
-    write_table(table, rows.columns, rows.itertuples(index=False))
-    decided = rows[rows["decided"] == rows["tested"]]
-    doubtful = decided[decided["q"] > FALSE_SHARE]
-    also = ", ".join(f"`{each}`" for each in doubtful["claim"]) or "none"
-    lines = [
-        "# All verdicts as one family",
-        "",
-        f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be shown by intervals: each claim can be "
-        f"supported and contradicted. {len(decided)} are. Of verdicts whose q is {FALSE_SHARE:g} at most, no more "
-        f"than {100 * FALSE_SHARE:g} % are expected to be false. Decided claims whose q is larger: {also}.",
-        "",
-        "| Claim | Tested | p | q | Decided |",
-        "| :-- | :-- | --: | --: | :-- |",
-        *(
-            f"| {each.claim} | {each.tested} | {each.p:.2g} | {each.q:.2g} | {each.decided} |"
-            for each in rows.sort_values("q").itertuples()
-        ),
-    ]
-    with atomic_write(page) as partial:
-        partial.write_text("\n".join([*lines, ""]), encoding="utf-8")
-
-
-def statistic_of(claim: Claim) -> str:
-    """The statistic with what it is of, such as "flatter(anisotropy)"."""
-    return f"{claim.statistic}({', '.join([*claim.estimators, *claim.reads])})"
-
-
-def _verdicts(judged: Judged) -> list[str]:
-    counts = [(verdict, sum(of.verdict == verdict for _, of in judged)) for verdict in VERDICTS]
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
-    number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
-    return [
-        f"{number}: {said}. A bound is passed only by a whole 95 % interval that allows for all models, layers "
-        "and steps among which a rule might choose; what has no interval is compared as it is. The interval of "
-        "a model is over its windows, that of several seeds over these and the windows, that of twins and "
-        "fine-tunings over seeds alone. `Visible` is the smallest distance from the bound that could have been "
-        "seen. `family.md` beside this page says how many of all verdicts of the run may be false.",
-        "",
-        "| Claim | Verdict | Estimate | 95 % interval | Visible |",
-        "| :-- | :-- | --: | --: | --: |",
-        *(
-            f"| {_cell(claim.sentence)} | **{of.verdict}** | {_number(of.estimate)} "
-            f"| {_interval(of.low, of.high)} | {_number(of.smallest_visible)} |"
-            for claim, of in judged
-        ),
-    ]
-
-
-def _section(claim: Claim, of: Judgement) -> list[str]:
-    could = "these data could not have shown it"
-    if of.to_contradict < np.inf:
-        could = f"these data would have shown it from {of.to_contradict:.2g} beyond the bound on"
-    lines = [
-        f"## {claim.name}",
-        "",
-        f"{claim.sentence} ({claim.where})",
-        "",
-        f"**{_capitalised(of.verdict)}.** {of.because}",
-        "",
-        f"- Statistic: `{statistic_of(claim)}`",
-        f"- Supported if {rules.in_words(claim.rule[SUPPORTED])}",
-        f"- Contradicted if {rules.in_words(claim.rule[CONTRADICTED])}"
-        + (f"; {could}" if of.parts else ""),
-    ]
-    lines += [f"- What matters: {claim.matters}"] if claim.matters else []
-    lines += [f"- Scope: {in_scope(claim)}"] if claim.seen else []
-    lines += [f"- Besides: {'; '.join(of.besides)}"] if of.besides else []
-    if of.models:
-        checkpoints = f"{len(of.revisions)} checkpoint{'s' if len(of.revisions) > 1 else ''}"
-        named = {"n = ": of.n, "selection: ": of.selections}
-        rests = [what + ", ".join(which) for what, which in named.items() if which]
-        said = [", ".join(of.models), checkpoints, *rests]
-        lines.append(f"- Rests on: {'; '.join(said)}")
-    lines += [
-        f"- Changed after results were seen, {day}: {what}" for day, what in claim.changed.items()
-    ]
-    if of.parts:
-        lines += ["", "| Of | Number | Estimate | 95 % interval |", "| :-- | :-- | --: | --: |"]
-        lines += [
-            f"| {_cell(each.unit) or 'all together'} | {each.part} | {_number(each.estimate)} "
-            f"| {_interval(each.low, each.high)} |"
-            for each in of.parts[:MOST_PARTS]
-        ]
-        if (more := len(of.parts) - MOST_PARTS) > 0:
-            lines += ["", f"And {more:,} more."]
-    return lines
-
-
-def _cell(words: str) -> str:
-    """Words that a table may hold, on one line and in one column."""
-    return " ".join(words.split()).replace("|", r"\|")
-
-
-def _number(value: float) -> str:
-    return "" if isnan(value) else f"{value:.3g}"
-
-
-def _interval(low: float, high: float) -> str:
-    return "" if isnan(low) else f"{low:.3g} to {high:.3g}"

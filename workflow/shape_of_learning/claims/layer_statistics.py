@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from shape_of_learning.claims.evidence import Curve, Reading, each_less_each, of_common_layers
-from shape_of_learning.claims.rules import PAIR, Bounded, Units, apart, jackknifed, known, peak
+from shape_of_learning.claims.bounds import Bounded, apart, jackknifed, known, peak
+from shape_of_learning.claims.evidence import Curve
+from shape_of_learning.claims.reading import Reading, each_less_each, of_common_layers
+from shape_of_learning.claims.rules import PAIR, Units
 
 FEWEST_LAYERS = 4  # each a quarter of the depth
 FEWEST_OF_PEAK = 5  # one with two on each side

@@ -8,15 +8,9 @@ from typing import Any
 import pandas as pd
 
 from shape_of_learning.claims.claim import ClaimChoices, EvidenceModel
-from shape_of_learning.claims.evidence import (
-    FURTHER_OUT,
-    Curve,
-    Evidence,
-    curves_by,
-    read_tables,
-    sound,
-)
+from shape_of_learning.claims.evidence import Curve, Evidence, curves_by, read_tables, sound
 from shape_of_learning.claims.judging import NOT_MEASURED, Judgement, judge
+from shape_of_learning.claims.reading import FURTHER_OUT
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES
 
 SPECIFIED = (*ROW_CHOICES, "last_layer")  # choices that columns of the tables of values say

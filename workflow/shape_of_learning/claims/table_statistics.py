@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.evidence import NotMeasured, Reading, of_common_layers
-from shape_of_learning.claims.rules import Bounded, Units, known, replicated
+from shape_of_learning.claims.bounds import Bounded, known, replicated
+from shape_of_learning.claims.reading import NotMeasured, Reading, of_common_layers
+from shape_of_learning.claims.rules import Units
 
 CHANGES = ("dropped", "replaced")
 ORDERS = ("most_linear_first", "least_linear_first")

@@ -6,17 +6,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.evidence import NotMeasured, Reading, each_less_each
-from shape_of_learning.claims.rules import (
-    PAIR,
-    TOGETHER,
-    Bounded,
-    Units,
-    correlated,
-    jackknifed,
-    peak,
-    stacked,
-)
+from shape_of_learning.claims.bounds import Bounded, correlated, jackknifed, peak, stacked
+from shape_of_learning.claims.reading import NotMeasured, Reading, each_less_each
+from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 from shape_of_learning.errors import InputError
 
 FEWEST_STEPS = 3  # for a curve to have something between its ends

@@ -17,6 +17,7 @@ from shape_of_learning.claims.claim import Claim, ClaimChoices
 from shape_of_learning.claims.judging import (
     CONTRADICTED,
     NOT_MEASURED,
+    OTHER_SEEDS,
     OUTSIDE,
     SUPPORTED,
     UNDECIDED,
@@ -39,6 +40,7 @@ LOOKS = {
 CURVE_HEIGHT, ROW_HEIGHT, TITLE_HEIGHT = 1.7, 0.115, 0.13  # inches
 LABEL_WIDTH = 1.75  # inches, of the names of options
 OF_WINDOWS = "from leaving out each of 16 groups of windows"
+OF_SEEDS = "over seeds and from leaving out each of 16 groups of windows"
 OVER_PAIRS = "of means over pairs of one seed each"
 SIZES = (1.2, 4)  # points, of dots
 MOST_DOTS = 130  # beyond, dots would run into each other and become strokes
@@ -123,6 +125,8 @@ def _caption(
     measured = table.loc[table["estimate"].notna(), ["estimate", "low", "high"]]
     different = len(measured.map("{:.6g}".format).drop_duplicates())
     bars = OVER_PAIRS if claim.statistic == "twins_less_originals" else OF_WINDOWS
+    if any(OTHER_SEEDS in part.unit for each in judged.values() for part in each.parts):
+        bars = OF_SEEDS
     sizes = [float(n) for each in judged.values() for n in each.n]
     models = sorted({name for each in judged.values() for name in each.models})
     at = "at the last checkpoint"

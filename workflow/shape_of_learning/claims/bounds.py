@@ -1,0 +1,216 @@
+r"""Numbers with one-sided bounds, and what is made of several of them.
+
+Of m numbers with one-sided bounds :math:`\ell_i, u_i`, the k-th largest has at level :math:`\alpha` the bounds
+
+.. math::
+    \ell_{(k)} \text{ of the } \ell_i \text{ at level } \alpha / (m - k + 1), \qquad
+    u_{(k)} \text{ of the } u_i \text{ at level } \alpha / k
+
+whatever the parts have in common. For if the lower one is too high, then k of the lower bounds lie above the
+k-th largest number, and at most k - 1 of the numbers do, so that one of m - k + 1 bounds is wrong
+(Bonferroni). For the least, k = m, nothing is divided (Berger, Multiparameter hypothesis testing and
+acceptance sampling, Technometrics 24, 1982). So where a maximum lies may be chosen after looking.
+
+With weights, the number is the largest one that units of a share of the weight reach. Then k - 1 becomes the
+least number of units above it, and k the greatest number that may be needed; the proof is the same.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from shape_of_learning.metrics.intervals import LEVEL, standard_error
+from shape_of_learning.metrics.tidy import GROUPS
+
+TAIL = (1 - LEVEL) / 2  # of a 95 % interval, at each end
+ROUNDING = 1e-9  # of sums of weights
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A number, or an array of them, with one-sided bounds.
+
+    Attributes
+    ----------
+    estimate : ndarray of float64
+    bounds : callable
+        Of two tails, how often the lower bound may exceed the truth and the upper one fall short of it, gives
+        both bounds.
+    """
+
+    estimate: np.ndarray
+    bounds: Callable[[float, float], tuple[np.ndarray, np.ndarray]]
+
+    def ranked(self, rank: int) -> "Bounded":
+        """The k-th largest along the last axis, by the formula at the top; `rank` is k, from 1."""
+        return self.reached_by(rank, np.ones(self.estimate.shape[-1]))
+
+    def reached_by(self, weight: float, weights: np.ndarray) -> "Bounded":
+        """The largest number that units of so much weight reach; of `weights` each unit has one."""
+        least = len(weights) - fewest(weight, weights) + 1
+        most = int(np.sum(np.cumsum(np.sort(weights)) < weight - ROUNDING)) + 1
+
+        def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+            low, high = self.bounds(below / least, above / most)
+            return _reached(low, weight, weights), _reached(high, weight, weights)
+
+        return Bounded(_reached(self.estimate, weight, weights), bounds)
+
+    def least(self) -> "Bounded":
+        """The least along the last axis."""
+        return self.ranked(self.estimate.shape[-1])
+
+    def greatest(self) -> "Bounded":
+        """The largest along the last axis."""
+        return self.ranked(1)
+
+
+def estimated(
+    estimate: np.ndarray, standard_error: np.ndarray, degrees: int = GROUPS - 1
+) -> Bounded:
+    """Take deviation over standard error for Student's t; an error of 0 is that of a known number."""
+    from scipy.special import stdtrit
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        down, up = stdtrit(degrees, [below, above])
+        return estimate + down * standard_error, estimate - up * standard_error
+
+    return Bounded(estimate, bounds)
+
+
+def jackknifed(values: np.ndarray) -> Bounded:
+    """Take the standard error from left-out values: (..., 17), with all windows, then without each group."""
+    return estimated(values[..., 0], standard_error(values[..., 1:]))
+
+
+def known(values: object) -> Bounded:
+    """Give numbers no error: of a model's weights, or of what is compared as it is."""
+    values = np.asarray(values, dtype=np.float64)
+    return estimated(values, np.zeros_like(values))
+
+
+def correlated(correlation: float, number: int) -> Bounded:
+    """Give a correlation of independent pairs Fisher's interval, by the inverse hyperbolic tangent."""
+    from scipy.special import ndtri
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.arctanh(correlation) + np.array([1, -1]) * ndtri([below, above]) / np.sqrt(
+            number - 3
+        )
+        low, high = np.tanh(ends)
+        return low, high
+
+    return Bounded(np.asarray(correlation), bounds)
+
+
+def replicated(values: object) -> Bounded:
+    """Take mean and standard error of independent repetitions, such as seeds, along the last axis."""
+    values = np.asarray(values, dtype=np.float64)
+    number = values.shape[-1]
+    error = values.std(axis=-1, ddof=1) / np.sqrt(number)
+    return estimated(values.mean(axis=-1), error, number - 1)
+
+
+def over_seeds(parts: Sequence[Bounded], number: int) -> Bounded:
+    """Mean of a number over trainings that differ in nothing but their seeds.
+
+    Parameters
+    ----------
+    parts : sequence of Bounded
+        Of each training, by its windows. All have the same windows, so their errors do not cancel.
+    number : int
+        How many of them are independent.
+    """
+    each = np.stack([part.estimate for part in parts], axis=-1)
+    seeds = estimated(
+        np.zeros_like(each[..., 0]), each.std(axis=-1, ddof=1) / np.sqrt(number), number - 1
+    )
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.mean([part.bounds(below, above) for part in parts], axis=0)
+        around = zip(ends, seeds.bounds(below, above), (-1, 1), strict=True)
+        mean = each.mean(axis=-1)
+        low, high = (mean + sign * np.hypot(end - mean, of) for end, of, sign in around)
+        return low, high
+
+    return Bounded(each.mean(axis=-1), bounds)
+
+
+def peak(
+    values: np.ndarray, places: Sequence[int], around: Sequence[int], dip: float
+) -> dict[str, Bounded]:
+    """Whether a curve rises to one of some places, and from there falls.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (..., points, 17)
+    places : sequence of int
+        Where the peak may be; bounds allow for the choice.
+    around : sequence of int
+        The points above which its height is measured, the least one.
+    dip : float
+        Which share of the height a fall before the peak, or a rise after it, may have.
+
+    Returns
+    -------
+    dict of str to Bounded
+        ``height``, and ``one_peak``, the height less the deepest dip over this share; above zero where there is
+        no second peak that counts.
+    """
+    heights, whole = [], []
+    for place in places:
+        before = [
+            values[..., i, :] - values[..., j, :] for i, j in combinations(range(place + 1), 2)
+        ]
+        rest = range(place, values.shape[-2])
+        after = [values[..., j, :] - values[..., i, :] for i, j in combinations(rest, 2)]
+        height = values[..., [place], :] - values[..., list(around), :]
+        none = np.zeros_like(values[..., 0, :])
+        dips = np.stack([none, *before, *after], axis=-2)
+        less = height[..., :, None, :] - dips[..., None, :, :] / dip
+        heights.append(jackknifed(height).least())
+        whole.append(jackknifed(less.reshape(*less.shape[:-3], -1, less.shape[-1])).least())
+    return {"height": stacked(heights).greatest(), "one_peak": stacked(whole).greatest()}
+
+
+def apart(upper: Bounded, lower: Bounded) -> Bounded:
+    """How far one number lies above another by an interval of each: positive if these do not meet."""
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        (low, high), (other_low, other_high) = (
+            each.bounds(below, above) for each in (upper, lower)
+        )
+        return low - other_high, high - other_low
+
+    return Bounded(upper.estimate - lower.estimate, bounds)
+
+
+def unknown(of: Bounded) -> Bounded:
+    """Make a number decide nothing, whatever its estimate."""
+    infinite = np.full_like(of.estimate, np.inf)
+    return Bounded(of.estimate, lambda below, above: (-infinite, infinite))
+
+
+def stacked(parts: Sequence[Bounded]) -> Bounded:
+    """Put several numbers along a new last axis."""
+
+    def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = zip(*(part.bounds(below, above) for part in parts), strict=True)
+        return np.stack(low, axis=-1), np.stack(high, axis=-1)
+
+    return Bounded(np.stack([part.estimate for part in parts], axis=-1), bounds)
+
+
+def fewest(weight: float, weights: np.ndarray) -> int:
+    """How many units at least have so much weight."""
+    return int(np.sum(np.cumsum(np.sort(weights)[::-1]) < weight - ROUNDING)) + 1
+
+
+def _reached(values: np.ndarray, weight: float, weights: np.ndarray) -> np.ndarray:
+    order = np.argsort(-values, axis=-1, kind="stable")
+    first = np.argmax(np.cumsum(weights[order], axis=-1) >= weight - ROUNDING, axis=-1)
+    found = np.take_along_axis(values, np.take_along_axis(order, first[..., None], -1), -1)[..., 0]
+    # Sorting takes NaN for the least, so that the largest of several would pass over it.
+    return np.where(np.isnan(values).any(axis=-1), np.nan, found)

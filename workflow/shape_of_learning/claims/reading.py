@@ -1,0 +1,267 @@
+"""How a statistic reads the evidence on a claim: of which models, steps and layers, and without which."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from shape_of_learning.claims.claim import Claim
+from shape_of_learning.claims.evidence import NO_ROWS, Curve, Evidence
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
+
+MOST_NAMED = 4
+# A checkpoint at which more than this share of the layers is suspect is not read.
+MANY = 0.25
+# Ours: an order of magnitude. TwoNN finds 2 in an untrained GPT-NeoX and MADA 40 to 60, since 73 % of the nearest
+# neighbours are the same token; with one vector per token TwoNN finds 60 to 85, too.
+FACTOR, MOST_COPIES = 10, 0.5
+FURTHER_OUT = ("mada", "mom")
+
+
+class NotMeasured(Exception):
+    """What a claim needs and the run does not have, in one sentence."""
+
+    verdict = "not measured"
+
+
+class OutsideTheClaim(NotMeasured):
+    """Why what the run has is nothing that the claim is on."""
+
+    verdict = "outside the claim"
+
+
+class Reading:
+    """The evidence on one claim, as a statistic asks for it.
+
+    Parameters
+    ----------
+    claim : Claim
+    evidence : Evidence
+    instead : mapping of str to str
+        Estimators that are read in the place of the claim's.
+    control : str
+        The control whose values are read in the place of the models' own; none if empty.
+
+    Attributes
+    ----------
+    models : dict of str to EvidenceModel
+        The claim's models that are in the run, in its order or the run's.
+    checkpoints : dict of (str, str)
+        Model and revision of all that was read.
+    curves_read : list of Curve
+    outside : dict of str to str
+        Models of which too little of the training was seen, and what was.
+    suspects : dict of (str, str) to str
+        Model and estimator of which values are beyond the conditions, and how many.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        evidence: Evidence,
+        instead: Mapping[str, str] | None = None,
+        control: str = "",
+    ) -> None:
+        self.claim, self.evidence = claim, evidence
+        self.instead, self.control = instead or {}, control
+        self.models = {name: evidence.models[name] for name in claim.models_of(evidence.models)}
+        self.checkpoints: dict[tuple[str, str], None] = {}
+        self.curves_read: list[Curve] = []
+        self.outside: dict[str, str] = {}
+        self.suspects: dict[tuple[str, str], str] = {}
+
+    def curves(self, *estimators: str) -> dict[str, list[Curve]]:
+        """Give the curves of some estimators, of each model of which all are measured.
+
+        They have the checkpoints and layers that the claim is on, but for layers that are undefined at one of
+        these checkpoints, or without a group, and for checkpoints most of whose layers are suspect.
+
+        Raises
+        ------
+        NotMeasured
+            If that is fewer models than the claim needs.
+        OutsideTheClaim
+            If it would not be, had more been seen of their training.
+        """
+        found = {name: of for name in self.models if (of := self.beside(name, *estimators))}
+        named = [self.instead.get(each, each) for each in estimators]
+        at = "a sound checkpoint" if self.claim.checkpoints == "last" else "two or more sound steps"
+        self.require(found, f"{listed(named)} at {at}")
+        return found
+
+    def rows(self, table: str) -> dict[str, pd.DataFrame]:
+        """Give the rows of another table, by model; raises as :meth:`curves`."""
+        found = {name: of for name in self.models if len(of := self.rows_beside(name, table))}
+        self.require(found, f"tables/{table}")
+        return found
+
+    def beside(self, model: str, *estimators: str) -> list[Curve]:
+        """Give the curves of a model, also of none of the claim's, such as a twin's original; [] if one lacks."""
+        found = [self._curve(model, self.instead.get(each, each)) for each in estimators]
+        curves = [curve for curve in found if curve is not None]
+        if len(curves) < len(estimators):
+            return []
+        for curve in curves:
+            self.checkpoints |= {(model, revision): None for revision in curve.revisions}
+            self.curves_read.append(curve)
+        return curves
+
+    def rows_beside(self, model: str, table: str) -> pd.DataFrame:
+        """Give the rows of such a model."""
+        rows = self.evidence.tables.get(table, NO_ROWS)
+        rows = rows[rows["model"] == model]
+        self.checkpoints |= {(model, revision): None for revision in rows["revision"]}
+        return rows
+
+    def require(self, found: Collection[str], what: str) -> None:
+        """Raise NotMeasured unless as many models as the claim needs have `what`."""
+        named, needed = self.claim.models, self.claim.needed
+        if len(found) >= needed:
+            return
+        if self.outside:
+            said = "; ".join(f"`{name}` {seen}" for name, seen in self.outside.items())
+            raise OutsideTheClaim(f"{said}; {in_scope(self.claim)}")
+        is_group = isinstance(named, str)
+        lacking = [name for name in (self.models if is_group else named) if name not in found]
+        if lacking and not self.models.keys() & lacking:
+            verb = "is" if len(lacking) == 1 else "are"
+            raise NotMeasured(f"{listed(lacking)} {verb} not in the run")
+        whose = str(named).replace("_", "-") if is_group and named != "all" else "models"
+        said = f"it needs {what} for at least {needed} of the {whose}, and the run has it for {len(found)}"
+        raise NotMeasured(said + (f", not for {listed(lacking)}" if lacking else ""))
+
+    def require_each(self, found: Collection[str], names: Sequence[str], what: str) -> None:
+        """Raise NotMeasured unless these models have `what`, however many the claim needs."""
+        if lacking := [name for name in dict.fromkeys(names) if name not in found]:
+            raise NotMeasured(f"it needs {what} for {listed(lacking)}, and the run lacks it")
+
+    def _curve(self, model: str, estimator: str) -> Curve | None:
+        """The checkpoints and layers that the claim is on; None if none is left, or the claim is not on it."""
+        key = (model, estimator, self.control) if self.control else (model, estimator)
+        curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
+        if curve is None:
+            return None
+        if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training":
+            curve = _constant(curve, self.evidence.curves[model, estimator])
+        suspect = self._suspect(model, estimator, curve)
+        wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
+        many = suspect[:, wanted].mean(axis=-1) > MANY
+        places = np.array([len(curve.steps) - 1])
+        if self.claim.checkpoints == "training":
+            steps = self.claim.seen.get("from_step", 0)
+            places = np.flatnonzero(curve.steps >= steps)  # not of NaN
+        if number := int(suspect[places][:, wanted].sum()):
+            left_out = ", left out" if many[places].any() else ""
+            self.suspects[model, estimator] = (
+                f"{number:,} of {suspect[places][:, wanted].size:,}{left_out}"
+            )
+        places = places[~many[places]]
+        if not len(places):
+            return None
+        if self.claim.checkpoints == "training":
+            if (outside := self._unseen(model, curve.steps[places])) and not self.control:
+                self.outside[model] = outside
+                return None
+            if len(places) < 2:
+                return None
+        values = curve.values[..., places, :, :]
+        undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
+        kept = wanted & ~undefined.any(axis=-1)
+        if not kept.any():  # as of too few windows, where no layer has an interval
+            kept = wanted & ~undefined[:, 0]
+        if not kept.any():
+            return None
+        return replace(
+            curve,
+            revisions=[curve.revisions[place] for place in places],
+            steps=curve.steps[places],
+            layers=curve.layers[kept],
+            values=values[..., kept, :],
+            near_duplicates=curve.near_duplicates[places][:, kept],
+            n=curve.n[places],
+            undefined=int(wanted.sum() - kept.sum()),
+        )
+
+    def _suspect(self, model: str, estimator: str, curve: Curve) -> np.ndarray:
+        """Where the nearest neighbours are copies, (checkpoints, layers) of bool.
+
+        More than a share of the vectors has a near-duplicate; or most nearest neighbours are the same token,
+        and estimators that look further out find a dimension of another order of magnitude.
+        """
+        limit = self.evidence.suspect_above.get(estimator)
+        if limit is None:
+            return np.zeros(curve.near_duplicates.shape, bool)
+        suspect = curve.near_duplicates > limit
+        further = [self.evidence.curves.get((model, name)) for name in FURTHER_OUT]
+        common = [each for each in further if each and each.revisions == curve.revisions]
+        if not common or self.control or any(len(e.layers) != len(curve.layers) for e in common):
+            return suspect
+        first = _mean_of_draws(curve)
+        others = np.median([_mean_of_draws(each) for each in common], axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.abs(np.log(first / others)) > np.log(FACTOR)
+        of_copies = True if curve.same_token is None else ~(curve.same_token <= MOST_COPIES)
+        return suspect | (apart & of_copies)
+
+    def _unseen(self, model: str, steps: np.ndarray) -> str:
+        """What was seen of a training where that is less than the claim is on."""
+        seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
+        end = end or (float(steps[-1]) if len(steps) else 0.0)
+        late = len(steps) and steps[0] > max(seen.get("from", 1) * end, seen.get("from_step", 0))
+        short = len(steps) and steps[-1] < seen.get("to", 0) * end
+        if not (late or short):
+            return ""
+        which = (
+            f"first seen at step {steps[0]:,.0f}" if late else f"last seen at step {steps[-1]:,.0f}"
+        )
+        return f"is {which} of {end:,.0f}"
+
+
+def in_scope(claim: Claim) -> str:
+    """Which part of a training a claim is on."""
+    seen = claim.seen
+    begin = f"the first {100 * seen['from']:g} %" if "from" in seen else ""
+    begin += f" from step {seen['from_step']:,} on" if "from_step" in seen else ""
+    end = f"up to {100 * seen['to']:g} % of it at least" if "to" in seen else ""
+    return f"the claim is on a training that is seen from within {begin}, {end}".rstrip(", ")
+
+
+def _constant(control: Curve, curve: Curve) -> Curve:
+    """A control of one checkpoint, such as untrained weights, at all steps of a curve."""
+    at = [0] * len(curve.steps)
+    return replace(
+        control,
+        revisions=curve.revisions,
+        steps=curve.steps,
+        values=control.values[..., at, :, :],
+        near_duplicates=control.near_duplicates[at],
+        same_token=None if control.same_token is None else control.same_token[at],
+        n=control.n[at],
+    )
+
+
+def _mean_of_draws(curve: Curve) -> np.ndarray:
+    """Values with all windows, (checkpoints, layers), of draws their mean."""
+    values = curve.values[..., 0]
+    return values.reshape(-1, *values.shape[-2:]).mean(axis=0)
+
+
+def of_common_layers(curves: Sequence[Curve]) -> list[np.ndarray]:
+    """Values of the layers that all curves have, at the last checkpoint, (..., layers, 17)."""
+    common = [layer for layer in curves[0].layers if all(layer in each.layers for each in curves)]
+    if not common:
+        raise NotMeasured("of one model there is no layer where all estimators are defined")
+    return [each.last[..., np.isin(each.layers, common), :] for each in curves]
+
+
+def each_less_each(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Differences (..., a, b, 17) of any of some values (..., a, 17) and any of others (..., b, 17)."""
+    return values[..., :, None, :] - others[..., None, :, :]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name things, of many the first ones."""
+    named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
