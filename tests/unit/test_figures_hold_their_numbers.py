@@ -18,7 +18,12 @@ from shape_of_learning.checkpoints.measured_verdicts import COLUMNS as VERDICT_H
 from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs
 from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
-from shape_of_learning.metrics.tidy import TASK_COLUMNS, WEIGHT_COLUMNS, WEIGHT_POINT_COLUMNS
+from shape_of_learning.metrics.tidy import (
+    CONTROL_COLUMNS,
+    TASK_COLUMNS,
+    WEIGHT_COLUMNS,
+    WEIGHT_POINT_COLUMNS,
+)
 from shape_of_learning.plan.configuration import read_run, with_defaults
 from shape_of_learning.plan.figures import drawn_measures, drawn_models
 from shape_of_learning.plan.paper_models import with_measures
@@ -39,6 +44,8 @@ AXES = {
     **dict.fromkeys(("profiles_by_step", "overview", "isotropy_by_layer"), BY_LAYER),
     **dict.fromkeys(("means_by_step", "isotropy_by_step", "final_norm_by_step"), BY_STEP),
     **dict.fromkeys(("heat_maps", "spectra", "probe_scores", "local_structure"), ((), ("value",))),
+    "controls_by_layer": BY_LAYER,
+    "controls_by_step": BY_STEP,
     "dimension_by_scale": (("n1",), ("value",)),
     "loss_by_step": (("step",), ("loss",)),
     "perplexity_of_changed_blocks": ((), ("perplexity",)),
@@ -48,6 +55,7 @@ AXES = {
     "planes": (("x",), ("y",)),
     "isotropy_and_loss": (("loss",), ("value",)),
 }
+KINDS_OF_CONTROLS = ("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
 NUMBERS = np.random.default_rng(0)
 NO_CURVE = {"_hollow", "_suspect", "_dots", "_undefined", "_break", "_marks", "_middle"}
 TASK_LAYERS = 12
@@ -167,7 +175,17 @@ def task_rows(kind, model, _):
         yield from ((*at, *row) for row in rows)
 
 
+def controls(model, measures):
+    for step, control, measure in product(steps_of(model), KINDS_OF_CONTROLS, measures):
+        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, control)
+        for layer in range(measure.first_layer, 4):
+            of = (measure.name, "all", layer, None, 4096, 4096, 0.01, 0.5, 128)
+            value = NUMBERS.uniform(0.1, 1)
+            yield *at, *of, value, *(value + 0.01 * NUMBERS.normal(size=16))
+
+
 FURTHER = {
+    "controls": (CONTROL_COLUMNS, controls),
     "edits": (EDITS, edits),
     "fit_errors": (FIT_ERROR_COLUMNS, fit_errors),
     "training": (TRAINING_COLUMNS, training),

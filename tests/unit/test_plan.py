@@ -254,7 +254,9 @@ def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
 
 def test_a_figure_without_its_models_is_left_out_and_named():
     run = planned(paper(models=["gpt2"]))
-    assert set(run.shown) == {"figure_1", "anisotropy_measures", "dimension_by_scale"}
+    assert set(run.shown) == {
+        *("figure_1", "anisotropy_measures", "dimension_by_scale", "controls_by_layer")
+    }
     assert {"figure_2", "figure_3", "table_1"} <= {each.split()[0] for each in run.notices}
 
 

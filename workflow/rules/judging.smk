@@ -38,7 +38,10 @@ rule judge_claims:
         tables=lambda wildcards: paths(
             "<results>/tables/{kind}/{model}.csv", RUN.claimed_tables(wildcards.paper)
         ),
-        controls=[],
+        controls=lambda wildcards: expand(
+            "<results>/tables/controls/{model}.csv",
+            model=[m for m in RUN.controlled_models() if m in RUN.claimed_models(wildcards.paper)],
+        ),
     output:
         csv="<results>/claims/{paper}.csv",
         markdown=listed(

@@ -12,6 +12,7 @@ COLUMNS = {
     "measurements": tidy.MEASUREMENT_COLUMNS,
     "estimates": tidy.ESTIMATE_COLUMNS,
     "changes": tidy.CHANGE_COLUMNS,
+    "controls": tidy.CONTROL_COLUMNS,
     "weights": tidy.WEIGHT_COLUMNS,
     "weight_points": tidy.WEIGHT_POINT_COLUMNS,
 }

@@ -112,7 +112,7 @@ def read_evidence(
         Further tables, ``tables/{kind}/{model}.csv``. Those of the kind ``verdicts`` say which checkpoints
         are sound: a model that has one is judged by these alone, in all tables.
     controls : iterable of Path
-        ``controls/{model}/{revision}.csv``.
+        ``tables/controls/{model}.csv``.
     """
     of_kind = defaultdict(list)
     for path in tables:

@@ -74,6 +74,8 @@ CHANGE_COLUMNS = (
 )
 # Of a model: what intervals of whatever is made of its values come from.
 LEFT_OUT_COLUMNS = (*_CHECKPOINT, *TIDY_COLUMNS)
+# Of null models beside a model.
+CONTROL_COLUMNS = (*_CHECKPOINT, "control", *TIDY_COLUMNS)
 # Of the matrices of a model itself: of one checkpoint, and of a model or all.
 MATRIX_COLUMNS = ("matrix", "estimator", "n", "d", "value")
 POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")

@@ -18,7 +18,7 @@ from shape_of_learning.metrics.measure_entry import (
 )
 from shape_of_learning.metrics.registry import find_measure, measure_names
 from shape_of_learning.plan.measures import chosen_measures
-from shape_of_learning.plan.run import Run
+from shape_of_learning.plan.run import Run, thinned
 from shape_of_learning.refusals import unknown_name
 
 # Names of other choices, and of columns of the tables of specifications.
@@ -260,11 +260,3 @@ class RunChoices:
         bad = self.run.bad(model)
         sound = [c for c in self.run.checkpoints(model) if c.step is not None and c.name not in bad]
         return thinned(sound, self.run.settings["choices"]["checkpoints"]) if len(sound) > 1 else []
-
-
-def thinned(checkpoints: Sequence[Any], most: int) -> list[Any]:
-    """Choose at most so many of a sequence, evenly by rank; the first and the last are among them."""
-    if len(checkpoints) <= most:
-        return list(checkpoints)
-    ranks = {round(place * (len(checkpoints) - 1) / (most - 1)) for place in range(most)}
-    return [checkpoints[rank] for rank in sorted(ranks)]

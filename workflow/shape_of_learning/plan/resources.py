@@ -132,6 +132,12 @@ def checkpoint(model: Model, settings: Mapping[str, Any], threads: int, tokens: 
     return Needs(memory, run.minutes + rounds * one.minutes)
 
 
+def controls(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
+    """The same of each null model, one after the other."""
+    one = checkpoint(model, settings, threads)
+    return one._replace(minutes=(1 + len(settings["controls"]["kinds"])) * one.minutes)
+
+
 def on_task(model: Model, settings: Mapping[str, Any], threads: int) -> Needs:
     """Likewise all checkpoints of a fine-tuning, one after the other, on the texts of its task."""
     tokens = sum(_examples(model, settings).values()) * EXAMPLE_TOKENS

@@ -17,6 +17,8 @@ from shape_of_learning.plan.curve import Curve, curve_of
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpecification
 
+# Families of measures that are also taken of null models.
+CONTROLLED = ("isotropy", "dimension", "linearity")
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
 WEIGHT_TABLES = {"weights": "weights", "last_weights": "weights", "weight_points": "weight_points"}
 
@@ -228,6 +230,34 @@ class Run:
             if of == model
         ]
 
+    # --- null models
+
+    def control_checkpoints(self, name: str) -> list[Checkpoint]:
+        """The checkpoints of a model that figures draw beside its null models."""
+        drawn = [
+            figure
+            for figure, models in self.drawn()
+            if "controls" in figure.reads and name in models
+        ]
+        if not drawn:
+            return []
+        last = self.last_checkpoint(name)
+        if not any(figure.needs_training_steps for figure in drawn):
+            return [last]
+        sound = [each for each in self.checkpoints(name) if each.name not in self.bad(name)]
+        return thinned(sound, self.settings["controls"]["checkpoints"]) or [last]
+
+    def control_measures(self, model: str, revision: str) -> list[Measure]:
+        """What null models are measured by: the estimators of figures that draw them."""
+        drawn = {
+            name
+            for figure, models in self.drawn()
+            if "controls" in figure.reads and model in models
+            for name in figure.estimators
+        }
+        found = [m for m in self.measures_at(model, revision) if m.family in CONTROLLED]
+        return [measure for measure in found if measure.name in drawn]
+
     # --- what is measured of models themselves, and further tables
 
     def weight_models(self, kind: str) -> list[str]:
@@ -301,9 +331,21 @@ class Run:
         judged = [("verdicts", name) for name in self.measured if name in models]
         return [*self.tables_read(sorted(kinds)), *judged]
 
+    def controlled_models(self) -> list[str]:
+        """The models that figures draw beside null models."""
+        return [name for name in self.models if name in self._readers("controls")]
+
     def evidence_models(self) -> list[dict[str, Any]]:
         """What claims ask of the models besides their numbers."""
         return [self.models[name].as_evidence() for name in self.measured]
+
+
+def thinned(checkpoints: Sequence[Any], most: int) -> list[Any]:
+    """Choose at most so many of a sequence, evenly by rank; the first and the last are among them."""
+    if len(checkpoints) <= most:
+        return list(checkpoints)
+    ranks = {round(place * (len(checkpoints) - 1) / (most - 1)) for place in range(most)}
+    return [checkpoints[rank] for rank in sorted(ranks)]
 
 
 def suspect_above(measures: Mapping[str, Measure]) -> dict[str, float]:

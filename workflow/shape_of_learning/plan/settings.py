@@ -16,7 +16,8 @@ from shape_of_learning.training.recipe import Threads
 # What is in results/, so that no run may be called so.
 FOLDERS = frozenset(
     (
-        *("benchmarks", "checkpoints", "choices", "claims", "corpus", "embeddings", "figures"),
+        *("benchmarks", "checkpoints", "choices", "claims", "controls", "corpus"),
+        *("embeddings", "figures"),
         *("finetuned", "logs", "losses", "measurements", "measurements_in_memory", "pretrained"),
         *("provenance", "tables", "tasks", "weight_points", "weights"),
     )
@@ -277,6 +278,29 @@ class Choices(Section):
     estimators: dict[Name, Annotated[list[Estimator], Field(min_length=1)]] = {}
 
 
+Control = Literal["shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"]
+
+
+class Controls(Section):
+    """Null models beside the models of figures that draw them.
+
+    Attributes
+    ----------
+    kinds
+        list of `shuffled_within_windows` (the tokens of each window in another order), `shuffled_unigram` (of
+        all windows together), `untrained` (weights as the library initialises them) and `gaussian` (vectors
+        with the mean and the covariance of each hidden state; for dimensions, since anisotropy and linearity
+        follow from the covariance)
+    checkpoints
+        at how many checkpoints of a training, evenly by rank, with the first and the last
+    """
+
+    kinds: Annotated[list[Control], *some] = [
+        *("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
+    ]
+    checkpoints: int = Field(3, ge=2, le=1_000_000)
+
+
 class Settings(Section):
     """The whole configuration.
 
@@ -301,7 +325,7 @@ class Settings(Section):
     training_steps
         other steps than an entry's, by model: `{pythia-14m: {log: 8}}`; of a `pretraining` or `finetuning`
         also where the entry has none
-    corpus, sampling, forward, embeddings, measurement, block_editing, choices
+    corpus, sampling, forward, embeddings, measurement, block_editing, controls, choices
         sections; see below
     tasks
         labelled texts by name, made when a fine-tuning asks for them; see below
@@ -330,6 +354,7 @@ class Settings(Section):
     block_editing: BlockEditing = BlockEditing()
     tasks: dict[Name, Task] = {}
     figures: Figures = Figures()
+    controls: Controls = Controls()
     choices: Choices = Choices()
 
     @model_validator(mode="after")

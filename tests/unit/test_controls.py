@@ -1,0 +1,166 @@
+"""Null models are what they are said to be, and claims say whether they hold beyond them."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import measure_controls
+from made_claims import CLAIMS, curve
+from shape_of_learning.claims.claim import EvidenceModel
+from shape_of_learning.claims.evidence import Evidence
+from shape_of_learning.claims.judging import judge
+from shape_of_learning.embeddings.controls import GaussianStates, shuffled, untrained
+from shape_of_learning.embeddings.model import load_model
+from shape_of_learning.embeddings.tokenised_windows import TokenisedWindow
+from shape_of_learning.metrics.measure import measure_layer
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.selections import MeasuringProtocol, Selection
+from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
+from tiny_models import TEXT, save_tiny_model
+
+RANDOM = np.random.default_rng(0)
+WINDOWS = [
+    TokenisedWindow(
+        np.array([1, *RANDOM.integers(5, 50, length), 2]), np.array([True, *[False] * length, True])
+    )
+    for length in (3, 9, 30)
+]
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_a_shuffle_keeps_the_tokens_their_number_and_special_ones(within):
+    found = shuffled(WINDOWS, 7, within=within)
+    assert [len(each.ids) for each in found] == [5, 11, 32]
+    for before, after in zip(WINDOWS, found, strict=True):
+        assert (after.ids[[0, -1]] == [1, 2]).all()
+        assert (sorted(before.ids) == sorted(after.ids)) == within
+    together = [np.sort(np.concatenate([w.ids for w in of])) for of in (WINDOWS, found)]
+    assert (together[0] == together[1]).all()
+    assert any((a.ids != b.ids).any() for a, b in zip(WINDOWS, found, strict=True))
+    again, other = (shuffled(WINDOWS, seed, within=within) for seed in (7, 8))
+    assert all((a.ids == b.ids).all() for a, b in zip(found, again, strict=True))
+    assert any((a.ids != b.ids).any() for a, b in zip(found, other, strict=True))
+
+
+def test_untrained_weights_are_those_of_the_seed_and_the_model(tmp_path):
+    folder = save_tiny_model(tmp_path / "m", "gpt_neox", head=True)
+    cpu = torch.device("cpu")
+    model, _ = load_model(folder, role="decoder", precision="float32", device=cpu)
+    one, again, other = (untrained(model, seed, "m") for seed in (1, 1, 2))
+    weights = [of.embed_in.weight for of in (one, again, other, model)]
+    assert (weights[0] == weights[1]).all()
+    assert not any(torch.allclose(weights[0], each) for each in weights[2:])
+    assert float(weights[0].detach().std()) == pytest.approx(
+        model.config.initializer_range, rel=0.05
+    )
+
+
+class Cloud:
+    """States of one layer, elongated and away from the origin, some coordinates without variance."""
+
+    layers = 0
+
+    def __init__(self, random, n=2000):
+        scales = np.array([5, 3, 2, 1, 1, 1, 0, 0])
+        self.vectors = (random.normal(size=(n, 8)) * scales + 10).astype(np.float32)
+        windows = np.repeat(np.arange(20), n // 20)
+        nothing = np.zeros(n, np.int64)
+        self.rows = {"windows": windows, "positions": nothing, "special": nothing.astype(bool)}
+        self.rows |= {"token_ids": np.arange(n)}
+
+    def __getitem__(self, state):
+        return self.vectors
+
+
+def test_a_gaussian_has_the_mean_and_the_covariance_of_the_state():
+    states, how = Cloud(np.random.default_rng(1)), MeasuringProtocol("m", 20, 3, 1000, 30)
+    found = GaussianStates(states, how)[0].astype(float)
+    n = len(found)
+    covariance = np.cov(states.vectors.T.astype(float))
+    # Five standard errors of a mean and of a covariance of normal vectors.
+    sd = np.sqrt(np.diag(covariance))
+    assert (abs(found.mean(0) - states.vectors.mean(0)) < 5 * sd / np.sqrt(n) + 1e-4).all()
+    error = np.sqrt((np.outer(sd**2, sd**2) + covariance**2) / n)
+    assert (abs(np.cov(found.T) - covariance) < 5 * error + 1e-4).all()
+    assert (found == GaussianStates(states, how)[0]).all()
+    # A cloud that is Gaussian has the dimension of its control.
+    values = []
+    for of in (states, GaussianStates(states, how)):
+        measure = MEASURES["two_nn"].chosen("two_nn", {})
+        rows = measure_layer(of, 0, "dimension", [measure], how)
+        values.append(next(row.value for row in rows if row.batch is None))
+    assert values[0] == pytest.approx(values[1], rel=0.15)
+
+
+def test_a_gaussian_is_of_the_selected_rows():
+    states = Cloud(np.random.default_rng(1))
+    states.rows["positions"] = np.arange(2000) % 100
+    states.vectors[::100] = 1000
+    how = MeasuringProtocol("m", 20, 3, 1000, 30, Selection(first_token="drop"))
+    assert abs(GaussianStates(states, how)[0]).max() < 100
+    states.vectors[1] = np.nan
+    assert np.isnan(GaussianStates(states, how)[0]).any()
+
+
+def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
+    folder, text = save_tiny_model(tmp_path / "m", "gpt_neox", head=True), tmp_path / "text.txt"
+    text.write_text(" ".join(TEXT) * 60, encoding="utf-8")
+    measures = [MEASURES[n].chosen(n, {}) for n in ("anisotropy", "two_nn", "linearity")]
+    sampling = {"windows": 20, "window_characters": 60, "seed": 0, "precision": "float32"}
+    how = {"windows": 20, "seed": 0, "batch_vectors": 100, "neighbours": 10, "selection": {}}
+    files = []
+    for threads in (1, 2):
+        files.append(tmp_path / f"{threads}.csv")
+        measure_controls.main(
+            ("m", "decoder", "step8", 8, ""),
+            text,
+            {**sampling, "last_layer": "after_final_norm"},
+            {"measures": [each.for_jobs() for each in measures], "protocol": how},
+            ["shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian"],
+            files[-1],
+            checkpoint=folder,
+            threads=threads,
+            is_download=False,
+            shape={"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32},
+        )
+    assert files[0].read_bytes() == files[1].read_bytes()
+    with files[0].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [*rows[0]] == [*CONTROL_COLUMNS]
+    of = {(r["control"], r["estimator"], r["layer"]): float(r["value"]) for r in rows}
+    assert len(of) == len(rows) == 3 * (4 + 4 + 3) + 4
+    assert {name for control, name, _ in of if control == "gaussian"} == {"two_nn"}
+    # The tokens of layer 0 are the same ones, in other batches.
+    both = [of[f"shuffled_{kind}", "anisotropy", "0"] for kind in ("within_windows", "unigram")]
+    assert both[0] == pytest.approx(both[1], rel=0.02)
+    assert both[0] != pytest.approx(of["untrained", "anisotropy", "0"], rel=0.02)
+
+
+def beyond(control, claim="decoders_peak_in_the_middle"):
+    """What the claim says besides of a model with a bell, beside a control."""
+    bell = curve({0: [0.1, 0.2, 0.9, 0.2, 0.1]}, 1e-4)
+    models = {"d": EvidenceModel("d", "decoder", 40)}
+    curves = {("d", "anisotropy"): bell}
+    null = {("d", "anisotropy", "untrained"): curve({0: control}, 1e-4)}
+    return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).besides
+
+
+def test_a_claim_holds_beyond_a_control_that_meets_it_by_less():
+    assert beyond([0.1, 0.1, 0.1, 0.1, 0.1]) == ("beyond untrained: yes",)
+    assert beyond([0.1, 0.2, 0.9, 0.2, 0.1]) == ("beyond untrained: no",)
+    assert beyond([0.1, 0.2, 0.95, 0.2, 0.1]) == ("beyond untrained: no",)
+
+
+def test_untrained_weights_stand_at_every_step_of_a_training():
+    claim = CLAIMS["anisotropy_grows_then_settles"]
+    steps = dict(zip((0, 1, 9, 40, 60, 100), (0.1, 0.3, 0.6, 0.6, 0.6, 0.6), strict=True))
+    curves = {("d", "anisotropy"): curve({step: [v, v] for step, v in steps.items()}, 1e-4)}
+    models = {"d": EvidenceModel("d", "decoder", 40)}
+    null = curve({100: [0.2, 0.2]}, 1e-4)
+    of = Evidence(models, curves, controls={("d", "anisotropy", "untrained"): null})
+    assert judge(claim, of).besides == ("beyond untrained: yes",)
+    same = replace(of, controls={("d", "anisotropy", "shuffled"): curves["d", "anisotropy"]})
+    assert judge(claim, same).besides == ("beyond shuffled: no",)

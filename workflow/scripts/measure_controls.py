@@ -1,0 +1,111 @@
+"""Measure null models beside one checkpoint: shuffled tokens, untrained weights, a Gaussian cloud."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from shape_of_learning.checkpoints.tensors import checked_tensors
+from shape_of_learning.embeddings.controls import GaussianStates, shuffled, untrained
+from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+from shape_of_learning.files import write_table
+from shape_of_learning.job import job
+from shape_of_learning.metrics.measure import HiddenStates, measure_layer
+from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
+
+logger = logging.getLogger("shape_of_learning")
+
+
+def main(
+    checkpoint_named: Sequence[object],
+    text: Path,
+    protocol: Mapping[str, Any],
+    measuring: Mapping[str, Any],
+    kinds: Sequence[str],
+    output: Path,
+    is_download: bool,
+    **loaded: Any,
+) -> None:
+    """Run the windows of the run through a checkpoint as each control has them, and measure every layer.
+
+    Parameters
+    ----------
+    checkpoint_named : sequence
+        Its model, role, revision, step and tokens.
+    kinds : sequence of str
+        As in `controls.kinds` of the configuration.
+    text, protocol, measuring, is_download, **loaded
+        As measure_checkpoint.py takes them.
+    """
+    checked_tensors(loaded["checkpoint"], is_download, loaded["threads"])
+    measures = [Measure(**each) for each in measuring["measures"]]
+    model = str(checkpoint_named[0])
+    how, sampling = MeasuringProtocol.of(model, measuring["protocol"]), SamplingProtocol(**protocol)
+    windows = draw_windows(text, sampling)
+    sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)
+    rows: list[Sequence[object]] = []
+    for kind in kinds:
+        wanted = [m for m in measures if kind != "gaussian" or m.family == "dimension"]
+        states = _states(sample, kind, sampling, how)
+        for layer in _layers(states, wanted, how, loaded["threads"]):
+            rows += [(*checkpoint_named, kind, *cells) for cells in layer]
+        logger.info("%s is measured", kind)
+    write_table(output, CONTROL_COLUMNS, rows)
+
+
+def _states(
+    sample: SampleRun, kind: str, sampling: SamplingProtocol, how: MeasuringProtocol
+) -> HiddenStates:
+    """Hidden states of a control; no loss is taken of them."""
+    if kind.startswith("shuffled"):
+        within = kind == "shuffled_within_windows"
+        windows = shuffled(sample.windows, sampling.seed, within=within)
+        sample = replace(sample, windows=windows)
+    if kind == "untrained":
+        fresh = untrained(sample.forward.model, sampling.seed, how.model)
+        sample = replace(sample, forward=ForwardPass(fresh, None, last_layer=sampling.last_layer))
+    sample = replace(sample, predicted=None)
+    states = StatesInMemory(sample)
+    sample.into(states)
+    return GaussianStates(states, how) if kind == "gaussian" else states
+
+
+def _layers(
+    states: HiddenStates, measures: Sequence[Measure], how: MeasuringProtocol, threads: int
+) -> Iterator[list[tuple[object, ...]]]:
+    """Rows of each layer."""
+
+    def rows_of(layer: int) -> list[tuple[object, ...]]:
+        found = [
+            row
+            for family in FAMILIES
+            for row in measure_layer(states, layer, family, measures, how)
+        ]
+        return [row.cells for row in found if row.batch is None]
+
+    # Each layer is measured by one thread, which must not start others.
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(rows_of, range(states.layers + 1))
+
+
+if __name__ == "__main__":
+    with job(snakemake.log[0]):
+        params = snakemake.params
+        main(
+            params.checkpoint_named,
+            Path(snakemake.input.text),
+            measuring=params.measuring,
+            kinds=params.kinds,
+            output=Path(snakemake.output[0]),
+            checkpoint=Path(snakemake.resources.checkpoint),
+            threads=snakemake.threads,
+            **params.sample,
+        )

@@ -1,0 +1,147 @@
+"""A model beside its null models: curves by layer, and means over layers by training step."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from shape_of_learning.figures import captions, marks, scales, style
+from shape_of_learning.figures.inputs import FigureInputs
+from shape_of_learning.figures.output import Drawing, drawing
+from shape_of_learning.figures.style import LineStyle
+from shape_of_learning.figures.tables import (
+    AVERAGED_LAYERS_IN_WORDS,
+    CHECKPOINT,
+    by_layer,
+    over_layers,
+    with_labels,
+)
+from shape_of_learning.metrics.intervals import interval
+from shape_of_learning.metrics.tidy import GROUPS
+
+MODEL = "model itself"
+# By the names in tables: what a line is called, how it looks, and what a caption says of it.
+CONTROLS = {
+    MODEL: ("model", LineStyle(style.INK, "-", "o"), ""),
+    "shuffled_within_windows": (
+        "tokens shuffled within windows",
+        LineStyle(style.COLOURS[0], (0, (4, 1.2)), "s"),
+        "the tokens of each window in another order",
+    ),
+    "shuffled_unigram": (
+        "tokens shuffled over windows",
+        LineStyle(style.COLOURS[1], (0, (1, 1)), "D"),
+        "the tokens of all windows in another order",
+    ),
+    "untrained": (
+        "untrained weights",
+        LineStyle(style.COLOURS[2], (0, (7, 1.5)), "^"),
+        "the same architecture with weights as they are initialised",
+    ),
+    "gaussian": (
+        "Gaussian",
+        LineStyle(style.COLOURS[3], (0, (4, 1, 1, 1)), "v"),
+        "vectors with the mean and the covariance of the hidden states",
+    ),
+}
+ROW_HEIGHT, FRAME = 1.6, 0.5  # inches
+WITHOUT = [f"without_{group}" for group in range(GROUPS)]
+COLUMNS = [*("model", "label", "revision", "step", "tokens"), "estimator", "control"]
+
+
+def controls_by_layer(inputs: FigureInputs) -> Drawing:
+    """Draw a panel per measure (row) and model (column), with one line per control, by layer."""
+    own = by_layer(inputs).assign(control=MODEL)
+    found = _controls(inputs)
+    found = _with_intervals(found.merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT))
+    bare = found["estimator"].isin([each.name for each in inputs.measures if not each.interval])
+    found.loc[bare, ["low", "high"]] = np.nan
+    table = pd.concat([own, found], ignore_index=True)
+    return _drawing(inputs, table, "layer", own)
+
+
+def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:
+    """Draw the same of means over layers, by training step; untrained weights at every step."""
+    own = over_layers(inputs, average_over).assign(control=MODEL)
+    found = _controls(inputs)
+    found = found[found["layer"] >= (average_over == "block_outputs")]
+    keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
+    means = found.groupby(keys, sort=False, dropna=False)[["value", *WITHOUT]].mean().reset_index()
+    table = pd.concat([own, _with_intervals(_at_every_step(means, own))], ignore_index=True)
+    return _drawing(inputs, table, "step", own, AVERAGED_LAYERS_IN_WORDS[average_over])
+
+
+def _controls(inputs: FigureInputs) -> pd.DataFrame:
+    """Rows of the models and measures that are drawn."""
+    found = inputs.tables["controls"]
+    names = [measure.name for measure in inputs.measures]
+    models = [model.name for model in inputs.models]
+    return found[found["estimator"].isin(names) & found["model"].isin(models)]
+
+
+def _with_intervals(rows: pd.DataFrame) -> pd.DataFrame:
+    low, high = interval(rows["value"].to_numpy(float), rows[WITHOUT].to_numpy(float))
+    return rows.assign(low=low, high=high)
+
+
+def _at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """Repeat what is of no step."""
+    is_constant = means["control"] == "untrained"
+    places = own[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
+    fixed = means[is_constant].drop(columns=["revision", "step", "tokens"])
+    return pd.concat([means[~is_constant], fixed.merge(places, on="model")], ignore_index=True)
+
+
+def _drawing(
+    inputs: FigureInputs, table: pd.DataFrame, x: str, own: pd.DataFrame, *sentences: str
+) -> Drawing:
+    kept = [c for c in COLUMNS if c not in ("label",)]
+    place = ["layer", "depth"] if x == "layer" else []
+    table = with_labels(table[[*kept, *place, "value", "low", "high", "batch_sd"]], inputs)
+    measures, models = inputs.measures, dict([*table.groupby("label", sort=False)])
+    height = FRAME + ROW_HEIGHT * len(measures)
+    notes = captions.footnote(inputs, own)
+    figure, grid = marks.panels(len(measures), len(models), height, *notes, width=style.TEXT_WIDTH)
+    named: dict[str, Line2D] = {}
+    for (row, measure), (column, (label, rows)) in product(
+        enumerate(measures), enumerate(models.items())
+    ):
+        axes, of = grid[row, column], rows[rows["estimator"] == measure.name]
+        for control, (words, look, _) in CONTROLS.items():
+            line = of[of["control"] == control].sort_values(x)
+            if len(line):
+                drawn = marks.draw_line(axes, line, x, look, label=words, markers=x == "step")
+                named.setdefault(words, drawn)
+        if x == "step":
+            scales.set_progress_axis(axes, rows["step"])
+        else:
+            axes.locator_params(axis="x", integer=True)
+        scales.begin_at_zero(axes, [measure])
+        if not row:
+            axes.set_title(marks.panel_title(label, figure, len(models)))
+        if row == len(measures) - 1:
+            axes.set_xlabel("Layer" if x == "layer" else marks.ALONG[x])
+        if not column:
+            axes.set_ylabel(
+                f"{measure.axis},\n{measure.label}"
+                if measure.label != measure.axis
+                else measure.axis
+            )
+    figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=3)
+    said = [*captions.on_estimates(inputs, own), *sentences, *_on_controls(inputs, table)]
+    return drawing(inputs, figure, table, *said)
+
+
+def _on_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
+    """What the controls are, and which measures have none."""
+    shown = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
+    said = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in shown]
+    has_gaussian = set(table.loc[table["control"] == "gaussian", "estimator"])
+    without = [m.label for m in inputs.measures if m.name not in has_gaussian]
+    same = f"A Gaussian has the same {captions.enumerated(without or [''])}, by its covariance."
+    return [
+        f"Null models: {'; '.join(said)}.",
+        same if has_gaussian and without else "",
+        "A curve that a null model has, too, says nothing of what was learned.",
+    ]
