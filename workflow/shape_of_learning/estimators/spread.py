@@ -72,7 +72,7 @@ def participation_ratio(X: ArrayLike) -> float:
     -------
     float
         In [1, min(n - 1, d)]. Of n vectors it is too small: of n from a Gaussian, 1/PR is about 1/n too
-        large. :func:`participation_ratio_corrected` is not.
+        large. :func:`participation_ratio_corrected` has less of that bias.
 
     References
     ----------
@@ -88,7 +88,7 @@ def participation_ratio(X: ArrayLike) -> float:
 
 
 def participation_ratio_corrected(X: ArrayLike) -> float:
-    r"""Participation ratio without the bias of few vectors: a ratio of two unbiased estimators.
+    r"""Participation ratio with less bias of few vectors: a ratio of two unbiased estimators.
 
     .. math:: \frac{2 \operatorname{tr} S^2 + (n^2 - 3n + 1) (\operatorname{tr} S)^2 - n Q}
                    {(n-1)(n-2) \operatorname{tr} S^2 + (\operatorname{tr} S)^2 - n Q}, \qquad
@@ -118,7 +118,10 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     in which no vector meets itself: one huge vector alone, which lowers the participation ratio to 1, counts
     for little. For independent rows of any distribution with fourth moments and the covariance
     :math:`\Sigma`, their expectations are :math:`(\operatorname{tr} \Sigma)^2` and
-    :math:`\operatorname{tr} \Sigma^2`. The ratio of the two still has a bias, of the order of its variance.
+    :math:`\operatorname{tr} \Sigma^2`. Their ratio has a bias, of the order of its variance, which is large where
+    few vectors hold much of the variance: of 4,096 vectors of 100 dimensions, of which one in a thousand is 300
+    long in one direction, the truth is 4.3, and the mean of 200 estimates was 17.7. Without fourth moments there
+    is no truth to be near: Student's t with 1.5 degrees of freedom in 100 dimensions gave 4 to 914.
 
     References
     ----------

@@ -32,7 +32,8 @@ CLAUSES = {
     "log_partition_isotropy_centered": "partition isotropy, centred is that of the vectors less their mean",
     "log_partition_isotropy_both_signs": "partition isotropy, both signs counts each eigenvector in both directions, "
     "which makes the value about twice that of one",
-    "participation_ratio_corrected": "the corrected participation ratio is one of unbiased estimators for few vectors",
+    "participation_ratio_corrected": "the corrected participation ratio is one of unbiased estimators, and biased "
+    "where few vectors hold much of the variance",
     "effective_rank": "effective rank is the exponential of the entropy of the shares of variance",
     "rankme": "RankMe is the exponential of the entropy of the shares of singular values",
     "alpha_req": "alpha-ReQ is the exponent of a power law through eigenvalues {first} to {last}",
