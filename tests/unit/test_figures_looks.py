@@ -126,6 +126,24 @@ def test_a_lost_interval_is_a_gap_in_the_band():
 # Hollow points
 
 
+def test_a_caption_says_where_models_differ_in_vectors_per_dimension():
+    measure = replace(made.measures_named("linearity_adjusted")[0], per_dimension=True)
+    rows = [
+        row
+        for model, n in {"narrow": 9216, "wide": 11264}.items()
+        for row in made.rows_of_model(model, steps=(1, 2), estimators=(measure.name,), n=n)
+    ]
+    models = made.models_named(("narrow", "wide"))
+    for width, said in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
+        shown = [replace(models[0], width=512), replace(models[1], width=width)]
+        caption = made.draw(
+            "by_step:means_by_step", made.inputs_of(shown, measure, rows=rows)
+        ).caption
+        assert ("differ, from 11 (wide) to 18 (narrow)" in caption) == said
+    plain = made.inputs_of(shown, replace(measure, per_dimension=False), rows=rows)
+    assert "differ, from" not in made.draw("by_step:means_by_step", plain).caption
+
+
 def near_duplicates(shares):
     """Rows with the share of near-duplicates by (model, step, layer)."""
     at = [(row["model"], row["step"], row["layer"]) for row in TRAINED]

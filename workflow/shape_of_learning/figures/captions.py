@@ -21,6 +21,8 @@ class Signs(NamedTuple):
 
 LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
 CELLS = Signs("Colours", "Grey with a cross", "Dot")
+# Times as many vectors per dimension, from which on a score of MiniLM changes by hundredths (docs/statistics.md).
+UNLIKE_WIDTHS = 1.5
 MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
@@ -126,6 +128,23 @@ def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> l
             where = f"(r2/r1 > 10), where {measure.label} is beyond its conditions"
             beyond.append(f"{signs.beyond}: {share} have a near-duplicate {where}: {parts}.")
     return [*uneven, *beyond]
+
+
+def on_widths(inputs: FigureInputs) -> str:
+    """Say of models whose scores of fits do not compare how many vectors come to each coordinate."""
+    measures = [each.name for each in inputs.measures if each.per_dimension]
+    if not measures:
+        return ""
+    rows = inputs.tables["estimates"]
+    n = rows[rows["estimator"].isin(measures)].groupby("model")["n"].max()
+    each = {m.label: n[m.name] / m.width for m in inputs.models if m.name in n and m.width}
+    if not each or max(each.values()) <= UNLIKE_WIDTHS * min(each.values()):
+        return ""
+    ends = [f"{ratio:.2g} ({label})" for label, ratio in sorted(each.items(), key=lambda e: e[1])]
+    return (
+        f"Vectors per dimension differ, from {ends[0]} to {ends[-1]}, and linearity depends on them: "
+        "these models do not compare."
+    )
 
 
 def _by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:

@@ -78,10 +78,6 @@ def _block(name: str, label: str, axis: str = "Linearity", **others: Any) -> Mea
     )
 
 
-def _linearity(name: str, label: str) -> Measure:
-    return _block(name, label, depends_on_n=not name.endswith("_adjusted"))
-
-
 def _partition_isotropy(label: str, **variant: bool | str) -> Measure:
     fixed = {"center": False, "signs": "one", **variant}
     # A few long vectors decide, and other windows have others.
@@ -133,7 +129,7 @@ MEASURES: dict[str, Measure] = {
     "mle": _local("mle", 20, "harmonic"),
     **{f"gride_{n1}": _gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
     **{
-        name: _linearity(name, label)
+        name: _block(name, label, depends_on_n=True)
         for name, label in {
             "linearity": "Linearity",
             "linearity_increment": "Linearity of the increment",
