@@ -123,6 +123,16 @@ def test_a_lost_interval_is_a_gap_in_the_band():
     assert 8 in made.named_lines(drawing)["M-a"].get_xdata()
 
 
+def test_a_caption_says_where_few_windows_decide():
+    rows = changed(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
+    caption = drawn(MEANS, rows).caption
+    assert (
+        "No bands for 1 of 5 values: fewer than 8 windows hold the direction of the largest variance."
+        in caption
+    )
+    assert "without some group" not in caption
+
+
 # Hollow points
 
 

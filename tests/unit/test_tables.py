@@ -232,13 +232,13 @@ def test_numbers_survive_the_tidy_table_and_undefined_ones_are_empty(tmp_path):
     without = (0.1 + 0.2, math.nan, *(float(n) for n in range(14)))
     rows = [
         TidyRow("mom", "all", 7, 0, 4, 3, None, None, 0.1 + 0.2),
-        TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 20, math.inf, without),
+        TidyRow("mom", "all", 7, None, 4.5, 3, 0.0, 20, math.inf, without, 7.5),
     ]
     tidy.write_tidy(tmp_path / "t.csv", rows)
-    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,0.30000")
+    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("mom,all,7,0,4,3,,,,0.30000")
     batch, layer = tidy.read_tidy(tmp_path / "t.csv")
     assert (batch[:6], batch.value) == (rows[0][:6], 0.1 + 0.2)
-    assert layer[:9] == rows[1][:9]
+    assert (layer[:9], layer.effective_windows) == (rows[1][:9], 7.5)
     np.testing.assert_array_equal(layer.without, without)
     (tmp_path / "t.csv").write_text("batch,n\n0,1\n")
     with pytest.raises(InputError, match=r"t\.csv has the columns .*; delete it"):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.metrics.tidy import GROUPS
+from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
 
 
 class Signs(NamedTuple):
@@ -88,10 +88,15 @@ def lines_and_bands(
     bare = {each.name: each.label for each in inputs.measures if of_layers and not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
+    decided = ~few & (defined["effective_windows"] < FEWEST_WINDOWS)
     sentences = [f"{said}."]
     if (covered & few).any():
         sentences.append(f"Fewer than {GROUPS} windows give no intervals.")
-    if bands and (covered & ~few & defined["low"].isna()).any():
+    if decided.any():
+        which = f"{decided.sum():,} of {len(defined):,} values"
+        held = f"fewer than {FEWEST_WINDOWS} windows hold the direction of the largest variance"
+        sentences.append(f"No {'bands' if bands else 'intervals'} for {which}: {held}.")
+    if bands and (covered & ~few & ~decided & defined["low"].isna()).any():
         sentences.append("No band where a value is undefined without some group.")
     if bare:
         named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.estimators.spread import effective_windows
 from shape_of_learning.metrics.batches import Batch, NeighbourLists, batches_of
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, FAMILIES, WHOLE, Measure, Rows
 from shape_of_learning.metrics.selections import (
@@ -16,7 +18,7 @@ from shape_of_learning.metrics.selections import (
     by_selection,
     share_of_windows,
 )
-from shape_of_learning.metrics.tidy import GROUPS, TidyRow, whole
+from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
 
 SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
 
@@ -83,10 +85,27 @@ def measure_layer(
         taken = [states[number] for number in numbers]
         if len(kept) < len(taken[0]):
             taken = [state[kept] for state in taken]
-        batches = batches_of(taken, states.rows["windows"][kept], chosen, protocol)
+        windows = states.rows["windows"][kept]
+        batches = batches_of(taken, windows, chosen, protocol)
+        effective = {
+            moments: _effective_windows(taken, windows, moments)
+            for moments in {measure.moments for measure in chosen}
+        }
         for measure in chosen:
-            measured += _measured(batches, measure, selection.name, layer)
+            rows = _measured(batches, measure, selection.name, layer)
+            number = effective[measure.moments]
+            without = UNDEFINED if number < FEWEST_WINDOWS else rows[-1].without
+            rows[-1] = rows[-1]._replace(effective_windows=number, without=without)
+            measured += rows
     return measured
+
+
+def _effective_windows(taken: Sequence[Any], windows: np.ndarray, moments: str) -> float:
+    """How many windows decide measures of such moments, NaN of none and of broken checkpoints."""
+    if not moments or not all(map(is_finite, taken)):
+        return math.nan
+    X = taken[-1] - taken[0] if moments == "increments" else taken[-1]
+    return effective_windows(X, windows)
 
 
 def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np.ndarray]:

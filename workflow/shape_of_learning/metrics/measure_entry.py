@@ -115,6 +115,10 @@ class Measure:
         and figures have them of averages over layers only.
     left_out : bool
         Whether values without groups of windows are taken at all; if not, there are no intervals.
+    moments : {"", "vectors", "increments"}
+        Of what it is a ratio of second moments, which the vectors of a few windows can decide: of vectors (of
+        blocks those after it), or of what a block adds to them. Where few windows hold most of their
+        variance, there are no intervals.
     suspect_above : float, optional
         The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
         it, figures mark the point.
@@ -148,6 +152,7 @@ class Measure:
     collapse: bool = True
     interval: bool = True
     left_out: bool = True
+    moments: str = ""
     suspect_above: float | None = None
     matrix: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)

@@ -46,8 +46,10 @@ def _own(where: str, family: str, label: str, axis: str, **others: Any) -> Measu
 
 
 def _isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
-    without = f"{where.partition(':')[2]}_without"
-    return _own(where, "isotropy", label, axis, fixed={"center": center}, leaving_out=without)
+    function = where.partition(":")[2]
+    others = {"leaving_out": f"{function}_without", "fixed": {"center": center}}
+    others["moments"] = "vectors" if function == "anisotropy" else ""  # cosines are of unit vectors
+    return _own(where, "isotropy", label, axis, **others)
 
 
 def _dimension(function: str, label: str, **others: Any) -> Measure:
@@ -93,7 +95,8 @@ def _window_cosine(pairs: str, label: str) -> Measure:
 
 
 def _spread(family: str, function: str, label: str, **others: Any) -> Measure:
-    return _own(f"spread:{function}", family, label, **{"axis": "Directions", **others})
+    others = {"axis": "Directions", "moments": "vectors", **others}
+    return _own(f"spread:{function}", family, label, **others)
 
 
 def _spread_with_n(family: str, function: str, label: str, **others: Any) -> Measure:
@@ -129,7 +132,11 @@ MEASURES: dict[str, Measure] = {
     "mle": _local("mle", 20, "harmonic"),
     **{f"gride_{n1}": _gride(n1) for n1 in (1, 2, 4, 8, 16, 32, 64)},
     **{
-        name: _block(name, label, depends_on_n=True)
+        name: _block(
+            *(name, label),
+            depends_on_n=True,
+            moments="increments" if "increment" in name else "vectors",
+        )
         for name, label in {
             "linearity": "Linearity",
             "linearity_increment": "Linearity of the increment",

@@ -189,7 +189,8 @@ def estimate_rows(
 def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
     """Average over layers whose value is defined; `first` is the first of all layers.
 
-    Its left-out values are the averages of theirs. ``near_duplicates`` is the largest share of any layer.
+    Its left-out values are the averages of theirs. ``near_duplicates`` is the largest share of any layer, and
+    ``effective_windows`` the smallest number.
     """
     if not layers:
         return first._replace(value=math.nan, without=UNDEFINED)
@@ -198,6 +199,7 @@ def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
         n=whole(_mean([row.n for row in layers])),
         n_unique=whole(_mean([row.n_unique for row in layers])),
         near_duplicates=max(row.near_duplicates for row in layers),
+        effective_windows=min(row.effective_windows for row in layers),
         without=tuple(np.mean([row.without for row in layers], axis=0)),
     )
 
@@ -253,6 +255,7 @@ def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -
     return [
         *(row.value, *_bars(row.value, row.without), batch_sd),
         *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers)),
+        row.effective_windows,
     ]
 
 
