@@ -107,12 +107,13 @@ def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
 # Intervals
 
 
-def test_a_measure_whose_layers_have_no_interval_has_bands_of_averages_alone():
-    rows = [row | made.NO_INTERVAL if row["layer"] != "" else row for row in TRAINED]
+def test_a_measure_whose_intervals_do_not_cover_has_no_bands_and_the_caption_says_so():
+    rows = [row | made.NO_INTERVAL for row in TRAINED]
     measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
-    means, profiles = (drawn(f, rows, estimators=measures) for f in (MEANS, PROFILES))
-    assert bands(means).size
-    assert not bands(profiles).size
+    for function in (MEANS, PROFILES):
+        drawing = drawn(function, rows, estimators=measures)
+        assert not bands(drawing).size
+        assert "No bands for TwoNN: theirs are not known to cover." in drawing.caption
     few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
@@ -127,7 +128,7 @@ def test_a_caption_says_where_few_windows_decide():
     rows = changed(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
     caption = drawn(MEANS, rows).caption
     assert (
-        "No bands for 1 of 5 values: fewer than 8 windows hold the direction of the largest variance."
+        "No bands for 1 of 5 values: few windows hold the direction of the largest variance."
         in caption
     )
     assert "without some group" not in caption

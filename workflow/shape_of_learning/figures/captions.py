@@ -85,22 +85,23 @@ def lines_and_bands(
         said += f"; {where} 95 % intervals from leaving out each of {groups}"
         deviation = "the standard deviation over batches, which the paper draws"
         said += f"; {deviation}, is the column batch_sd of the numbers" if in_batches else ""
-    bare = {each.name: each.label for each in inputs.measures if of_layers and not each.interval}
+    bare = {each.name: each.label for each in inputs.measures if not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
-    decided = ~few & (defined["effective_windows"] < FEWEST_WINDOWS)
+    least = np.minimum(FEWEST_WINDOWS, defined["windows"] / 2)
+    decided = ~few & (defined["effective_windows"] < least)
     sentences = [f"{said}."]
     if (covered & few).any():
         sentences.append(f"Fewer than {GROUPS} windows give no intervals.")
     if decided.any():
         which = f"{decided.sum():,} of {len(defined):,} values"
-        held = f"fewer than {FEWEST_WINDOWS} windows hold the direction of the largest variance"
+        held = "few windows hold the direction of the largest variance"
         sentences.append(f"No {'bands' if bands else 'intervals'} for {which}: {held}.")
     if bands and (covered & ~few & ~decided & defined["low"].isna()).any():
         sentences.append("No band where a value is undefined without some group.")
     if bare:
         named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"
-        sentences.append(f"{named}: intervals of single layers do not cover.")
+        sentences.append(f"{named}: theirs are not known to cover.")
     return joined(*sentences, undefined(table, signs))
 
 

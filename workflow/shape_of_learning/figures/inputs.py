@@ -51,7 +51,7 @@ class DrawnMeasure:
     from_zero : bool
         Whether its axis begins at 0 or below, as that of shares and cosines; others may be logarithmic.
     interval : bool
-        Whether the intervals of single layers cover; if not, tables have those of averages only.
+        Whether its intervals cover; if not, tables have none.
     suspect_above : float or None
         The share of near-duplicates above which a point is marked.
     per_dimension : bool

@@ -94,7 +94,8 @@ def measure_layer(
         for measure in chosen:
             rows = _measured(batches, measure, selection.name, layer)
             number = effective[measure.moments]
-            without = UNDEFINED if number < FEWEST_WINDOWS else rows[-1].without
+            few = number < min(FEWEST_WINDOWS, len(np.unique(windows)) / 2)
+            without = UNDEFINED if few else rows[-1].without
             rows[-1] = rows[-1]._replace(effective_windows=number, without=without)
             measured += rows
     return measured
@@ -176,7 +177,8 @@ def _measured(
     if counts.any() and not np.isnan(values).any():
         # Without its only group, a batch says nothing.
         speaks = counts < counts.sum(axis=1, keepdims=True)
-        left_out = left_out_values(*(_mean_where(kind, speaks) for kind in kinds))
+        rows, anew = (_mean_where(kind, speaks) for kind in kinds)
+        left_out = left_out_values(rows, anew) if measure.shrunk else anew
     lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
     named = (measure.name, selection, layer)
     return [
@@ -227,7 +229,8 @@ def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
     inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
     counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
     the geometric mean comes near it is found by trying, on simulated and on real hidden states
-    (docs/statistics.md).
+    (docs/statistics.md). For MADA, MOM and Gride it is too
+    small, so they have `anew` as it is.
     """
     shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0
     return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())

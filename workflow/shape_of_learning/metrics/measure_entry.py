@@ -111,8 +111,10 @@ class Measure:
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     interval : bool
-        Whether the 95 % intervals of single layers are known to cover (docs/statistics.md); if not, tables
-        and figures have them of averages over layers only.
+        Whether its 95 % intervals are known to cover (docs/statistics.md); if not, tables and figures have none.
+    shrunk : bool
+        Whether left-out values of a measure of neighbours are shrunk, as :func:`.left_out_values` says; if not,
+        they are those whose neighbours are found anew, whose standard errors are upper bounds in the mean.
     left_out : bool
         Whether values without groups of windows are taken at all; if not, there are no intervals.
     moments : {"", "vectors", "increments"}
@@ -151,6 +153,7 @@ class Measure:
     leaving_out: str = ""
     collapse: bool = True
     interval: bool = True
+    shrunk: bool = True
     left_out: bool = True
     moments: str = ""
     suspect_above: float | None = None

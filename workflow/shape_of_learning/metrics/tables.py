@@ -69,7 +69,7 @@ class Curve:
     ----------
     estimator, family : str
     interval : bool
-        Whether the intervals of single layers cover; if not, only averages over layers have some.
+        Whether its intervals cover; if not, there are none.
     revisions : sequence of str
         Where it was measured.
     """
@@ -174,10 +174,11 @@ def estimate_rows(
     """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
     for checkpoint, batches, layers in measured:
         identity = [model.name, model.role, *checkpoint]
+        if not curve.interval:
+            layers = {layer: row._replace(without=UNDEFINED) for layer, row in layers.items()}
         for layer, row in layers.items():
-            shown = row if curve.interval else row._replace(without=UNDEFINED)
             place = [layer, layer / model.layers, curve.estimator, row.selection]
-            yield [*identity, *place, *_estimate(shown, batches, [layer])]
+            yield [*identity, *place, *_estimate(row, batches, [layer])]
         defined = [layer for layer, row in layers.items() if not math.isnan(row.value)]
         averaged = [layer for layer in defined if layer >= model.first]
         first = layers[max(model.first, min(layers))]
@@ -226,7 +227,7 @@ def change_rows(
         mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection
         for layer, (difference, without) in [*changes.items(), (None, mean)]:
-            if layer is not None and not curve.interval:
+            if not curve.interval:
                 without = UNDEFINED
             yield [
                 *(model.name, curve.estimator, selection, layer),
