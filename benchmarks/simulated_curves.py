@@ -13,7 +13,7 @@ import numpy as np
 
 from shape_of_learning.checkpoints.lock import Checkpoint, Listing, WeightFile
 from shape_of_learning.checkpoints.measured import CrossEntropy, Measured, TensorDigests
-from shape_of_learning.checkpoints.measured_verdicts import judged_by_measurements
+from shape_of_learning.checkpoints.measured_verdicts import SUSPICIOUS, judged_by_measurements
 from shape_of_learning.checkpoints.verdicts import Mistake, judged_curve
 
 SHORTEST, LONGEST = 5, 160
@@ -161,9 +161,16 @@ def judged(curve: Curve) -> dict[int, str]:
     return {each.step or 0: each.verdict for each in judged}
 
 
+def doubted(verdict: str) -> bool:
+    """Whether a checkpoint is drawn hollow and decides nothing, but is not said to be wrong."""
+    return verdict.startswith(SUSPICIOUS)
+
+
 def alarms(curve: Curve, verdicts: Mapping[int, str]) -> set[int]:
     """Steps that are condemned though they and their weights are nowhere but where they belong."""
-    bad = {step for step, verdict in verdicts.items() if verdict not in GOOD}
+    bad = {
+        step for step, verdict in verdicts.items() if verdict not in GOOD and not doubted(verdict)
+    }
     return bad - curve.faults.keys() - curve.sources
 
 

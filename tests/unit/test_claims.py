@@ -291,7 +291,7 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     steps = {"step0": [9, 1, 1], "step8": [9, 0.5, 0.5], "step4": [9, 0.8, 1]}
     values, verdicts = tmp_path / "tables/left_out/d.csv", tmp_path / "tables/verdicts/d.csv"
     rows = [
-        ("d", revision, revision[4:], "linearity", "all", layer, "", 4096, 4096, 0, 0, 9)
+        ("d", revision, revision[4:], "linearity", "all", layer, "", 4096, 4096, 0, 0, 9, "")
         + (value,) * (GROUPS + 1)
         for revision, of in steps.items()
         for layer, value in [*enumerate(of), ("block_outputs", 7.0)]

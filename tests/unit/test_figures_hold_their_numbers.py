@@ -179,7 +179,7 @@ def controls(model, measures):
     for step, control, measure in product(steps_of(model), KINDS_OF_CONTROLS, measures):
         at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, control)
         for layer in range(measure.first_layer, 4):
-            of = (measure.name, "all", layer, None, 4096, 4096, 0.01, 0.5, 128)
+            of = (measure.name, "all", layer, None, 4096, 4096, 0.01, 0.5, 128, 50)
             value = NUMBERS.uniform(0.1, 1)
             yield *at, *of, value, *(value + 0.01 * NUMBERS.normal(size=16))
 

@@ -107,12 +107,13 @@ def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
 # Intervals
 
 
-def test_a_measure_whose_layers_have_no_interval_has_bands_of_averages_alone():
-    rows = [row | made.NO_INTERVAL if row["layer"] != "" else row for row in TRAINED]
+def test_a_measure_whose_intervals_do_not_cover_has_no_bands_and_the_caption_says_so():
+    rows = [row | made.NO_INTERVAL for row in TRAINED]
     measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
-    means, profiles = (drawn(f, rows, estimators=measures) for f in (MEANS, PROFILES))
-    assert bands(means).size
-    assert not bands(profiles).size
+    for function in (MEANS, PROFILES):
+        drawing = drawn(function, rows, estimators=measures)
+        assert not bands(drawing).size
+        assert "No bands for TwoNN: theirs are not known to cover." in drawing.caption
     few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
@@ -123,7 +124,35 @@ def test_a_lost_interval_is_a_gap_in_the_band():
     assert 8 in made.named_lines(drawing)["M-a"].get_xdata()
 
 
+def test_a_caption_says_where_few_windows_decide():
+    rows = changed(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
+    caption = drawn(MEANS, rows).caption
+    assert (
+        "No bands for 1 of 5 values: few windows hold the direction of the largest variance."
+        in caption
+    )
+    assert "without some group" not in caption
+
+
 # Hollow points
+
+
+def test_a_caption_says_where_models_differ_in_vectors_per_dimension():
+    measure = replace(made.measures_named("linearity_adjusted")[0], per_dimension=True)
+    rows = [
+        row
+        for model, n in {"narrow": 9216, "wide": 11264}.items()
+        for row in made.rows_of_model(model, steps=(1, 2), estimators=(measure.name,), n=n)
+    ]
+    models = made.models_named(("narrow", "wide"))
+    for width, said in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
+        shown = [replace(models[0], width=512), replace(models[1], width=width)]
+        caption = made.draw(
+            "by_step:means_by_step", made.inputs_of(shown, measure, rows=rows)
+        ).caption
+        assert ("differ, from 11 (wide) to 18 (narrow)" in caption) == said
+    plain = made.inputs_of(shown, replace(measure, per_dimension=False), rows=rows)
+    assert "differ, from" not in made.draw("by_step:means_by_step", plain).caption
 
 
 def near_duplicates(shares):

@@ -98,6 +98,24 @@ def test_each_batch_has_the_value_of_its_vectors(layer):
         assert of_layer.value == pytest.approx(np.mean([row.value for row in batches]), rel=1e-14)
 
 
+@pytest.mark.parametrize(("massive", "are_known"), [(3, False), (20, True)])
+def test_where_few_windows_decide_second_moments_have_no_left_out_values(massive, are_known):
+    """A massive token in 3 of 20 windows, and one in each."""
+    ordinary, Y = np.random.default_rng(0).standard_normal((2, TOKENS, 8)).astype("f4")
+    X = ordinary.copy()
+    X[: 50 * massive : 50, 2] += 1000
+    names = ["anisotropy", "participation_ratio", "average_cosine", "rankme", "two_nn"]
+    blocks = {"linearity": are_known, "linearity_increment": True, "block_cosine": True}
+    known = {name: are_known or name in ("average_cosine", "two_nn") for name in names} | blocks
+    found = measured(MadeStates(X + Y, X), names, layer=1)
+    found |= measured(MadeStates(X, X + Y), [*blocks], layer=1)
+    for name, (*_, of_layer) in found.items():
+        assert np.isfinite(of_layer.without).all() == known[name], name
+        assert np.isfinite(of_layer.value), name
+        assert np.isnan(of_layer.effective_windows) == (not ALL[name].moments), name
+    assert found["anisotropy"][-1].effective_windows == pytest.approx(massive, rel=0.1)
+
+
 def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_chooses():
     *layers, before = np.random.default_rng(0).standard_normal((4, TOKENS, 6)).astype("f4")
     states = MadeStates(*layers, before, before_final_norm=True)

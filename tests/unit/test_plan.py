@@ -49,7 +49,8 @@ def test_the_configuration_that_users_copy_has_the_defaults():
 def test_sections_are_merged_and_lists_replaced():
     changes = {"sampling": {"windows": 3}, "models": ["gpt2"], "tasks": {"x": {"builtin": "topic"}}}
     merged = with_defaults(changes, CONFIG / "config.yaml")
-    assert merged["sampling"] == {"windows": 3, "window_characters": 512}
+    unchanged = {"window_characters": 512, "vectors_per_dimension": 0}
+    assert merged["sampling"] == {"windows": 3, **unchanged}
     assert merged["models"] == ["gpt2"]
     assert {"x", "sst2"} < {*merged["tasks"]}
 

@@ -67,6 +67,16 @@ def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
     assert chosen("two_nn")["two_nn"].suspect_above == 0.1
 
 
+def test_measures_whose_intervals_do_not_cover_have_none():
+    """docs/statistics.md says how often they do, and of which neighbours left-out values are not shrunk."""
+    isotropies = {name for name in MEASURES if name.startswith("log_partition_isotropy")}
+    assert {name for name, measure in MEASURES.items() if not measure.interval} == {
+        *(*isotropies, "directions_for_90", "gride_16", "gride_32", "gride_64")
+    }
+    unshrunk = {name for name, measure in MEASURES.items() if not measure.shrunk}
+    assert unshrunk == {"mada", "mom", *(f"gride_{2**power}" for power in range(7))}
+
+
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [

@@ -38,6 +38,15 @@ def test_needs_grow_with_the_width(job):
     assert wide.minutes > 1.2 * one.minutes > 0
 
 
+def test_a_wide_model_has_more_windows_where_vectors_per_dimension_are_asked_for():
+    asked = {"windows": 128, "window_characters": 512, "vectors_per_dimension": 16}
+    for width, windows in ((512, 128), (768, 128), (4096, 640), (4097, 641)):
+        assert of_shape(MODEL, hidden_size=width).windows(asked) == windows
+    assert MODEL.windows(SETTINGS["sampling"]) == 128  # of the first paper
+    linear = {**SETTINGS, "sampling": asked}
+    assert needs.Work.of(MODEL, linear).tokens == 5 * needs.Work.of(MODEL, SETTINGS).tokens
+
+
 def test_each_attempt_asks_for_more():
     asked = needs.forward(MODEL, SETTINGS, 8)
     assert asked.mem_mb(3) == 3 * asked.mem_mb(1) > 3 * asked.memory

@@ -155,7 +155,7 @@ def measured(tmp_path):
             value = value_of(rows, name, layer, last_layer)
             without = value + 0.01 * np.linspace(-1, 1, 16)
             at = ("m", revision, step, *astuple(rows), last_layer, name, "all", layer, None)
-            table.append((*at, 4096, 4000, near, 0, 128, value, *without))
+            table.append((*at, 4096, 4000, near, 0, 128, None, value, *without))
         write_table(tmp_path / "measured.csv", CHOICE_COLUMNS, table)
         shown = [("m", name, "yes" if name in (sound or ()) else "no") for name in revisions]
         write_table(tmp_path / "verdicts.csv", ("model", "revision", "shown"), shown)

@@ -53,6 +53,23 @@ def test_vectors_without_variance_or_too_few_are_undefined():
     assert math.isnan(isoscore(gaussian(50, 1)))
 
 
+@pytest.mark.parametrize("decided_by", [1, 4, 32])
+def test_effective_windows_are_those_that_hold_the_leading_direction(decided_by):
+    X, windows = gaussian(32 * 20, 24) + 1e4, np.arange(640) // 20
+    X[: 20 * decided_by : 20] += 1e3 * np.eye(24)[5]  # the first token of so many windows
+    rows = X - X.mean(axis=0)
+    leading = np.linalg.svd(rows)[2][0]
+    shares = np.bincount(windows, (rows @ leading) ** 2)
+    expected = shares.sum() ** 2 / (shares**2).sum()
+    assert spread.effective_windows(X, windows) == pytest.approx(expected, rel=1e-6)
+    # Ordinary vectors add 600 random squares to 1e6 of each massive one, and the mean moves a little.
+    assert expected == pytest.approx(decided_by, rel=0.1)
+
+
+def test_without_variance_no_windows_hold_it():
+    assert math.isnan(spread.effective_windows(np.ones((8, 3)), np.arange(8)))
+
+
 @pytest.mark.parametrize("exponent", [1, 2])
 def test_effective_rank_is_the_exponential_of_an_entropy(exponent):
     X = hidden_states()

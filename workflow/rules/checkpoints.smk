@@ -41,6 +41,8 @@ def judgement(model):
         "checkpoints": [dict(vars(each)) for each in RUN.curve(model).judged.values()],
         "measured": [each.name for each in RUN.checkpoints(model)],
         "policy": SETTINGS["bad_checkpoints"],
+        # Nothing tells whether a user's own folders hold a pretraining or a fine-tuning.
+        "from_scratch": RUN.models[model].kind in ("repository", "pretraining"),
     }
 
 

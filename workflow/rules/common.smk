@@ -126,7 +126,8 @@ def weights_folder(model, revision, waited_for):
 def sampling(model):
     """How windows are drawn and run through a model."""
     return {
-        **SETTINGS["sampling"],
+        "windows": MODELS[model].windows(SETTINGS["sampling"]),
+        "window_characters": SETTINGS["sampling"]["window_characters"],
         "seed": SEED,
         "precision": MODELS[model].precision or SETTINGS["forward"]["precision"],
         "last_layer": SETTINGS["forward"]["last_layer"],
@@ -184,8 +185,8 @@ RUNNING = {
 
 # --- What is measured, and how readers call it ------------------------------------------------------
 
+# Besides the number of windows, which is a model's.
 MEASURING = {
-    "windows": SETTINGS["sampling"]["windows"],
     "seed": SEED,
     **{key: SETTINGS["measurement"][key] for key in ("batch_vectors", "neighbours")},
     "selection": {

@@ -93,7 +93,9 @@ if SETTINGS["embeddings"]["dump"]:
             code=told(code_of_family, "model", "revision", "family"),
             layers=lambda wildcards: MODELS[wildcards.model].shape.layers,
             measures=told(measures, "model", "revision", "family"),
-            measuring=MEASURING,
+            measuring=told(
+                lambda model: {"windows": sampling(model)["windows"], **MEASURING}, "model"
+            ),
         script:
             "../scripts/measure.py"
 

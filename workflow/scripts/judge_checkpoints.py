@@ -1,7 +1,7 @@
 """Put the verdict on the files, the tensors and the measured loss of every checkpoint of a model together.
 
 Checkpoints with the same tensors are copies though their files differ, and one whose perplexity is far above
-that of the others is broken though its files are whole. What figures do with a bad one is the
+that of the others is broken, or suspicious, though its files are whole. What figures do with a bad one is the
 configuration's `bad_checkpoints`.
 """
 
@@ -23,4 +23,5 @@ if __name__ == "__main__":
             [JudgedCheckpoint(**each) for each in known["checkpoints"]],
             dict(zip(known["measured"], tables, strict=True)),
             policy=known["policy"],
+            from_scratch=known["from_scratch"],
         )

@@ -56,8 +56,8 @@ def main(
         As dump_embeddings.py takes them.
     measuring : mapping
         ``measures``, fields of :class:`.Measure` of each, and ``protocol``, those of
-        :class:`.MeasuringProtocol`. Under choices also ``choices``, fields of :class:`.Rows` of each; then the
-        selection of the protocol does not count.
+        :class:`.MeasuringProtocol` but the windows. Under choices also ``choices``, fields of :class:`.Rows` of
+        each; then the selection of the protocol does not count.
     output : mapping of str to str
         Paths: ``choices``, one tidy table whose rows say besides which choices they are of; or
         ``measurements``, a folder of tables as measure.py writes them, and others as dump_embeddings.py.
@@ -71,7 +71,8 @@ def main(
     for text, file in texts.items():
         sampling = SamplingProtocol(**{**protocol, "last_layer": last_layer})
         sampling = replace(sampling, seed=sampling.seed + SEEDS.get(text, 0))
-        how = MeasuringProtocol.of(names["model"], {**measuring["protocol"], "seed": sampling.seed})
+        drawn_by = {"windows": sampling.windows, "seed": sampling.seed}
+        how = MeasuringProtocol.of(names["model"], {**measuring["protocol"], **drawn_by})
         of_text = [each for each in choices if each.text == text]
         numbers, drawn = windows_of_choices(of_text, how), draw_windows(file, sampling)
         windows = [drawn[number] for number in numbers]

@@ -1,7 +1,8 @@
 """Which checkpoints of a training are what their names say, by their tensors and losses.
 
 Files of the same weights may differ; their tensors do not. And while a model trains its loss falls, but for a
-slow start, ripples and spikes. A checkpoint far above those around it is broken.
+slow start, ripples and spikes. A checkpoint far above those around it is broken, and one that is little above is
+suspicious.
 """
 
 import math
@@ -31,6 +32,7 @@ from shape_of_learning.files import write_table
 NOT_OF_THIS_TRAINING = "not of this training"
 MIXED_TENSORS = "mixed tensors"
 INFINITE = "broken: perplexity is infinite"
+SUSPICIOUS = "suspicious: "
 COLUMNS = ("model", "revision", "step", "tokens", *LOSS_COLUMNS, "verdict", "shown")
 # Ours: the least share of the elements of all matrices that must be misplaced. Norms and biases are no
 # evidence: rounded to 16 bits, their few numbers may stay as they were, or return.
@@ -42,8 +44,10 @@ DIFFERENT_LOSSES = 0.01
 EARLY, UNRELATED, RELATED = 512, 0.9, 0.5
 # Ours: beyond spikes of 5 nats with their ripples, and far below the factors of 6,000 and more by which the
 # published checkpoints that are known to be broken differ.
-SUSPICIOUS_RATIO = 250.0
-MARGIN = math.log(SUSPICIOUS_RATIO)
+MARGIN = math.log(250)
+# Nats; ours. Ripples and batches move a loss by a tenth of it, and an untrained model's lies that much below a
+# guess at most, while the frequencies of tokens, which are learned first, are worth three.
+UNLIKELY = 1.0
 # Checkpoints on each side that one is compared with: the median of three bears one that is broken, too.
 NEIGHBOURS = 3
 
@@ -55,6 +59,7 @@ def write_verdicts(
     tables: Mapping[str, tuple[Path, Path]],
     *,
     policy: str,
+    from_scratch: bool = True,
 ) -> None:
     """Judge the checkpoints of a model by what has been measured and write the table, one row each.
 
@@ -70,7 +75,9 @@ def write_verdicts(
         Name of a measured one -> the tables of its loss and of its tensors.
     policy : {"skip", "flag"}
         What figures do with a checkpoint that is not good: leave it out (``shown`` is ``no``), or draw it
-        hollow if it has been measured.
+        hollow if it has been measured. Suspicious ones are hollow in any case.
+    from_scratch : bool
+        As of :func:`judged_by_measurements`.
 
     Raises
     ------
@@ -82,9 +89,10 @@ def write_verdicts(
         for name, (loss, tensors) in tables.items()
     }
     rows = []
-    for each in judged_by_measurements(checkpoints, measured):
+    for each in judged_by_measurements(checkpoints, measured, from_scratch=from_scratch):
         own = measured.get(each.name)
-        otherwise = "hollow" if own and policy == "flag" else "no"
+        is_drawn = policy == "flag" or each.verdict.startswith(SUSPICIOUS)
+        otherwise = "hollow" if own and is_drawn else "no"
         loss = astuple(own.cross_entropy) if own else ("", "", "")
         shown = "yes" if each.is_good else otherwise
         rows.append([model, each.name, each.step, each.tokens, *loss, each.verdict, shown])
@@ -92,7 +100,10 @@ def write_verdicts(
 
 
 def judged_by_measurements(
-    checkpoints: Sequence[JudgedCheckpoint], measured: Mapping[str, Measured]
+    checkpoints: Sequence[JudgedCheckpoint],
+    measured: Mapping[str, Measured],
+    *,
+    from_scratch: bool = True,
 ) -> list[JudgedCheckpoint]:
     """Judge checkpoints of one training by their tensors, then those that are still ok by their losses.
 
@@ -102,6 +113,8 @@ def judged_by_measurements(
         By step, with the verdicts on their files.
     measured : mapping of str to Measured
         By name; those that have not been measured keep their verdicts.
+    from_scratch : bool
+        Whether step 0 is untrained, as it is not where a fine-tuning begins.
 
     Notes
     -----
@@ -131,6 +144,8 @@ def judged_by_measurements(
     found = dict.fromkeys(_mixed(good, measured), MIXED_TENSORS)
     found |= dict.fromkeys(_strange_start(good, measured), NOT_OF_THIS_TRAINING)
     found |= broken([each for each in good if each.name not in found], measured)
+    sound = [each for each in good if each.name not in found]
+    found |= suspicious(sound, measured, from_scratch=from_scratch)
     return list(with_verdicts(judged, found).values())
 
 
@@ -193,6 +208,35 @@ def broken(
         apart = min((each.loss - side for side in sides), default=0.0)
         if apart > MARGIN:
             found[name] = f"broken: perplexity {_ratio(apart)} times that of the other steps"
+    return found
+
+
+def suspicious(
+    checkpoints: Sequence[JudgedCheckpoint],
+    measured: Mapping[str, Measured],
+    *,
+    from_scratch: bool = True,
+) -> dict[str, str]:
+    """Find the checkpoints of one training, given by step, whose loss is possible, but unlikely.
+
+    Returns
+    -------
+    dict of str to str
+        Name -> verdict: a loss a nat or more above that of the checkpoint before and of the one after, as in a
+        spike of a single checkpoint; and one a nat or more below a guess, ``ln(vocabulary)``, at step 0.
+    """
+    known = [(each, measured[each.name].cross_entropy) for each in checkpoints]
+    known = [(each, own) for each, own in known if not math.isnan(own.loss)]
+    found: dict[str, str] = {}
+    for each, own in known[:1]:
+        guess = math.log(own.vocabulary or 1)
+        if from_scratch and each.step == 0 and guess - own.loss >= UNLIKELY:
+            found[each.name] = f"{SUSPICIOUS}loss {own.loss:.1f}, where a guess has {guess:.1f}"
+            known = known[1:]  # what comes after it is no spike
+    for (_, before), (each, own), (_, after) in zip(known, known[1:], known[2:], strict=False):
+        apart = own.loss - max(before.loss, after.loss)
+        if apart >= UNLIKELY:
+            found[each.name] = f"{SUSPICIOUS}loss {apart:.1f} above those of the steps beside it"
     return found
 
 

@@ -96,9 +96,9 @@ def correlated(correlation: float, number: int) -> Bounded:
     from scipy.special import ndtri
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
-        ends = np.arctanh(correlation) + np.array([1, -1]) * ndtri([below, above]) / np.sqrt(
-            number - 3
-        )
+        with np.errstate(divide="ignore"):  # of a perfect one
+            middle = np.arctanh(correlation)
+        ends = middle + np.array([1, -1]) * ndtri([below, above]) / np.sqrt(number - 3)
         low, high = np.tanh(ends)
         return low, high
 

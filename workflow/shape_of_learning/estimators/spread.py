@@ -5,11 +5,25 @@ infinity; they are NaN if there is no variance. Those of eigenvalues take what :
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shape_of_learning.estimators.arrays import as_count, as_numpy, as_vectors, centred, namespace
+from shape_of_learning.estimators.arrays import (
+    as_count,
+    as_numpy,
+    as_vectors,
+    as_windows,
+    centred,
+    matrix_blocks,
+    namespace,
+)
+
+ROWS_PER_BLOCK = 4096
+# From the longest vector: if few vectors hold a direction, that is one of them, and two would do.
+PASSES = 10
 
 
 def spectrum(X: ArrayLike) -> np.ndarray:
@@ -72,7 +86,7 @@ def participation_ratio(X: ArrayLike) -> float:
     -------
     float
         In [1, min(n - 1, d)]. Of n vectors it is too small: of n from a Gaussian, 1/PR is about 1/n too
-        large. :func:`participation_ratio_corrected` is not.
+        large. :func:`participation_ratio_corrected` has less of that bias.
 
     References
     ----------
@@ -88,7 +102,7 @@ def participation_ratio(X: ArrayLike) -> float:
 
 
 def participation_ratio_corrected(X: ArrayLike) -> float:
-    r"""Participation ratio without the bias of few vectors: a ratio of two unbiased estimators.
+    r"""Participation ratio with less bias of few vectors: a ratio of two unbiased estimators.
 
     .. math:: \frac{2 \operatorname{tr} S^2 + (n^2 - 3n + 1) (\operatorname{tr} S)^2 - n Q}
                    {(n-1)(n-2) \operatorname{tr} S^2 + (\operatorname{tr} S)^2 - n Q}, \qquad
@@ -118,7 +132,10 @@ def participation_ratio_corrected(X: ArrayLike) -> float:
     in which no vector meets itself: one huge vector alone, which lowers the participation ratio to 1, counts
     for little. For independent rows of any distribution with fourth moments and the covariance
     :math:`\Sigma`, their expectations are :math:`(\operatorname{tr} \Sigma)^2` and
-    :math:`\operatorname{tr} \Sigma^2`. The ratio of the two still has a bias, of the order of its variance.
+    :math:`\operatorname{tr} \Sigma^2`. Their ratio has a bias, of the order of its variance, which is large where
+    few vectors hold much of the variance: of 4,096 vectors of 100 dimensions, of which one in a thousand is 300
+    long in one direction, the truth is 4.3, and the mean of 200 estimates was 17.7. Without fourth moments there
+    is no truth to be near: Student's t with 1.5 degrees of freedom in 100 dimensions gave 4 to 914.
 
     References
     ----------
@@ -305,6 +322,49 @@ def alpha_req(eigenvalues: ArrayLike, first: int = 11, last: int = 40) -> float:
     x, y, weights = np.log(ranks), np.log(values[first - 1 : last]), 1 / ranks
     x = x - np.average(x, weights=weights)
     return -float((weights * x * y).sum() / (weights * x**2).sum())
+
+
+def effective_windows(X: Any, windows: ArrayLike) -> float:
+    r"""How many windows hold the direction of the largest variance.
+
+    .. math:: \frac{\left( \sum_w s_w \right)^2}{\sum_w s_w^2}, \qquad s_w = \sum_{i \in w} (u \cdot (x_i - \bar x))^2,
+
+    with the vectors i of window w and the leading direction u of all, by power iteration from the longest.
+
+    Parameters
+    ----------
+    X : ndarray or torch.Tensor, shape (n, d)
+        Vectors of any real dtype; computed in float64, on a GPU where they are there.
+    windows : array_like of int, shape (n,)
+        The window of each.
+
+    Returns
+    -------
+    float
+        From 1 to the number of windows. NaN if there is no variance.
+
+    Examples
+    --------
+    >>> effective_windows(np.array([[9, 0], [-9, 0], [0, 1], [0, -1]]), [0, 1, 2, 3])
+    2.0
+    """
+    numbers = as_windows(windows, len(X))
+    mean: Any = sum(block.sum(axis=0) for block in matrix_blocks(X, ROWS_PER_BLOCK)) / len(X)
+
+    def deviations() -> Iterator[Any]:
+        return (block - mean for block in matrix_blocks(X, ROWS_PER_BLOCK))
+
+    longest = (rows[int((rows * rows).sum(axis=1).argmax())] for rows in deviations())
+    direction = max(longest, key=lambda row: float(row @ row))
+    for _ in range(PASSES):
+        norm = float(direction @ direction) ** 0.5
+        if not norm:
+            return math.nan
+        direction = sum((rows @ (direction / norm)) @ rows for rows in deviations())
+    norm = float(direction @ direction) ** 0.5
+    along = np.concatenate([as_numpy(rows @ (direction / norm)) for rows in deviations()])
+    squares = np.bincount(numbers, along**2)
+    return float(squares.sum() ** 2 / np.square(squares).sum())
 
 
 def _as_eigenvalues(eigenvalues: ArrayLike) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from shape_of_learning.figures.inputs import FigureInputs
-from shape_of_learning.metrics.tidy import GROUPS
+from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS
 
 
 class Signs(NamedTuple):
@@ -21,6 +21,8 @@ class Signs(NamedTuple):
 
 LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
 CELLS = Signs("Colours", "Grey with a cross", "Dot")
+# Times as many vectors per dimension, from which on a score of MiniLM changes by hundredths (docs/statistics.md).
+UNLIKE_WIDTHS = 1.5
 MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")
 
@@ -83,17 +85,23 @@ def lines_and_bands(
         said += f"; {where} 95 % intervals from leaving out each of {groups}"
         deviation = "the standard deviation over batches, which the paper draws"
         said += f"; {deviation}, is the column batch_sd of the numbers" if in_batches else ""
-    bare = {each.name: each.label for each in inputs.measures if of_layers and not each.interval}
+    bare = {each.name: each.label for each in inputs.measures if not each.interval}
     covered = ~defined["estimator"].isin(bare)
     few = defined["windows"] < GROUPS
+    least = np.minimum(FEWEST_WINDOWS, defined["windows"] / 2)
+    decided = ~few & (defined["effective_windows"] < least)
     sentences = [f"{said}."]
     if (covered & few).any():
         sentences.append(f"Fewer than {GROUPS} windows give no intervals.")
-    if bands and (covered & ~few & defined["low"].isna()).any():
+    if decided.any():
+        which = f"{decided.sum():,} of {len(defined):,} values"
+        held = "few windows hold the direction of the largest variance"
+        sentences.append(f"No {'bands' if bands else 'intervals'} for {which}: {held}.")
+    if bands and (covered & ~few & ~decided & defined["low"].isna()).any():
         sentences.append("No band where a value is undefined without some group.")
     if bare:
         named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"
-        sentences.append(f"{named}: intervals of single layers do not cover.")
+        sentences.append(f"{named}: theirs are not known to cover.")
     return joined(*sentences, undefined(table, signs))
 
 
@@ -126,6 +134,23 @@ def marked(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> l
             where = f"(r2/r1 > 10), where {measure.label} is beyond its conditions"
             beyond.append(f"{signs.beyond}: {share} have a near-duplicate {where}: {parts}.")
     return [*uneven, *beyond]
+
+
+def on_widths(inputs: FigureInputs) -> str:
+    """Say of models whose scores of fits do not compare how many vectors come to each coordinate."""
+    measures = [each.name for each in inputs.measures if each.per_dimension]
+    if not measures:
+        return ""
+    rows = inputs.tables["estimates"]
+    n = rows[rows["estimator"].isin(measures)].groupby("model")["n"].max()
+    each = {m.label: n[m.name] / m.width for m in inputs.models if m.name in n and m.width}
+    if not each or max(each.values()) <= UNLIKE_WIDTHS * min(each.values()):
+        return ""
+    ends = [f"{ratio:.2g} ({label})" for label, ratio in sorted(each.items(), key=lambda e: e[1])]
+    return (
+        f"Vectors per dimension differ, from {ends[0]} to {ends[-1]}, and linearity depends on them: "
+        "these models do not compare."
+    )
 
 
 def _by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> str:

@@ -26,6 +26,8 @@ class DrawnModel:
         What is printed; what its colour goes by; ``decoder`` or ``encoder``.
     revision : str or None
         The checkpoint that is drawn; None where a figure shows all that the verdicts do.
+    width : int
+        Coordinates of a hidden state; 0 where nobody says.
     """
 
     name: str
@@ -33,6 +35,7 @@ class DrawnModel:
     family: str
     role: str
     revision: str | None = None
+    width: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,11 @@ class DrawnMeasure:
     from_zero : bool
         Whether its axis begins at 0 or below, as that of shares and cosines; others may be logarithmic.
     interval : bool
-        Whether the intervals of single layers cover; if not, tables have those of averages only.
+        Whether its intervals cover; if not, tables have none.
     suspect_above : float or None
         The share of near-duplicates above which a point is marked.
+    per_dimension : bool
+        Whether it depends on how many vectors come to each coordinate, as scores of fits do.
     parameters : mapping
         All arguments of its function but the first.
     """
@@ -61,6 +66,7 @@ class DrawnMeasure:
     from_zero: bool = True
     interval: bool = True
     suspect_above: float | None = None
+    per_dimension: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from shape_of_learning.estimators.arrays import is_finite
 from shape_of_learning.estimators.pair import Pair
+from shape_of_learning.estimators.spread import effective_windows
 from shape_of_learning.metrics.batches import Batch, NeighbourLists, batches_of
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, FAMILIES, WHOLE, Measure, Rows
 from shape_of_learning.metrics.selections import (
@@ -16,7 +18,7 @@ from shape_of_learning.metrics.selections import (
     by_selection,
     share_of_windows,
 )
-from shape_of_learning.metrics.tidy import GROUPS, TidyRow, whole
+from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
 
 SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
 
@@ -83,11 +85,29 @@ def measure_layer(
         taken = [states[number] for number in numbers]
         if len(kept) < len(taken[0]):
             taken = [state[kept] for state in taken]
-        rows = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
-        batches = batches_of(taken, rows, chosen, protocol)
+        own = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
+        windows = own["windows"]
+        batches = batches_of(taken, own, chosen, protocol)
+        effective = {
+            moments: _effective_windows(taken, windows, moments)
+            for moments in {measure.moments for measure in chosen}
+        }
         for measure in chosen:
-            measured += _measured(batches, measure, selection.name, layer)
+            rows = _measured(batches, measure, selection.name, layer)
+            number = effective[measure.moments]
+            few = number < min(FEWEST_WINDOWS, len(np.unique(windows)) / 2)
+            without = UNDEFINED if few else rows[-1].without
+            rows[-1] = rows[-1]._replace(effective_windows=number, without=without)
+            measured += rows
     return measured
+
+
+def _effective_windows(taken: Sequence[Any], windows: np.ndarray, moments: str) -> float:
+    """How many windows decide measures of such moments, NaN of none and of broken checkpoints."""
+    if not moments or not all(map(is_finite, taken)):
+        return math.nan
+    X = taken[-1] - taken[0] if moments == "increments" else taken[-1]
+    return effective_windows(X, windows)
 
 
 def measure_batch(batch: Batch, measure: Measure) -> tuple[float, np.ndarray, np.ndarray]:
@@ -158,7 +178,8 @@ def _measured(
     if counts.any() and not np.isnan(values).any():
         # Without its only group, a batch says nothing.
         speaks = counts < counts.sum(axis=1, keepdims=True)
-        left_out = left_out_values(*(_mean_where(kind, speaks) for kind in kinds))
+        rows, anew = (_mean_where(kind, speaks) for kind in kinds)
+        left_out = left_out_values(rows, anew) if measure.shrunk else anew
     lists = [batch.content for batch in batches if isinstance(batch.content, NeighbourLists)]
     named = (measure.name, selection, layer)
     return [
@@ -210,7 +231,8 @@ def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
     inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
     counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
     the geometric mean comes near it is found by trying, on simulated and on real hidden states
-    (docs/statistics.md).
+    (docs/statistics.md). For MADA, MOM and Gride it is too
+    small, so they have `anew` as it is.
     """
     shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0
     return anew.mean() + np.sqrt(shrinkage) * (anew - anew.mean())

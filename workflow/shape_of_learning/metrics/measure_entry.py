@@ -111,10 +111,16 @@ class Measure:
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     interval : bool
-        Whether the 95 % intervals of single layers are known to cover (docs/statistics.md); if not, tables
-        and figures have them of averages over layers only.
+        Whether its 95 % intervals are known to cover (docs/statistics.md); if not, tables and figures have none.
+    shrunk : bool
+        Whether left-out values of a measure of neighbours are shrunk, as :func:`.left_out_values` says; if not,
+        they are those whose neighbours are found anew, whose standard errors are upper bounds in the mean.
     left_out : bool
         Whether values without groups of windows are taken at all; if not, there are no intervals.
+    moments : {"", "vectors", "increments"}
+        Of what it is a ratio of second moments, which the vectors of a few windows can decide: of vectors (of
+        blocks those after it), or of what a block adds to them. Where few windows hold most of their
+        variance, there are no intervals.
     suspect_above : float, optional
         The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
         it, figures mark the point.
@@ -147,7 +153,9 @@ class Measure:
     leaving_out: str = ""
     collapse: bool = True
     interval: bool = True
+    shrunk: bool = True
     left_out: bool = True
+    moments: str = ""
     suspect_above: float | None = None
     matrix: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)

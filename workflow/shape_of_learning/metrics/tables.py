@@ -69,7 +69,7 @@ class Curve:
     ----------
     estimator, family : str
     interval : bool
-        Whether the intervals of single layers cover; if not, only averages over layers have some.
+        Whether its intervals cover; if not, there are none.
     revisions : sequence of str
         Where it was measured.
     """
@@ -174,10 +174,11 @@ def estimate_rows(
     """Rows of ``estimates.csv``: of each checkpoint its layers, then their average, whose layer is empty."""
     for checkpoint, batches, layers in measured:
         identity = [model.name, model.role, *checkpoint]
+        if not curve.interval:
+            layers = {layer: row._replace(without=UNDEFINED) for layer, row in layers.items()}
         for layer, row in layers.items():
-            shown = row if curve.interval else row._replace(without=UNDEFINED)
             place = [layer, layer / model.layers, curve.estimator, row.selection]
-            yield [*identity, *place, *_estimate(shown, batches, [layer])]
+            yield [*identity, *place, *_estimate(row, batches, [layer])]
         defined = [layer for layer, row in layers.items() if not math.isnan(row.value)]
         averaged = [layer for layer in defined if layer >= model.first]
         first = layers[max(model.first, min(layers))]
@@ -190,7 +191,7 @@ def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
     """Average over layers whose value is defined; `first` is the first of all layers.
 
     Its left-out values are the averages of theirs. ``near_duplicates`` and ``same_token`` are the largest
-    shares of any layer.
+    shares of any layer, and ``effective_windows`` the smallest number.
     """
     if not layers:
         return first._replace(value=math.nan, without=UNDEFINED)
@@ -200,6 +201,7 @@ def average(layers: Sequence[TidyRow], first: TidyRow) -> TidyRow:
         n_unique=whole(_mean([row.n_unique for row in layers])),
         near_duplicates=max(row.near_duplicates for row in layers),
         same_token=max(row.same_token for row in layers),
+        effective_windows=min(row.effective_windows for row in layers),
         without=tuple(np.mean([row.without for row in layers], axis=0)),
     )
 
@@ -226,7 +228,7 @@ def change_rows(
         mean = (_mean(differences), np.mean(left_out, axis=0))
         selection = next(iter(after.layers.values())).selection
         for layer, (difference, without) in [*changes.items(), (None, mean)]:
-            if layer is not None and not curve.interval:
+            if not curve.interval:
                 without = UNDEFINED
             yield [
                 *(model.name, curve.estimator, selection, layer),
@@ -254,7 +256,8 @@ def _estimate(row: TidyRow, batches: Sequence[TidyRow], layers: Sequence[int]) -
     batch_sd = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     return [
         *(row.value, *_bars(row.value, row.without), batch_sd),
-        *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers), row.same_token),
+        *(row.n, row.n_unique, row.near_duplicates, row.windows, len(layers)),
+        *(row.same_token, row.effective_windows),
     ]
 
 

@@ -21,6 +21,7 @@ def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[
         {
             **{"name": model.name, "label": model.label, "family": model.family},
             **{"role": model.shape.role, "revision": revisions.get(model.name)},
+            "width": model.shape.hidden_size,
         }
         for model in by_family_and_size(models)
     ]
@@ -32,6 +33,7 @@ def drawn_measures(measures: Iterable[Measure]) -> list[dict[str, Any]]:
         {
             **{key: getattr(measure, key) for key in KEPT_WORDS},
             "from_zero": not (measure.depends_on_n and measure.family == "dimension"),
+            "per_dimension": measure.depends_on_n and measure.family == "linearity",
             "parameters": dict(measure.arguments),
         }
         for measure in measures
@@ -70,7 +72,9 @@ def opening_words(
     if figure.needs_training_steps:  # many models may have the same note
         on_checkpoints = " ".join(filter(None, dict.fromkeys(model.note for model in models)))
     return " ".join(
-        filter(None, [words, details, on_checkpoints, *_protocol(figure, measures, settings)])
+        filter(
+            None, [words, details, on_checkpoints, *_protocol(figure, models, measures, settings)]
+        )
     )
 
 
@@ -81,16 +85,16 @@ def _listed(named: Sequence[Model] | Sequence[Measure]) -> str:
 
 
 def _protocol(
-    figure: FigureSpecification, measures: Sequence[Measure], settings: Mapping[str, Any]
+    figure: FigureSpecification,
+    models: Sequence[Model],
+    measures: Sequence[Measure],
+    settings: Mapping[str, Any],
 ) -> list[str]:
     """Sentences on the protocol, which the tables do not tell."""
     if figure.reads and (not measures or all(measure.family == "weights" for measure in measures)):
         return []  # of whatever samples its tables are, or of no tokens at all
-    sampling, measurement = settings["sampling"], settings["measurement"]
-    sentences = [
-        f"{sampling['windows']} windows of {sampling['window_characters']} characters of "
-        f"{settings['corpus']['source']}."
-    ]
+    measurement = settings["measurement"]
+    sentences = [f"{_sample(models, settings)}."]
     if not measures:
         return sentences  # nothing is drawn but the loss
     last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
@@ -104,6 +108,15 @@ def _protocol(
     if measurement["token_types"] == "one":
         sentences.append("Of each token type one vector is measured, drawn at random.")
     return sentences
+
+
+def _sample(models: Iterable[Model], settings: Mapping[str, Any]) -> str:
+    """Windows of which text, of models that may have different numbers of them."""
+    sampling = settings["sampling"]
+    numbers = {model.windows(sampling) for model in models} or {sampling["windows"]}
+    windows = " to ".join(map(str, sorted({min(numbers), max(numbers)})))
+    characters, source = sampling["window_characters"], settings["corpus"]["source"]
+    return f"{windows} windows of {characters} characters of {source}"
 
 
 def tables_of(run: Run, target: str) -> dict[str, list[str]]:
@@ -177,9 +190,8 @@ def require_shown(run: Run, target: str) -> None:
 def explored(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
     keys = ("name", "label", "axis", "description", "suspect_above")
-    sampling, measures = run.settings["sampling"], run.every_measure.values()
-    windows, characters = sampling["windows"], sampling["window_characters"]
-    sample = f"{windows} windows of {characters} characters of {run.settings['corpus']['source']}"
+    measures = run.every_measure.values()
+    sample = _sample([run.models[name] for name in run.measured], run.settings)
     return {
         "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],

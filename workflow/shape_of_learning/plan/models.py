@@ -1,5 +1,6 @@
 """Models and their checkpoints, as the entries of ``config/models/*.yaml`` describe them."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from shape_of_learning.training.recipe import (
 OF_TWINS = {"regulariser", "strength", "twin_of"}
 # Columns of Table 1 that a recipe says.
 COLUMNS = ("attention_heads", "vocabulary", "batch_size", "learning_rate")
+MOST_CHARACTERS_PER_TOKEN = 5  # in the mean of English text: the demo's tokenizer makes 3.9
 Entries = dict[str, tuple[str, Any]]
 
 
@@ -115,6 +117,12 @@ class Model:
     def local_folders(self) -> dict[str, str]:
         """Names of checkpoints that lie in folders of the user's -> these."""
         return {each.name: each.path for each in self.checkpoints if each.path}
+
+    def windows(self, sampling: Mapping[str, Any]) -> int:
+        """How many windows are drawn for it, by section `sampling`: more where it is wide."""
+        vectors = sampling["vectors_per_dimension"] * self.shape.hidden_size
+        needed = vectors * MOST_CHARACTERS_PER_TOKEN / sampling["window_characters"]
+        return max(sampling["windows"], math.ceil(needed))
 
     def as_evidence(self) -> dict[str, Any]:
         """What claims ask of a model besides its numbers."""

@@ -68,7 +68,7 @@ class Work:
             model.shape.layers,
             model.shape.hidden_size,
             model.vocabulary or LARGEST_VOCABULARY,
-            tokens or settings["sampling"]["windows"] * _window_tokens(settings),
+            tokens or model.windows(settings["sampling"]) * _window_tokens(settings),
         )
 
     @property
