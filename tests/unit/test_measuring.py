@@ -104,7 +104,14 @@ def test_where_few_windows_decide_second_moments_have_no_left_out_values(massive
     ordinary, Y = np.random.default_rng(0).standard_normal((2, TOKENS, 8)).astype("f4")
     X = ordinary.copy()
     X[: 50 * massive : 50, 2] += 1000
-    names = ["anisotropy", "participation_ratio", "average_cosine", "rankme", "two_nn"]
+    names = [
+        "anisotropy",
+        "participation_ratio",
+        "average_cosine_centered",
+        "average_cosine",
+        "rankme",
+        "two_nn",
+    ]
     blocks = {"linearity": are_known, "linearity_increment": True, "block_cosine": True}
     known = {name: are_known or name in ("average_cosine", "two_nn") for name in names} | blocks
     found = measured(MadeStates(X + Y, X), names, layer=1)

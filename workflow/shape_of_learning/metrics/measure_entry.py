@@ -118,9 +118,9 @@ class Measure:
     left_out : bool
         Whether values without groups of windows are taken at all; if not, there are no intervals.
     moments : {"", "vectors", "increments"}
-        Of what it is a ratio of second moments, which the vectors of a few windows can decide: of vectors (of
-        blocks those after it), or of what a block adds to them. Where few windows hold most of their
-        variance, there are no intervals.
+        Whose moments it is made of, which a few windows can decide: those of the vectors (of blocks those after
+        it), or of what a block adds to them. Where few windows hold the direction of their largest variance,
+        there are no intervals. Empty of what a few long vectors do not decide.
     suspect_above : float, optional
         The largest share of vectors with a near-duplicate (r2/r1 > 10) up to which its conditions hold; above
         it, figures mark the point.

@@ -48,7 +48,8 @@ def _own(where: str, family: str, label: str, axis: str, **others: Any) -> Measu
 def _isotropy(where: str, label: str, axis: str, *, center: bool = False) -> Measure:
     function = where.partition(":")[2]
     others = {"leaving_out": f"{function}_without", "fixed": {"center": center}}
-    others["moments"] = "vectors" if function == "anisotropy" else ""  # cosines are of unit vectors
+    # Cosines are of unit vectors, but a few huge ones move the mean that is subtracted.
+    others["moments"] = "vectors" if function == "anisotropy" or center else ""
     return _own(where, "isotropy", label, axis, **others)
 
 
