@@ -110,7 +110,7 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
     text.write_text(" ".join(TEXT) * 60, encoding="utf-8")
     measures = [MEASURES[n].chosen(n, {}) for n in ("anisotropy", "two_nn", "linearity")]
     sampling = {"windows": 20, "window_characters": 60, "seed": 0, "precision": "float32"}
-    how = {"windows": 20, "seed": 0, "batch_vectors": 100, "neighbours": 10, "selection": {}}
+    how = {"seed": 0, "batch_vectors": 100, "neighbours": 10, "selection": {}}
     files = []
     for threads in (1, 2):
         files.append(tmp_path / f"{threads}.csv")

@@ -48,8 +48,9 @@ def main(
     checked_tensors(loaded["checkpoint"], is_download, loaded["threads"])
     measures = [Measure(**each) for each in measuring["measures"]]
     model = str(checkpoint_named[0])
-    how, sampling = MeasuringProtocol.of(model, measuring["protocol"]), SamplingProtocol(**protocol)
-    windows = draw_windows(text, sampling)
+    sampling = SamplingProtocol(**protocol)
+    fields = {**measuring["protocol"], "windows": sampling.windows}
+    how, windows = MeasuringProtocol.of(model, fields), draw_windows(text, sampling)
     sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)
     rows: list[Sequence[object]] = []
     for kind in kinds:
