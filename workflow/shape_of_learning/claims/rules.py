@@ -104,11 +104,20 @@ def holds(condition: Condition, units: Units, families: Families | None = None) 
 
 def chance(condition: Condition, units: Units, families: Families | None = None) -> float:
     """The least tail at which a condition is shown, a p-value; NaN of numbers that have no interval."""
-    of, tails = margin(condition, units, families=families), np.geomspace(LEAST_CHANCE, 0.5, 400)
-    ends = [float(of.bounds(tail, TAIL)[0]) for tail in tails]
-    if ends[0] == ends[-1] or not np.isfinite(ends).all():
+    of = margin(condition, units, families=families)
+
+    def end(tail: float) -> float:
+        return float(of.bounds(tail, TAIL)[0])
+
+    least, most = LEAST_CHANCE, 0.5
+    if end(least) == end(most) or not np.isfinite([end(least), end(most)]).all():
         return np.nan
-    return float(next((tail for tail, end in zip(tails, ends, strict=True) if end > 0), 1.0))
+    if end(most) <= 0:
+        return 1.0
+    while end(least) <= 0 and most / least > 1.01:
+        middle = math.sqrt(least * most)
+        least, most = (least, middle) if end(middle) > 0 else (middle, most)
+    return least if end(least) > 0 else most
 
 
 def units_of(units: Units) -> list[str]:
