@@ -22,7 +22,7 @@ ENTRIES = {
     }
     for role, architecture in (("decoder", "gpt_neox"), ("encoder", "bert"))
 }
-UNDRAWN = ("loss_by_step", "anisotropy_measures", "dimension_by_scale")
+UNDRAWN = ("massive_tokens", "loss_by_step", "anisotropy_measures", "dimension_by_scale")
 SETTINGS = {
     "models": list(ENTRIES),
     "corpus": {"source": "python_topics"},

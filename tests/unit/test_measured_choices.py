@@ -22,7 +22,8 @@ HOW = MeasuringProtocol("m", windows=WINDOWS, seed=3, batch_vectors=100, neighbo
 MEASUREMENT = {"parameters": {}, "batch_vectors": 100, "neighbours": 12}
 NAMES = ["anisotropy", "two_nn", "linearity", "linearity_without_first_token"]
 MEASURES = list(chosen_measures(MEASUREMENT, NAMES).values())
-SWITCHES = (("keep", "drop"), ("keep", "drop"), ("all", "one"), ("1", "0.5"), ("1", "0.5"))
+KEEP = ("keep", "drop")
+SWITCHES = (KEEP, KEEP, ("all", "one"), KEEP, ("1", "0.5"), ("1", "0.5"))
 CHOICES = [Rows("own", *options) for options in product(*SWITCHES)]
 PLACES = ((0, AFTER), (2, AFTER), (2, BEFORE))
 

@@ -30,6 +30,7 @@ OWN = {
     "total_variance": Measure("numpy:sum", "spectrum"),
     "reach": Measure("numpy:vdot", "linearity"),
     "later": Measure("numpy:vdot", "linearity", rows={"first_token": "drop"}),
+    "ordinary": Measure("numpy:vdot", "linearity", rows={"massive_tokens": "drop"}),
     "before": Measure("numpy:vdot", "linearity", rows={"last_layer": "before_final_norm"}),
     "apart": Measure(f"{__name__}:apart", "windows"),
     "apart_later": Measure(f"{__name__}:apart", "windows", rows={"first_token": "drop"}),
@@ -142,6 +143,33 @@ def test_of_a_block_all_vectors_are_measured_and_of_the_rows_that_an_entry_choos
             assert of_layer.without == pytest.approx(without, rel=1e-4)
     names = {name: found[1][name][0].selection for name in ends}
     assert names == {"reach": "all", "later": "without_first_token", "before": "before_final_norm"}
+
+
+def test_a_block_is_measured_without_tokens_that_are_massive_before_or_after_it():
+    before, after = np.random.default_rng(0).standard_normal((2, TOKENS, 6)).astype("f4")
+    before[7], after[[7, 30]] = 50, 80
+    batch, of_layer = measured(MadeStates(before, after), ["ordinary"], 1)["ordinary"]
+    kept = np.setdiff1d(np.arange(TOKENS), [7, 30])
+    assert (batch.n, batch.selection) == (TOKENS - 2, "without_massive_tokens")
+    assert batch.value == pytest.approx(np.vdot(before[kept], after[kept]), rel=1e-5)
+    # Which tokens are massive is not found anew without a group.
+    others = kept[selections.window_groups(20, 0)[kept // 50] != 3]
+    assert of_layer.without[3] == pytest.approx(np.vdot(before[others], after[others]), rel=1e-4)
+
+
+def test_massive_tokens_may_leave_less_than_a_batch():
+    X = np.random.default_rng(0).standard_normal((TOKENS, 6)).astype("f4")
+    X[::50] = 90
+    name = "anisotropy_without_massive_tokens"
+    how = selections.MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": TOKENS})
+    batch, of_layer = measure_layer(MadeStates(X), 0, "isotropy", [ALL[name]], how)
+    assert (batch.n, of_layer.windows) == (TOKENS - 20, 20)
+    kept = np.delete(X, np.arange(0, TOKENS, 50), axis=0)
+    assert of_layer.value == ALL["anisotropy"].load()(kept) < 0.3
+    assert ALL["anisotropy"].load()(X) > 0.9
+    few = selections.MeasuringProtocol("m", **{**PROTOCOL, "batch_vectors": TOKENS + 1})
+    with pytest.raises(InputError, match="fewer than one batch of 1001"):
+        measure_layer(MadeStates(X), 0, "isotropy", [ALL[name]], few)
 
 
 def test_vectors_and_their_windows_are_one_batch():

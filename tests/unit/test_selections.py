@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.massive import concentration, massive
 from shape_of_learning.metrics import selections
 from shape_of_learning.metrics.intervals import interval, quantile, standard_error
 from shape_of_learning.random_streams import random_stream, stream_seed
@@ -68,6 +69,7 @@ def test_each_token_of_a_type_can_be_the_one_that_is_kept():
             "without_first_token+without_special_tokens+before_final_norm",
         ),
         (selections.Selection(), {"token_types": "one"}, "one_per_token_type"),
+        (selections.Selection(), {"massive_tokens": "drop"}, "without_massive_tokens"),
     ],
 )
 def test_tables_call_a_selection_by_what_it_leaves_out(selection, own, name):
@@ -85,6 +87,49 @@ def test_a_share_of_the_windows_has_windows_of_every_group():
     np.testing.assert_array_equal(
         found, [r for r in range(5000) if r // 50 in windows and positions[r]]
     )
+
+
+@given(st.sets(st.integers(0, 999), min_size=1, max_size=40), st.floats(8, 1e4))
+def test_massive_tokens_are_found_wherever_they_are(planted, times):
+    X = random_stream(0, "cloud").normal(size=(1000, 30)).astype(np.float32)
+    X[list(planted)] *= np.float32(times)
+    rows = {"special": np.zeros(1000, bool), "positions": np.arange(1000) % 50}
+    rows |= {"token_ids": np.arange(1000) % 300, "windows": np.arange(1000) // 50}
+    drop = selections.Selection(massive_tokens="drop")
+    left = drop.of(rows, GROUPS, states=[X])
+    assert {*range(1000)} - {*left.tolist()} == planted
+    # Of each type the token is drawn first, so that layers with other massive tokens have the same ones.
+    one = selections.Selection(token_types="one").of(rows, GROUPS)
+    both = selections.Selection(token_types="one", massive_tokens="drop")
+    assert both.of(rows, GROUPS, states=[X]).tolist() == [r for r in one if r not in planted]
+
+
+@pytest.mark.parametrize("width", [10, 500])
+def test_long_tails_are_no_massive_tokens(width):
+    stream = random_stream(0, "tails")
+    assert not massive(stream.normal(size=(20_000, width))).any()
+    assert not massive(stream.standard_t(5, size=(20_000, width))).any()
+
+
+def test_what_is_not_finite_is_no_massive_token_and_stays():
+    X = random_stream(0, "cloud").normal(size=(100, 5))
+    for bad in (np.inf, np.nan):
+        X[7, 2] = bad
+        assert not massive(X).any()
+
+
+def test_shares_of_the_variance_are_those_of_squares_about_the_mean():
+    X = 3 + random_stream(0, "cloud").normal(size=(1000, 20))
+    X[[5, 90], 4] += 500, 300
+    found = concentration(X.astype(np.float32))
+    squares = (X - X.mean(axis=0)) ** 2
+    shares = squares / squares.sum()
+    assert found.largest_coordinate == 4
+    assert found.largest_token_share == pytest.approx(shares[5].sum(), rel=1e-5)
+    assert found.massive_share == pytest.approx(shares[[5, 90]].sum(), rel=1e-5)
+    assert found.largest_coordinate_share == pytest.approx(shares[:, 4].sum(), rel=1e-5)
+    norms = np.linalg.norm(X, axis=1)
+    assert found.norm_ratio == pytest.approx(norms[5] / np.median(norms), rel=1e-5)
 
 
 SIZES = st.tuples(st.integers(50, 2000), st.integers(1, 50))

@@ -22,6 +22,7 @@ FIGURES = {
     "anisotropy_measures": [],
     "dimension_by_scale": [],
     "loss_by_step": [],
+    "massive_tokens": [],
     "table_1": [],
 }
 

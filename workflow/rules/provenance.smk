@@ -18,6 +18,7 @@ def results_of_the_run(wildcards):
     return [
         *expand("<results>/tables/{table}.csv", table=GATHERED),
         *(["<results>/tables/weights.csv"] if RUN.weight_tables() else []),
+        *(["<results>/tables/massive.csv"] if RUN.weight_models("massive") else []),
         *expand("<results>/checkpoints/{model}.csv", model=RUN.of_kind("repository")),
         *(file for target in (*DRAWN, *WRITTEN) for file in files_of_target(target)),
         *all_claims,

@@ -6,8 +6,9 @@ OUTPUTS:
                                           row per value, with its interval), changes (between checkpoints) and
                                           left_out (what intervals come from)
     <results>/tables/{kind}/{model}.csv   weights, last_weights and weight_points: what is measured of a model's own
-                                          matrices, at every checkpoint or the last one
-    <results>/tables/{table}.csv          measurements, estimates, changes and weights of all models
+                                          matrices, at every checkpoint or the last one; massive: which tokens hold the
+                                          variance of its hidden states
+    <results>/tables/{table}.csv          measurements, estimates, changes, weights and massive of all models
 STEPS: gather_model, gather_weights and gather_tables.
 """
 
@@ -62,13 +63,15 @@ def tables_of_all(table):
     """The tables of all models that are put together."""
     if table == "weights":
         return paths("<results>/tables/{kind}/{model}.csv", RUN.weight_tables())
+    if table == "massive":
+        return expand("<results>/tables/massive/{model}.csv", model=RUN.weight_models("massive"))
     models = dict.fromkeys(model for model, _ in RUN.wanted)
     return [f"<results>/tables/{table}/{model}.csv" for model in models]
 
 
 def curves_in_table(table):
     """Models and estimators of the configuration; of estimates, also what only figures draw."""
-    if table == "weights":
+    if table in ("weights", "massive"):
         return None
     if table == "estimates":
         return list(RUN.wanted)
@@ -134,7 +137,7 @@ rule gather_tables:
     benchmark:
         "<benchmarks>/tables/{table}.tsv"
     wildcard_constraints:
-        table=any_of((*GATHERED, "weights")),
+        table=any_of((*GATHERED, "weights", "massive")),
     priority: 3
     localrule: True
     conda:

@@ -13,9 +13,10 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.checkpoints.tensors import checked_tensors
+from shape_of_learning.embeddings.massive_tokens import massive_rows
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
 from shape_of_learning.embeddings.run import SampleRun
-from shape_of_learning.embeddings.states import state_writer
+from shape_of_learning.embeddings.states import StateFiles, state_writer
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.job import job
 
@@ -47,7 +48,8 @@ def main(
     protocol : mapping
         Fields of :class:`.SamplingProtocol`.
     matrices : mapping
-        What is measured of its own matrices, arguments of :func:`.write_checkpoint_tables`.
+        What is measured of its own matrices, arguments of :func:`.write_checkpoint_tables`; and whether massive
+        tokens are looked for (``massive``).
     output : mapping of str to str
         Paths: ``embeddings``, a folder; others as :func:`.write_checkpoint_tables` has them.
     **loaded
@@ -63,8 +65,16 @@ def main(
     described = {"protocol": json.dumps(asdict(sampling)), "versions": json.dumps(versions)}
     with state_writer(folder, sample, {**names, **described}) as writer:
         cross_entropy = sample.into(writer)
+    wanted = range(sample.layers + 1) if matrices["massive"] else ()
+    own = {key: of for key, of in matrices.items() if key != "massive"}
+    massive = (
+        row
+        for layer in wanted
+        for row in massive_rows(StateFiles(folder, sample.layers), layer, checkpoint)
+    )
     with threadpool_limits(1):
-        write_checkpoint_tables(sample.forward, digests, cross_entropy, output, **matrices)
+        known = (sample.forward, digests, cross_entropy, output)
+        write_checkpoint_tables(*known, massive=massive, **own)
     logger.info("%d tokens in %s", sample.tokens, folder)
 
 

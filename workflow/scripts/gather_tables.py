@@ -13,6 +13,7 @@ COLUMNS = {
     "estimates": tidy.ESTIMATE_COLUMNS,
     "changes": tidy.CHANGE_COLUMNS,
     "controls": tidy.CONTROL_COLUMNS,
+    "massive": tidy.MASSIVE_TABLE_COLUMNS,
     "weights": tidy.WEIGHT_COLUMNS,
     "weight_points": tidy.WEIGHT_POINT_COLUMNS,
 }

@@ -13,6 +13,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.checkpoints.tensors import checked_tensors
+from shape_of_learning.embeddings.massive_tokens import massive_rows
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
@@ -81,8 +82,12 @@ def main(
         parts = parts_of_choices(states.rows, of_text, measures, how)
         cross_entropy = sample.into(states)
         if matrices is not None:
+            wanted = range(states.layers + 1) if matrices["massive"] else ()
+            own = {key: of for key, of in matrices.items() if key != "massive"}
+            massive = (r for k in wanted for r in massive_rows(states, k, loaded["checkpoint"]))
             with threadpool_limits(1):
-                write_checkpoint_tables(sample.forward, digests, cross_entropy, output, **matrices)
+                known = (sample.forward, digests, cross_entropy, output)
+                write_checkpoint_tables(*known, massive=massive, **own)
         del sample  # which leaves the memory of its weights to the measuring
         places = [(layer, AFTER) for layer in range(states.layers + 1)]
         if choices:  # the last one also as it is before the final norm

@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from shape_of_learning.figures import captions, marks, scales
+from shape_of_learning.figures.controls import line_panels
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, drawing
-from shape_of_learning.figures.style import INK, TEXT_WIDTH
-from shape_of_learning.figures.tables import by_layer, require, with_labels
+from shape_of_learning.figures.style import COLOURS, INK, TEXT_WIDTH, LineStyle
+from shape_of_learning.figures.tables import CHECKPOINT, by_layer, require, with_labels
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
 PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
@@ -28,6 +29,19 @@ PANELS = {
 }
 SMALL = 0.02  # of the largest value in any panel
 # Which of L blocks a panel shows: one panel each.
+# What holds the variance, and how the lines look; then anisotropy with and without.
+SHARES = {
+    "largest_token_share": ("the largest token", LineStyle(COLOURS[1], (0, (4, 1.2)), "s")),
+    "massive_share": ("all massive tokens", LineStyle(COLOURS[2], (0, (7, 1.5)), "^")),
+    "largest_coordinate_share": ("the largest coordinate", LineStyle(COLOURS[3], (0, (1, 1)), "D")),
+}
+OF_TOKENS = {
+    "anisotropy": ("all tokens", LineStyle(INK, "-", "o")),
+    "anisotropy_without_massive_tokens": (
+        "without massive tokens",
+        LineStyle(COLOURS[0], (0, (4, 1, 1, 1)), "v"),
+    ),
+}
 PLACES = {
     "First block": lambda L: 1,
     "Middle block": lambda L: (L + 1) // 2,
@@ -124,6 +138,44 @@ def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
     own = {block: table["layer"] == last.map(choose) for block, choose in PLACES.items()}
     of_blocks = [table[rows].assign(block=block) for block, rows in own.items()]
     return pd.concat(of_blocks, ignore_index=True)
+
+
+def massive_tokens(inputs: FigureInputs) -> Drawing:
+    """Which share of the variance a few tokens and one coordinate hold, and anisotropy without these tokens."""
+    own = by_layer(inputs)
+    found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
+    shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
+    shares = with_labels(shares, inputs).assign(row="share")
+    both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
+    columns = ["model", "label", "revision", "step", "layer", "quantity", "value", "low", "high"]
+    kinds = SHARES | OF_TOKENS
+    looks, words = ({name: each[place] for name, each in kinds.items()} for place in (1, 0))
+    rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
+    lines, notes = both.assign(kind=both["quantity"]), captions.footnote(inputs, own)
+    figure, grid = line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
+    for axes in grid.flat:
+        axes.set_ylim(0, 1.02)
+    table = both[columns].reset_index(drop=True)
+    said = [*captions.on_estimates(inputs, own), *_most_massive(inputs, found)]
+    return drawing(inputs, figure, table, *said)
+
+
+def _most_massive(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
+    """Say of each model where massive tokens hold most, which they are and at which positions."""
+    said = []
+    for model in inputs.models:
+        rows = found[(found["model"] == model.name) & (found["massive"] > 0)]
+        if rows.empty:
+            said.append(f"{model.label} has no massive token.")
+            continue
+        most = rows.loc[rows["massive_share"].idxmax()]
+        share = f"{100 * most['massive_share']:.3g} % of the variance"
+        of = f"{most['massive']:,} of {most['n']:,} tokens ({100 * most['massive'] / most['n']:.2g} %)"
+        said.append(
+            f"{model.label}, layer {most['layer']}: {of} hold {share}, at positions {most['positions']}; they "
+            f"are {most['tokens_found']}."
+        )
+    return said
 
 
 def loss_by_step(inputs: FigureInputs) -> Drawing:

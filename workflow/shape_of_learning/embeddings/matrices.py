@@ -18,7 +18,12 @@ from shape_of_learning.estimators.arrays import NotFiniteError
 from shape_of_learning.estimators.weights import principal_coordinates
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import Measure
-from shape_of_learning.metrics.tidy import FINAL_NORM, MATRIX_COLUMNS, POINT_COLUMNS
+from shape_of_learning.metrics.tidy import (
+    FINAL_NORM,
+    MASSIVE_COLUMNS,
+    MATRIX_COLUMNS,
+    POINT_COLUMNS,
+)
 from shape_of_learning.random_streams import random_stream
 
 if TYPE_CHECKING:
@@ -37,6 +42,7 @@ def write_checkpoint_tables(
     seed: int,
     *,
     points: bool,
+    massive: Iterable[tuple[object, ...]] = (),
 ) -> None:
     """Write what is known of a checkpoint besides its hidden states.
 
@@ -55,6 +61,8 @@ def write_checkpoint_tables(
         Of the run.
     points : bool
         Whether a figure draws the points of this checkpoint.
+    massive : iterable of tuple
+        Rows of the table ``massive``, if anything reads it.
     """
     if "weights" in output:
         chosen = [Measure(**each) for each in measures]
@@ -62,6 +70,7 @@ def write_checkpoint_tables(
         write_table(Path(output["weights"]), MATRIX_COLUMNS, weight_values(matrices, chosen))
         drawn = weight_points(matrices, seed) if points else ()
         write_table(Path(output["weight_points"]), POINT_COLUMNS, drawn)
+        write_table(Path(output["massive"]), MASSIVE_COLUMNS, massive)
     write_tensor_digests(Path(output["tensors"]), digests)
     write_loss(Path(output["loss"]), cross_entropy)
 

@@ -1,9 +1,11 @@
 """A model beside its null models: curves by layer, and means over layers by training step."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
@@ -47,7 +49,7 @@ CONTROLS = {
 }
 ROW_HEIGHT, FRAME = 1.6, 0.5  # inches
 WITHOUT = [f"without_{group}" for group in range(GROUPS)]
-COLUMNS = [*("model", "label", "revision", "step", "tokens"), "estimator", "control"]
+COLUMNS = ["model", "revision", "step", "tokens", "estimator", "control"]
 
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
@@ -96,41 +98,72 @@ def _at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
 def _drawing(
     inputs: FigureInputs, table: pd.DataFrame, x: str, own: pd.DataFrame, *sentences: str
 ) -> Drawing:
-    kept = [c for c in COLUMNS if c not in ("label",)]
     place = ["layer", "depth"] if x == "layer" else []
-    table = with_labels(table[[*kept, *place, "value", "low", "high", "batch_sd"]], inputs)
-    measures, models = inputs.measures, dict([*table.groupby("label", sort=False)])
-    height = FRAME + ROW_HEIGHT * len(measures)
-    notes = captions.footnote(inputs, own)
-    figure, grid = marks.panels(len(measures), len(models), height, *notes, width=style.TEXT_WIDTH)
-    named: dict[str, Line2D] = {}
-    for (row, measure), (column, (label, rows)) in product(
-        enumerate(measures), enumerate(models.items())
-    ):
-        axes, of = grid[row, column], rows[rows["estimator"] == measure.name]
-        for control, (words, look, _) in CONTROLS.items():
-            line = of[of["control"] == control].sort_values(x)
-            if len(line):
-                drawn = marks.draw_line(axes, line, x, look, label=words, markers=x == "step")
-                named.setdefault(words, drawn)
-        if x == "step":
-            scales.set_progress_axis(axes, rows["step"])
-        else:
-            axes.locator_params(axis="x", integer=True)
-        scales.begin_at_zero(axes, [measure])
-        if not row:
-            axes.set_title(marks.panel_title(label, figure, len(models)))
-        if row == len(measures) - 1:
-            axes.set_xlabel("Layer" if x == "layer" else marks.ALONG[x])
-        if not column:
-            axes.set_ylabel(
-                f"{measure.axis},\n{measure.label}"
-                if measure.label != measure.axis
-                else measure.axis
-            )
-    figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=3)
+    table = with_labels(table[[*COLUMNS, *place, "value", "low", "high", "batch_sd"]], inputs)
+    looks = {name: look for name, (_, look, _) in CONTROLS.items()}
+    words = {name: said for name, (said, _, _) in CONTROLS.items()}
+    rows = {
+        each.name: each.axis if each.label == each.axis else f"{each.axis},\n{each.label}"
+        for each in inputs.measures
+    }
+    lines = table.assign(row=table["estimator"], kind=table["control"])
+    figure, grid = line_panels(
+        inputs, lines, x, rows, (looks, words), *captions.footnote(inputs, own)
+    )
+    for panels, measure in zip(grid, inputs.measures, strict=True):
+        for axes in panels:
+            scales.begin_at_zero(axes, [measure])
     said = [*captions.on_estimates(inputs, own), *sentences, *_on_controls(inputs, table)]
     return drawing(inputs, figure, table, *said)
+
+
+def line_panels(
+    inputs: FigureInputs,
+    table: pd.DataFrame,
+    x: str,
+    rows: Mapping[str, str],
+    kinds: tuple[Mapping[str, LineStyle], Mapping[str, str]],
+    *notes: str,
+) -> tuple[Figure, np.ndarray]:
+    """Draw a panel per quantity (row) and model (column), with one line per kind and a legend.
+
+    Parameters
+    ----------
+    inputs : FigureInputs
+    table : pandas.DataFrame
+        Points, with the columns ``label``, of the model, ``row``, ``kind``, `x`, ``value``, ``low``, ``high``.
+    x : {"layer", "step"}
+    rows : mapping of str to str
+        Label of the y axis of each row.
+    kinds : tuple of mapping of str
+        How the line of each kind looks, and what the legend calls it.
+    notes : str
+        Sentences of the footnote.
+    """
+    models = dict([*table.groupby("label", sort=False)])
+    height = FRAME + ROW_HEIGHT * len(rows)
+    figure, grid = marks.panels(len(rows), len(models), height, *notes, width=style.TEXT_WIDTH)
+    named: dict[str, Line2D] = {}
+    for (row, name), (column, of) in product(enumerate(rows), enumerate(models.values())):
+        axes, own = grid[row, column], of[of["row"] == name]
+        for kind, look in kinds[0].items():
+            line = own[own["kind"] == kind].sort_values(x)
+            if len(line):
+                label = kinds[1][kind]
+                drawn = marks.draw_line(axes, line, x, look, label=label, markers=x == "step")
+                named.setdefault(label, drawn)
+        if x == "step":
+            scales.set_progress_axis(axes, of["step"])
+        else:
+            axes.locator_params(axis="x", integer=True)
+    for label, axes in zip(models, grid[0], strict=True):
+        axes.set_title(marks.panel_title(label, figure, len(models)))
+    for axes in grid[-1]:
+        axes.set_xlabel("Layer" if x == "layer" else marks.ALONG[x])
+    for axes, label in zip(grid[:, 0], rows.values(), strict=True):
+        axes.set_ylabel(label)
+    figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=3)
+    return figure, grid
 
 
 def _on_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:

@@ -79,15 +79,18 @@ def measure_layer(
         return measured
     wanted = (measure for measure in measures if measure.family == family)
     for selection, chosen in by_selection(wanted, protocol.selection):
-        kept = protocol.chosen(states.rows, selection)
         own = layer + (selection.before_final_norm and layer == states.layers)
         numbers = [layer - 1, own] if family == "linearity" else [own]
         taken = [states[number] for number in numbers]
+        kept, how = protocol.chosen(states.rows, selection, taken), protocol
+        if len(kept) < protocol.batch_vectors <= len(protocol.chosen(states.rows, selection)):
+            # Massive tokens leave less than a batch of what was enough for one.
+            how = replace(protocol, batch_vectors=max(len(kept), protocol.neighbours + 1))
         if len(kept) < len(taken[0]):
             taken = [state[kept] for state in taken]
-        own = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
-        windows = own["windows"]
-        batches = batches_of(taken, own, chosen, protocol)
+        told = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
+        windows = told["windows"]
+        batches = batches_of(taken, told, chosen, how)
         effective = {
             moments: _effective_windows(taken, windows, moments)
             for moments in {measure.moments for measure in chosen}
@@ -294,7 +297,7 @@ def parts_of_choices(
     if not choices:
         how.require_batches(rows, measures)
         return [Part(how, measures)]
-    parts: dict[tuple[bytes, int, tuple[str, ...]], Part] = {}
+    parts: dict[tuple[bytes, str, int, tuple[str, ...]], Part] = {}
     for choice in choices:
         # With batches of another size, only what is taken of batches is another.
         is_own_size = choice.batch_share == choices[0].batch_share
@@ -304,6 +307,7 @@ def parts_of_choices(
             choice.special_tokens,
             choice.first_token,
             choice.token_types,
+            choice.massive_tokens,
             windows_share=float(choice.windows_share),
         )
         for selection, together in by_selection(wanted, chosen):
@@ -311,7 +315,8 @@ def parts_of_choices(
             if len(kept) > how.neighbours:
                 vectors = min(size, len(kept))
                 own = replace(how, selection=selection, batch_vectors=vectors)
-                key = kept.tobytes(), vectors, tuple(each.name for each in together)
+                names = tuple(each.name for each in together)
+                key = kept.tobytes(), selection.massive_tokens, vectors, names
                 parts.setdefault(key, Part(own, together)).choices.append(choice)
     return list(parts.values())
 

@@ -22,6 +22,7 @@ ROW_SWITCHES = {
     "special_tokens": ("keep", "drop"),
     "first_token": ("keep", "drop"),
     "token_types": ("all", "one"),
+    "massive_tokens": ("keep", "drop"),
     "last_layer": ("before_final_norm",),
 }
 Value = bool | int | float | str
@@ -37,7 +38,7 @@ class Rows:
     ----------
     text : str
         ``"own"``, the windows of the run; ``"resampled"``, as many others of the same text; or a source.
-    first_token, special_tokens, token_types : str
+    first_token, special_tokens, token_types, massive_tokens : str
         As in section ``measurement``.
     windows_share, batch_share : str
         Numbers: the share of the windows, and the size of a batch as a share of the run's.
@@ -47,6 +48,7 @@ class Rows:
     first_token: str = "keep"
     special_tokens: str = "keep"
     token_types: str = "all"
+    massive_tokens: str = "keep"
     windows_share: str = "1"
     batch_share: str = "1"
 

@@ -212,6 +212,10 @@ MEASURES |= {
     f"{name}_without_first_token": _variant(name, "without first tokens", first_token="drop")
     for name in ("linearity", "linearity_increment")
 }
+MEASURES["anisotropy_without_massive_tokens"] = replace(
+    _variant("anisotropy", "without massive tokens", massive_tokens="drop"),
+    description="massive tokens are longer than five times the median",
+)
 # Of the matrices of a model itself; the function is that of hidden states.
 MEASURES |= {
     f"matrix_partition_isotropy{variant}": replace(

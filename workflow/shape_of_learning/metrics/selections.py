@@ -1,6 +1,6 @@
 """Which tokens are measured, hidden states being of all of them, in which batches and groups of windows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from shape_of_learning.errors import InputError
+from shape_of_learning.estimators.massive import massive
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
@@ -26,6 +27,9 @@ class Selection:
     token_types : {"all", "one"}
         All tokens, or one of each token type (entry of the vocabulary), drawn from those that the other
         choices leave.
+    massive_tokens : {"keep", "drop"}
+        Those that :func:`.massive` finds in a hidden state among the tokens that all other choices leave; of a
+        block those of the state before it or after it, since the former decide the fit and the latter the score.
     before_final_norm : bool
         Whether the last layer is the state before the final norm, though the run measures that after it.
     windows_share : float
@@ -35,6 +39,7 @@ class Selection:
     special_tokens: str = "keep"
     first_token: str = "keep"
     token_types: str = "all"
+    massive_tokens: str = "keep"
     before_final_norm: bool = False
     windows_share: float = 1.0
 
@@ -51,11 +56,18 @@ class Selection:
             "without_first_token": self.first_token == "drop",
             "without_special_tokens": self.special_tokens == "drop",
             "one_per_token_type": self.token_types == "one",
+            "without_massive_tokens": self.massive_tokens == "drop",
             "before_final_norm": self.before_final_norm,
         }
         return "+".join(part for part, applies in parts.items() if applies) or "all"
 
-    def of(self, rows: Mapping[str, np.ndarray], groups: np.ndarray, seed: int = 0) -> np.ndarray:
+    def of(
+        self,
+        rows: Mapping[str, np.ndarray],
+        groups: np.ndarray,
+        seed: int = 0,
+        states: Sequence[Any] = (),
+    ) -> np.ndarray:
         """Choose among the tokens of a sample.
 
         Parameters
@@ -68,6 +80,9 @@ class Selection:
         seed : int
             Decides which one of a token type. It belongs to no model or layer: whoever has the same tokens
             measures the same ones.
+        states : sequence of ndarray or torch.Tensor, each of shape (n, d)
+            That are measured. Massive tokens are dropped last, so that of each type all layers and revisions
+            have the same token; without states none is dropped.
 
         Returns
         -------
@@ -93,6 +108,9 @@ class Selection:
             order = random_stream(seed, "token types").permutation(chosen)
             _, first = np.unique(np.asarray(rows["token_ids"])[order], return_index=True)
             chosen = np.sort(order[first])
+        if self.massive_tokens == "drop" and len(chosen):
+            found = [massive(state[chosen]) for state in states]
+            chosen = chosen[~np.any(found, axis=0)] if found else chosen
         return chosen
 
 
@@ -129,9 +147,11 @@ class MeasuringProtocol:
         """The group of each window."""
         return window_groups(self.windows, self.seed)
 
-    def chosen(self, rows: Mapping[str, np.ndarray], selection: Selection) -> np.ndarray:
-        """Numbers of the rows of a sample that are measured."""
-        return selection.of(rows, self.groups, self.seed)
+    def chosen(
+        self, rows: Mapping[str, np.ndarray], selection: Selection, states: Sequence[Any] = ()
+    ) -> np.ndarray:
+        """Numbers of the rows of a sample that are measured; of some states without their massive tokens."""
+        return selection.of(rows, self.groups, self.seed, states)
 
     def require_batches(self, rows: Mapping[str, np.ndarray], measures: Iterable[Measure]) -> None:
         """Raise InputError if the sample gives less than a batch to one of the measures, before it is run."""

@@ -90,6 +90,12 @@ CONTROL_COLUMNS = (*_CHECKPOINT, "control", *TIDY_COLUMNS)
 # Of the matrices of a model itself: of one checkpoint, and of a model or all.
 MATRIX_COLUMNS = ("matrix", "estimator", "n", "d", "value")
 POINT_COLUMNS = ("matrix", "centered", "entry", "x", "y")
+# Of each hidden state: what holds its variance, and which tokens are massive.
+MASSIVE_COLUMNS = (
+    *("layer", "largest_token_share", "largest_coordinate", "largest_coordinate_share"),
+    *("norm_ratio", "massive_share", "massive", "n", "positions", "tokens_found"),
+)
+MASSIVE_TABLE_COLUMNS = (*_CHECKPOINT, *MASSIVE_COLUMNS)
 WEIGHT_COLUMNS = (*_CHECKPOINT, *MATRIX_COLUMNS)
 WEIGHT_POINT_COLUMNS = (*_CHECKPOINT, *POINT_COLUMNS)
 CLAIM_COLUMNS = (

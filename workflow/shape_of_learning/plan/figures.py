@@ -12,7 +12,11 @@ from shape_of_learning.plan.papers import FigureSpecification, Paper
 from shape_of_learning.plan.run import Run
 
 KEPT_WORDS = ("name", "label", "axis", "interval", "suspect_above")
-LEFT_OUT = {"special_tokens": "special tokens", "first_token": "the first token of each window"}
+LEFT_OUT = {
+    "special_tokens": "special tokens",
+    "first_token": "the first token of each window",
+    "massive_tokens": "those longer than five times the median",
+}
 
 
 def drawn_models(models: Iterable[Model], revisions: Mapping[str, str]) -> list[dict[str, Any]]:

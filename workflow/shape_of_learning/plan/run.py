@@ -21,6 +21,7 @@ from shape_of_learning.plan.papers import FigureSpecification, Paper, TableSpeci
 CONTROLLED = ("isotropy", "dimension", "linearity")
 # Tables of weights that figures read, tables/{kind}/{model}.csv, and the folder of what each is gathered from.
 WEIGHT_TABLES = {"weights": "weights", "last_weights": "weights", "weight_points": "weight_points"}
+WEIGHT_TABLES |= {"massive": "massive"}  # of hidden states, by the same jobs
 
 
 @dataclass
@@ -275,7 +276,7 @@ class Run:
         """The checkpoints of a model that are in a table of weights."""
         if name not in self.weight_models(kind):
             return []
-        if kind == "weights":
+        if kind in ("weights", "massive"):
             return list(self.checkpoints(name))
         last = self.last_checkpoint(name)
         if kind == "last_weights":
@@ -294,6 +295,7 @@ class Run:
         return {
             "measures": [self.every_measure[name].for_jobs() for name in names],
             "points": is_in("weight_points"),
+            "massive": is_in("massive"),
             "seed": self.settings["seed"],
         }
 

@@ -18,7 +18,15 @@ FOLDERS = frozenset(
     (
         *("benchmarks", "checkpoints", "choices", "claims", "controls", "corpus"),
         *("embeddings", "figures"),
-        *("finetuned", "logs", "losses", "measurements", "measurements_in_memory", "pretrained"),
+        *(
+            "finetuned",
+            "logs",
+            "losses",
+            "massive",
+            "measurements",
+            "measurements_in_memory",
+            "pretrained",
+        ),
         *("provenance", "tables", "tasks", "weight_points", "weights"),
     )
 )
@@ -120,6 +128,9 @@ class Measurement(Section):
         frequent token then weighs as much as a rare one. Of the tokens of 128 windows about a fifth
         remains, fewer than one batch: raise `sampling.windows` (256 are enough for MiniLM), or lower
         `measurement.batch_vectors`
+    massive_tokens
+        `keep` or `drop` the vectors that are longer than five times the median in the layer that is measured
+        (of a block, in its input or output), among those that the three keys above leave
     estimators
         list of the measures that `measurements.csv`, `estimates.csv` and `changes.csv` hold; those that a
         figure draws are measured for its models besides, and are in `estimates.csv`, too
@@ -132,8 +143,10 @@ class Measurement(Section):
     special_tokens: Switch = "keep"
     first_token: Switch = "keep"
     token_types: TokenTypes = "all"
+    massive_tokens: Switch = "keep"
     estimators: Annotated[Words, Field(min_length=1)] = [
-        *("anisotropy", "anisotropy_uncentered", "average_cosine", "average_cosine_centered"),
+        *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
+        *("average_cosine", "average_cosine_centered"),
         *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
     ]
     parameters: dict[str, dict[str, Any]] = {}
@@ -254,6 +267,8 @@ class Choices(Section):
         list of options of `measurement.token_types`. Where one vector per token type leaves fewer than a
         batch, all are one batch, which estimates of dimension depend on; where it leaves no more than
         `measurement.neighbours`, nothing is measured
+    massive_tokens
+        list of options of `measurement.massive_tokens`; with both, everything is measured twice
     windows_share
         list of shares of the windows, the same in each of their 16 groups: rounded to whole windows of
         each, and one at least, so that 16 windows are not halved
@@ -276,6 +291,7 @@ class Choices(Section):
     first_token: Annotated[list[Switch], *some] = ["keep", "drop"]
     special_tokens: Annotated[list[Switch], *some] = ["keep", "drop"]
     token_types: Annotated[list[TokenTypes], *some] = ["all", "one"]
+    massive_tokens: Annotated[list[Switch], *some] = ["keep"]
     windows_share: Shares = [1.0, 0.5]
     batch_share: Shares = [1.0]
     average_over: Annotated[list[AverageOver], *some] = ["block_outputs", "all_layers"]

@@ -1,0 +1,43 @@
+"""Which tokens are massive in each hidden state of a checkpoint, and what share of the variance they hold."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from shape_of_learning.embeddings.model import load_tokenizer
+from shape_of_learning.estimators.massive import concentration, massive
+from shape_of_learning.metrics.measure import HiddenStates
+
+MOST_LISTED = 5  # positions and tokens of a layer
+
+
+def massive_rows(
+    states: HiddenStates, layer: int, checkpoint: Path
+) -> Iterator[tuple[object, ...]]:
+    """Describe one hidden state, all of its tokens.
+
+    Parameters
+    ----------
+    states : HiddenStates
+    layer : int
+        Which.
+    checkpoint : Path
+        Its folder, whose tokenizer writes the tokens.
+
+    Yields
+    ------
+    tuple
+        Columns ``MASSIVE_COLUMNS``. Positions count from 0 within a window; they and tokens, in quotes, are listed
+        with how many of the massive ones they are, the most frequent first.
+    """
+    vectors, rows = states[layer], states.rows
+    found = np.flatnonzero(massive(vectors))
+    positions = Counter(rows["positions"][found].tolist()).most_common(MOST_LISTED)
+    tokens = Counter(rows["token_ids"][found].tolist()).most_common(MOST_LISTED)
+    decode = load_tokenizer(checkpoint).decode if tokens else str
+    written = [(json.dumps(decode([token]), ensure_ascii=False), n) for token, n in tokens]
+    listed = ["; ".join(f"{each} ({number})" for each, number in of) for of in (positions, written)]
+    yield (layer, *concentration(vectors), len(found), len(vectors), *listed)
