@@ -20,6 +20,7 @@ from shape_of_learning.figures.style import theme
 from shape_of_learning.files import read_yaml
 from shape_of_learning.metrics.tidy import (
     CONTROL_COLUMNS,
+    MASSIVE_TABLE_COLUMNS,
     TASK_COLUMNS,
     WEIGHT_COLUMNS,
     WEIGHT_POINT_COLUMNS,
@@ -46,6 +47,7 @@ AXES = {
     **dict.fromkeys(("heat_maps", "spectra", "probe_scores", "local_structure"), ((), ("value",))),
     "controls_by_layer": BY_LAYER,
     "controls_by_step": BY_STEP,
+    "massive_tokens": (("layer",), ("value",)),
     "dimension_by_scale": (("n1",), ("value",)),
     "loss_by_step": (("step",), ("loss",)),
     "perplexity_of_changed_blocks": ((), ("perplexity",)),
@@ -184,7 +186,16 @@ def controls(model, measures):
             yield *at, *of, value, *(value + 0.01 * NUMBERS.normal(size=16))
 
 
+def massive(model, _):
+    for step, layer in product(steps_of(model), range(4)):
+        at = (model.name, model.shape.role, f"step{step}", step, 2048 * step, layer)
+        token, coordinate, all_of_them = NUMBERS.uniform(0, 1, 3)
+        found = (token, 7, coordinate, 30.0, all_of_them, 2, 4096, "0 (2)", '"a" (1); "b" (1)')
+        yield *at, *found
+
+
 FURTHER = {
+    "massive": (MASSIVE_TABLE_COLUMNS, massive),
     "controls": (CONTROL_COLUMNS, controls),
     "edits": (EDITS, edits),
     "fit_errors": (FIT_ERROR_COLUMNS, fit_errors),

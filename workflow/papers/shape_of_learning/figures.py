@@ -147,7 +147,8 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
     shares = with_labels(shares, inputs).assign(row="share")
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
-    columns = ["model", "label", "revision", "step", "layer", "quantity", "value", "low", "high"]
+    columns = ["model", "label", "revision", "step", "layer", "quantity"]
+    columns += ["value", "low", "high", "batch_sd"]
     kinds = SHARES | OF_TOKENS
     looks, words = ({name: each[place] for name, each in kinds.items()} for place in (1, 0))
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
