@@ -145,7 +145,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     own = by_layer(inputs)
     found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
-    shares = with_labels(shares, inputs).assign(row="share")
+    shares = with_labels(shares, inputs).assign(row="share", suspect=False)
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
     columns += ["value", "low", "high", "batch_sd"]

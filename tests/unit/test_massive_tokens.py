@@ -1,0 +1,66 @@
+"""The table of massive tokens, of a decoder in which one token is massive."""
+
+import pytest
+import transformers as hf
+
+import dump_embeddings
+import measure_checkpoint
+from shape_of_learning.embeddings.states import StateFiles
+from shape_of_learning.files import read_rows
+from shape_of_learning.metrics.registry import MEASURES
+from shape_of_learning.metrics.tidy import MASSIVE_COLUMNS
+from tiny_models import TEXT, save_tiny_model
+
+PROTOCOL = {"windows": 24, "window_characters": 90, "seed": 0, "last_layer": "after_final_norm"}
+MEASURING = {"seed": 0, "batch_vectors": 50, "neighbours": 5, "selection": {}}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """What both ways of measuring write of a model in which the semicolon's embedding is long."""
+    root = tmp_path_factory.mktemp("massive")
+    folder, text = save_tiny_model(root / "model", "llama"), root / "text.txt"
+    model = hf.AutoModel.from_pretrained(folder)
+    (semicolon,) = hf.AutoTokenizer.from_pretrained(folder)(";")["input_ids"]
+    model.get_input_embeddings().weight.data[semicolon] *= 1000
+    model.save_pretrained(folder)
+    text.write_text(" ".join(TEXT[:2] * 200))
+    shape = {"role": "decoder", "layers": 3, "hidden_size": 32, "last_hidden_size": 32}
+    matrices = {"measures": [], "seed": 0, "points": False, "massive": True}
+    loaded = {"checkpoint": folder, "is_download": False, "shape": shape, "threads": 1}
+    loaded |= {"protocol": PROTOCOL, "matrices": matrices}
+    names = {"model": "m", "revision": "main"}
+    measure = MEASURES["anisotropy"].chosen("anisotropy", {})
+    of = {"measures": [measure.for_jobs()], "protocol": MEASURING}
+    for way in ("dump", "memory"):
+        (root / way).mkdir()
+        states = "embeddings" if way == "dump" else "measurements"
+        kinds = ("weights", "weight_points", "massive", "loss", "tensors", states)
+        output = {kind: str(root / way / kind) for kind in kinds}
+        if way == "dump":
+            dump_embeddings.main(names, text=text, output=output, **loaded)
+        else:
+            measure_checkpoint.main(names, {"own": text}, measuring=of, output=output, **loaded)
+    return root
+
+
+def test_with_and_without_a_dump_the_table_is_the_same(folders):
+    dumped, in_memory = ((folders / way / "massive").read_bytes() for way in ("dump", "memory"))
+    assert dumped == in_memory
+
+
+def test_the_table_says_which_tokens_are_massive_and_where(folders):
+    table = read_rows(folders / "dump/massive", MASSIVE_COLUMNS)
+    layers = [dict(zip(MASSIVE_COLUMNS, row, strict=True)) for row in table]
+    assert [row["layer"] for row in layers] == ["0", "1", "2", "3"]
+    rows = StateFiles(folders / "dump/embeddings", 3).rows
+    tokenizer = hf.AutoTokenizer.from_pretrained(folders / "model")
+    places = rows["positions"][[tokenizer.decode(t) == ";" for t in rows["token_ids"].tolist()]]
+    for row in layers[:3]:
+        assert row["tokens_found"] == f'";" ({len(places)})'
+        most = max(places.tolist().count(place) for place in places.tolist())
+        assert row["positions"].partition("; ")[0].endswith(f"({most})")
+        assert (int(row["massive"]), int(row["n"])) == (len(places), len(rows["positions"]))
+        assert float(row["massive_share"]) > 0.9
+    # The final norm makes all vectors about as long.
+    assert (layers[3]["massive"], layers[3]["tokens_found"]) == ("0", "")
