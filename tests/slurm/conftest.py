@@ -22,7 +22,8 @@ ENTRIES = {
     }
     for role, architecture in (("decoder", "gpt_neox"), ("encoder", "bert"))
 }
-UNDRAWN = ("massive_tokens", "loss_by_step", "anisotropy_measures", "dimension_by_scale")
+UNDRAWN = ("massive_tokens", "controls_by_layer", "controls_by_step", "loss_by_step")
+UNDRAWN += ("anisotropy_measures", "dimension_by_scale")
 SETTINGS = {
     "models": list(ENTRIES),
     "corpus": {"source": "python_topics"},

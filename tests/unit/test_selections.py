@@ -104,7 +104,7 @@ def test_massive_tokens_are_found_wherever_they_are(planted, times):
     assert both.of(rows, GROUPS, states=[X]).tolist() == [r for r in one if r not in planted]
 
 
-@pytest.mark.parametrize("width", [10, 500])
+@pytest.mark.parametrize("width", [100, 500])
 def test_long_tails_are_no_massive_tokens(width):
     stream = random_stream(0, "tails")
     assert not massive(stream.normal(size=(20_000, width))).any()
