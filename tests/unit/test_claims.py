@@ -33,7 +33,7 @@ TRAINING = {
 def test_what_decides_verdicts_is_pinned():
     assert [needed_weight(each, "abcd")[0] for each in ("all", "any", 3, 0.75)] == [4, 1, 3, 3]
     assert pytest.approx(0.025) == bounds.TAIL
-    assert (GROUPS, layer_statistics.FEWEST_LAYERS, layer_statistics.FEWEST_OF_PEAK) == (16, 4, 5)
+    assert (GROUPS, layer_statistics.FEWEST_OF_RANGE, layer_statistics.FEWEST_OF_PEAK) == (16, 3, 5)
     assert layer_statistics.OUTER == 0.2
     assert (training_statistics.FEWEST_STEPS, training_statistics.MOST_STEPS_OF_RANKS) == (3, 8)
     assert training_statistics.FEWEST_OF_CHANGES == 6

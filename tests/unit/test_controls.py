@@ -142,7 +142,7 @@ def test_a_job_measures_every_control_and_threads_change_no_digit(tmp_path):
 def beyond(control, claim="decoders_peak_in_the_middle"):
     """What the claim says besides of a model with a bell, beside a control."""
     bell = curve({0: [0.1, 0.2, 0.9, 0.2, 0.1]}, 1e-4)
-    models = {"d": EvidenceModel("d", "decoder", 40)}
+    models = {"d": EvidenceModel("d", "decoder", 6)}
     curves = {("d", "anisotropy"): bell}
     null = {("d", "anisotropy", "untrained"): curve({0: control}, 1e-4)}
     return judge(CLAIMS[claim], Evidence(models, curves, controls=null)).besides

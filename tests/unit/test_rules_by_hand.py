@@ -28,7 +28,9 @@ def evidence(claim, values, spread=1e-4, steps=STEPS):
             by_step = {step: [value] * 2 for step, value in zip(steps, of, strict=True)}
         curves |= {(model, estimator): curve(by_step, spread) for estimator in claim.estimators}
         role = "encoder" if model.startswith("e") else "decoder"
-        known[model] = EvidenceModel(model, role, 40, warmup_steps=WARM_UPS.get(model, 10))
+        # One block more, whose output is after the final norm.
+        blocks = 1 + (2 if claim.checkpoints == "training" else len(of))
+        known[model] = EvidenceModel(model, role, blocks, warmup_steps=WARM_UPS.get(model, 10))
     return Evidence(known, curves)
 
 
@@ -61,6 +63,8 @@ AT_1, AT_9, AT_11, AT_40 = (
         ("encoders_are_flatter", {"d": PEAK, "e": [1, 1.1, 1, 1.1, 1, 1]}, "supported"),
         ("encoders_are_flatter", {"d": [1] * 6, "e": PEAK}, "contradicted"),
         ("encoders_are_flatter", {"d": PEAK, "e": PEAK[::-1]}, "undecided"),
+        # A spike is no flat profile.
+        ("encoders_are_flatter", {"d": [.1, .1, .11, .11, .12, .13], "e": [.1, .9, .1, .9, .1, .9]}, "contradicted"),
         (GROWTH, {"d": [1, 2, 4, 4, 4, 4, 4.1]}, "supported"),
         (GROWTH, {"d": [1, 1.1, 1.2, 1.3, 2, 3, 6]}, "contradicted"),
         (GROWTH, {"d": [4, 3, 2, 1, 1, 1, 1]}, "contradicted"),
@@ -82,7 +86,9 @@ AT_1, AT_9, AT_11, AT_40 = (
         # One model has its peak at some multiple of its warm-up; two of equal warm-ups and peaks tell nothing.
         (WARM_UP, {"d": AT_1}, "not measured"),
         (WARM_UP, {"d": AT_1, "d2": AT_1}, "undecided"),
-        # Nothing rises and falls.
+        # Nothing rises and falls, in one of them or in both.
+        (WARM_UP, {"d": [9, 8, 7, 6, 5, 4, 3], "d3": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
+        (WARM_UP, {"d": AT_1, "d2": AT_1, "d3": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
         (WARM_UP, {"d": [1, 2, 3, 4, 5, 6, 7], "d2": [1, 2, 3, 4, 5, 6, 7]}, "undecided"),
         ("tinyllama_is_above_bloom", {TINY: EARLY_TOP, BLOOM: LATER_TOP}, "supported"),
         ("tinyllama_is_above_bloom", {TINY: [*EARLY_TOP[:-1], 1], BLOOM: LATER_TOP}, "contradicted"),
@@ -173,6 +179,33 @@ def test_a_collapse_at_initialisation_is_no_rise():
     assert alone.verdict == "supported"  # nothing tells
 
 
+def test_a_suspect_layer_is_left_out_at_all_steps():
+    """One layer of four collapses at the first step, and alone makes a rise."""
+    steps = {
+        0: [2, 60, 60, 60],
+        **{s: [v] * 4 for s, v in ((10, 55), (20, 50), (60, 45), (100, 40))},
+    }
+    of = curve(steps, 1e-4)
+    near = np.zeros((5, 4))
+    near[0, 0] = 0.2
+    models = {"d": EvidenceModel("d", "decoder", 40)}
+    given = {("d", "two_nn"): replace(of, near_duplicates=near)}
+    claim = CLAIMS["dimension_rises_then_falls"]
+    assert judge(claim, Evidence(models, given)).verdict == "supported"
+    known = Evidence(models, given, suspect_above={"two_nn": 0.1})
+    assert judge(claim, known).verdict == "contradicted"
+
+
+def test_copies_are_found_where_another_estimator_lacks_a_checkpoint():
+    steps = (0, 10, 20, 60, 100)
+    curves = {
+        ("d", name): curve({s: [v] * 4 for s, v in zip(steps, of, strict=True) if v}, 1e-4)
+        for name, of in {"two_nn": [2, 12, 9.8, 9, 8], "mada": [62, None, 30, 25, 22]}.items()
+    }
+    of = Evidence({"d": EvidenceModel("d", "decoder", 40)}, curves, suspect_above={"two_nn": 0.1})
+    assert judge(CLAIMS["dimension_rises_then_falls"], of).verdict == "contradicted"
+
+
 def test_what_estimators_answer_differently_depends_on_the_estimator():
     rises, falls = [8, 14, 12, 10, 9, 8], [30, 25, 20, 18, 16, 15]
     found = of_estimators(two_nn=rises, two_nn_authors=rises, mada=falls, mom=falls)
@@ -199,6 +232,16 @@ def test_one_pair_of_six_contradicts_no_claim_on_pairs():
     scores = {"bert-base-uncased": 0.86, "roberta-base": 0.80, "opt-125m": 0.99, "gpt2": 0.985}
     of = {name: {"linearity": [s, s]} for name, s in (scores | {"pythia-70m": 0.84}).items()}
     assert of_scores("decoders_alone", of).verdict == "supported"
+
+
+def test_encoders_that_are_nearly_linear_or_decoders_that_are_not_show_nothing():
+    def verdict(encoders, decoders):
+        names = CLAIMS["decoders_alone"].models
+        of = {n: {"linearity": [encoders if "bert" in n else decoders] * 2} for n in names}
+        return of_scores("decoders_alone", of).verdict
+
+    assert verdict(0.9, 0.99) == "supported"
+    assert (verdict(0.96, 0.99), verdict(0.4, 0.5)) == ("undecided", "undecided")
 
 
 def test_the_papers_own_score_decides_and_others_are_asked_besides():
@@ -230,6 +273,11 @@ def test_linearity_falls_from_where_the_figure_begins():
     assert verdict(0.60, 0.95, 0.85, 0.76, 0.75) == "supported"
     assert verdict(0.60, 0.75, 0.8, 0.9, 0.95) == "contradicted"
     assert verdict(0.60, 0.95, 0.40, 0.75, 0.75) == "undecided"  # most of the fall comes back
+    # Half of the training, and not of what was seen of it.
+    short = curve({0: [1, 1], 10: [2, 2], 30: [3, 3], 50: [1.5, 1.5]}, 1e-4)
+    models = {"d": EvidenceModel("d", "decoder", 40, last_step=100)}
+    of = Evidence(models, {("d", "two_nn"): short})
+    assert judge(CLAIMS["dimension_rises_then_falls"], of).verdict == "supported"
 
 
 def test_blocks_are_compared_within_their_models():
@@ -247,20 +295,19 @@ def test_blocks_are_compared_within_their_models():
     assert of_scores("blocks_add_little", values, 1e-6).verdict == "contradicted"
 
 
-def directions(before, after, cost):
-    """A fine-tuning of two seeds with so many elongated directions and a cost of their removal."""
+def directions(before, after, *costs):
+    """A fine-tuning of two seeds with so many elongated directions, and costs of their removal at both ends."""
     models, spectra, probes = {}, [], []
     for seed in (0, 1):
         name = f"e-{seed}"
         models[name] = EvidenceModel(name, "encoder", 2, "fine_tuning", "e", treatment="t")
-        for step, number in ((0, before), (9, after)):
+        for step, number, cost in ((0, before, costs[0]), (9, after, costs[1])):
             row = {"model": name, "revision": f"s{step}", "step": step, "layer": 2, "sample": "x"}
             spectra += [row | {"median": 1.0, "place": p + 1, "eigenvalue": 20.0 if p < number else 1.0}
                         for p in range(40)]  # fmt: skip
             of = row | {"clusters": 1, "fitted_on": "training"}
-            score = 0.9 - (cost if step else 0)
             probes.append(of | {"adjustment": "none", "directions": 0, "score": 0.9})
-            probes += [of | {"adjustment": "without_directions", "directions": d, "score": score}
+            probes += [of | {"adjustment": "without_directions", "directions": d, "score": 0.9 - cost}
                        for d in (1, 2, 3, 4, 6, 8, 12)]  # fmt: skip
     tables = {
         "finetuning_spectra": pd.DataFrame(spectra),
@@ -270,11 +317,14 @@ def directions(before, after, cost):
     return judge(claim, Evidence(models, tables=tables)).verdict
 
 
-def test_far_more_directions_are_twice_as_many():
-    assert directions(8, 19, 0.05) == "supported"
-    assert directions(2, 3, 0.03) == "contradicted"
-    assert directions(20, 2, 0.05) == "contradicted"
-    assert directions(8, 14, 0.05) == "undecided"
+def test_far_more_directions_are_twice_as_many_and_removal_helps_before_and_hurts_after():
+    assert directions(8, 19, -0.01, 0.05) == "supported"
+    assert directions(2, 3, 0, 0.03) == "contradicted"
+    assert directions(20, 2, 0, 0.05) == "contradicted"
+    assert directions(8, 14, 0, 0.05) == "undecided"
+    # It helps at both ends, or hurts at both.
+    assert directions(8, 19, -0.10, -0.05) == "contradicted"
+    assert directions(8, 19, 0.10, 0.15) == "contradicted"
 
 
 def test_seeds_of_a_training_are_one_unit_whose_interval_is_over_seeds():
@@ -282,7 +332,7 @@ def test_seeds_of_a_training_are_one_unit_whose_interval_is_over_seeds():
 
     def of(heights, training):
         models = {
-            f"d{i}": EvidenceModel(f"d{i}", "decoder", 40, training=training(i)) for i in range(3)
+            f"d{i}": EvidenceModel(f"d{i}", "decoder", 6, training=training(i)) for i in range(3)
         }
         profiles = {
             (f"d{i}", "anisotropy"): curve({0: [0, 0, h, 0, 0]}, 1e-6)
@@ -328,10 +378,15 @@ def test_a_fine_tuning_is_judged_by_the_interval_over_its_seeds():
         return judge(CLAIMS["finetuning_does_not_raise_isotropy"], fine_tuned(changes))
 
     assert verdict(a=[-1, -1.1, -0.9], b=[1, -1, 1]).verdict == "supported"
+    assert verdict(a=[1, 1.1, 0.9], b=[1, 1.1, 1]).verdict == "contradicted"
+    assert verdict(a=[1, 1.1, 0.9]).verdict == "undecided"  # one refutes no "not necessarily"
     # All seeds fall by chance in one of eight fine-tunings with three.
     assert verdict(a=[-1, -0.1, -3], b=[1, 1.1, 0.9]).verdict == "undecided"
     assert "two seeds or more" in verdict(a=[-1], b=[1]).because
     assert "`change` of `a on t` is undefined" in verdict(a=[float("nan")] * 2).because
+    one_undefined = verdict(a=[-1, -1.1, -0.9], b=[float("nan")] * 2)
+    assert one_undefined.verdict == "supported"
+    assert "`change` of `b on t` is undefined" in one_undefined.because
 
 
 def test_chance_makes_few_verdicts_on_fine_tunings_false():

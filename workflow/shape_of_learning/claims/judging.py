@@ -143,28 +143,35 @@ def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[s
     if own.verdict != SUPPORTED:
         return []
     condition = rules.without_hurdles(claim.rule[SUPPORTED])
-    model = _margin(claim, Reading(claim, evidence), condition)
+    own_units, own_families = grouped(*_units(claim, Reading(claim, evidence)))
     found = []
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
         try:
-            of_control = _margin(claim, Reading(claim, evidence, control=control), condition)
+            units, _ = grouped(*_units(claim, Reading(claim, evidence, control=control)))
         except NotMeasured:
             continue
+        common = [unit for unit in own_units if unit in units]
+        if not common:
+            continue
+        model, of_control = (
+            rules.margin(condition, {u: of[u] for u in common}, families=own_families)
+            for of in (own_units, units)
+        )
         low, high = apart(model, of_control).bounds(TAIL, TAIL)
         says = "no" if of_control.bounds(TAIL, TAIL)[0] > 0 or high < 0 else "not told"
         found.append(f"beyond {control}: {'yes' if low > 0 else says}")
     return found
 
 
-def _margin(claim: Claim, reading: Reading, condition: rules.Condition) -> Bounded:
-    units, families = grouped(parts_of(claim, reading), reading)
-    return rules.margin(condition, units, families=families)
+def _units(claim: Claim, reading: Reading) -> tuple[rules.Units, Reading]:
+    return parts_of(claim, reading), reading
 
 
 def judge_by(claim: Claim, reading: Reading) -> Judgement:
     """Judge a claim by the values of one reading alone; raises as :func:`judge`."""
     try:
-        units, families = grouped(parts_of(claim, reading), reading)
+        units, families = grouped(*_units(claim, reading))
+        units, left_out = _defined(claim, units)
         parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
         suspect = f"; {_suspects(reading)}" if reading.suspects else ""
@@ -177,6 +184,7 @@ def judge_by(claim: Claim, reading: Reading) -> Judgement:
         because += f" Outside the claim: {said}; {in_scope(claim)}."
     if reading.suspects:
         because += f" {capitalised(_suspects(reading))}."
+    because += f" Left out, since {left_out}." if left_out else ""
     if undefined := sum(curve.undefined for curve in reading.curves_read):
         because += f" Left out as undefined: {undefined:,} layers."
     contradicts = rules.margin(claim.rule[CONTRADICTED], units, families=families)
@@ -253,6 +261,23 @@ def decide(
         raise InputError(f"claim `{claim.name}`: {error}") from None
 
 
+def _defined(claim: Claim, units: rules.Units) -> tuple[rules.Units, str]:
+    """Units whose parts are all defined, and why others are not; raises where the claim needs them, too."""
+    found: dict[str, Mapping[str, Bounded]] = {}
+    reasons = []
+    for unit, parts in units.items():
+        try:
+            for name, of in parts.items():
+                _part(unit, name, of)
+            found[unit] = parts
+        except NotMeasured as reason:
+            reasons.append(reason)
+    are_all_needed = not isinstance(claim.models, str) and not claim.needs
+    if reasons and (are_all_needed or len(rules.units_of(found)) < max(claim.needs, 1)):
+        raise reasons[0]
+    return found, "; ".join(map(str, reasons))
+
+
 def _part(unit: str, name: str, part: Bounded) -> PartOfUnit:
     what = f"`{name}`" + (f" of `{unit}`" if unit else "")
     if np.isnan(part.estimate):
@@ -310,4 +335,4 @@ def _count(condition: rules.Condition, units: rules.Units, families: rules.Famil
     shown = sum(of for of, end in zip(weights, low, strict=True) if end > 0)
     what = "cases" if (total := weights.sum()) == len(names) else f"families ({len(names)} cases)"
     needed = "more than half" if condition["in"] == "most" else f"{weight:.3g}"
-    return f"in {shown:.3g} of {total:.3g} {what}, {needed} needed"
+    return f"in {shown:.3g} of {total:.3g} {what}, where {needed} were needed"

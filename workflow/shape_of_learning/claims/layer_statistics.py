@@ -7,7 +7,7 @@ Planning reads the names of arguments.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import permutations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from shape_of_learning.claims.evidence import Curve
 from shape_of_learning.claims.reading import Reading, each_less_each, of_common_layers
 from shape_of_learning.claims.rules import PAIR, Units
 
-FEWEST_LAYERS = 4  # each a quarter of the depth
+FEWEST_OF_RANGE = 3  # blocks
 FEWEST_OF_PEAK = 5  # one with two on each side
 OUTER = 0.2  # of the layers, at each end
 OF_OUTPUTS = ("output", "tied", "final_norm")  # what is measured of the end of a model
@@ -50,17 +50,17 @@ def peak_in_the_middle(reading: Reading, estimators: tuple[str], dip: float) -> 
 def flatter(reading: Reading, estimators: tuple[str]) -> Units:
     """Range of a decoder's profile less that of an encoder's, of each pair of one and the other.
 
-    The range is that of the means of the four quarters of the depth: the largest of their twelve
-    differences, with bounds that allow for its choice, so that noise alone makes no profile uneven.
+    The range is the largest difference of two blocks, with bounds that allow for its choice, so that noise alone
+    makes no profile uneven.
     """
-    differences = {
-        name: np.stack([one - other for one, other in permutations(of, 2)], axis=-2)
-        for name, of in _quarters(reading, estimators).items()
-    }
-    # Of each difference of the decoder those to all of the encoder's.
+    ranges = {}
+    for name, values in _profiles(reading, estimators, FEWEST_OF_RANGE).items():
+        differences = each_less_each(values, values)
+        pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
+        ranges[name] = jackknifed(pairs).greatest()
     return {
-        pair: {"range_over_range": jackknifed(each_less_each(decoder, encoder)).least().greatest()}
-        for pair, (decoder, encoder) in _pairs(reading, differences, "decoder", "encoder").items()
+        pair: {"range_over_range": apart(decoder, encoder)}
+        for pair, (decoder, encoder) in _pairs(reading, ranges, "decoder", "encoder").items()
     }
 
 
@@ -81,10 +81,10 @@ def difference_of_estimators(
 
 
 def encoders_less_decoders(reading: Reading, estimators: tuple[str]) -> Units:
-    """Mean over layers of each encoder less that of each decoder, by intervals that are each its own."""
+    """Means over layers of each ``encoder`` and each ``decoder``, and the ``difference`` of their intervals."""
     means = {name: _mean(curve) for name, (curve,) in reading.curves(*estimators).items()}
     return {
-        pair: {"difference": apart(encoder, decoder)}
+        pair: {"difference": apart(encoder, decoder), "encoder": encoder, "decoder": decoder}
         for pair, (encoder, decoder) in _pairs(reading, means, "encoder", "decoder").items()
     }
 
@@ -202,35 +202,17 @@ def _profiles(reading: Reading, estimators: Sequence[str], fewest: int) -> dict[
     """Values of the blocks at the last checkpoint, as the plots that the authors released have them.
 
     These have no layer 0, which is no block, and not the last one, which most models give after their final
-    norm; it counts where it is known to be from before.
+    norm; it counts where it is known to be from before. A profile in which a block is undefined has no shape.
     """
     found = {}
     for name, (curve,) in reading.curves(*estimators).items():
         last = reading.models[name].layers - (not curve.before_norm)
         is_block = (curve.layers >= 1) & (curve.layers <= last)
-        if is_block.sum() >= fewest:
+        if last >= fewest and is_block.sum() == last:
             found[name] = curve.last[..., is_block, :]
-    reading.require(found, f"`{estimators[0]}` of {fewest} blocks before the last one")
-    return found
-
-
-def _quarters(reading: Reading, estimators: Sequence[str]) -> dict[str, list[np.ndarray]]:
-    """Means of each quarter of the depth, at the last checkpoint, less the first layer.
-
-    Of a layer on a border each side has its share, so that the mirror image of a profile has the same ones in
-    reverse order.
-    """
-    found: dict[str, list[np.ndarray]] = {}
-    for name, values in _profiles(reading, estimators, FEWEST_LAYERS).items():
-        number = values.shape[-2]
-        # Layer i covers the depths from 4 i to 4 (i + 1), a quarter number each; whole numbers are exact.
-        begins = 4 * np.arange(number)
-        # Layers of one height differ by 0, and not by rounding.
-        last = values - values[..., :1, :]
-        found[name] = []
-        for quarter in range(0, 4 * number, number):
-            shares = np.minimum(begins + 4, quarter + number) - np.maximum(begins, quarter)
-            found[name].append(np.clip(shares, 0, None) @ last / number)
+    reading.require(
+        found, f"`{estimators[0]}` at all blocks before the last one, {fewest} at least,"
+    )
     return found
 
 

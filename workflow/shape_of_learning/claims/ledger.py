@@ -68,9 +68,9 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
     lines = [
         "# All verdicts as one family",
         "",
-        f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be shown by intervals: each claim can be "
-        f"supported and contradicted. {len(decided)} are. Of verdicts whose q is {FALSE_SHARE:g} at most, no more "
-        f"than {100 * FALSE_SHARE:g} % are expected to be false. Decided claims whose q is larger: {also}.",
+        f"{len(rows)} verdicts on {rows['claim'].nunique()} claims could be tested, since each claim can be supported "
+        f"or contradicted; {len(decided)} were reached. Of verdicts whose q is {FALSE_SHARE:g} at most, no more than "
+        f"{100 * FALSE_SHARE:g} % are expected to be false. Verdicts with a larger q, which may be chance: {also}.",
         "",
         "| Claim | Tested | p | q | Decided |",
         "| :-- | :-- | --: | --: | :-- |",
@@ -93,11 +93,12 @@ def _verdicts(judged: Judged) -> list[str]:
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     number = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
     return [
-        f"{number}: {said}. A bound is passed only by a whole 95 % interval that allows for all models, layers "
-        "and steps among which a rule might choose; what has no interval is compared as it is. The interval of "
-        "a model is over its windows, that of several seeds over these and the windows, that of twins and "
-        "fine-tunings over seeds alone. `Visible` is the smallest distance from the bound that could have been "
-        "seen. `family.md` beside this page says how many of all verdicts of the run may be false.",
+        f"{number}: {said}. A bound counts as passed only if the whole 95 % interval lies beyond it. The "
+        "interval is widened for every model, layer or step that the rule could pick; what has no interval is "
+        "compared as it is. Intervals of a model are over its windows, of several seeds over seeds and windows, "
+        "of twins and fine-tunings over seeds. Where a rule has several bounds, the estimate is the least "
+        "distance to a bound, negative if one is missed. `Visible` is the smallest distance from the bound that "
+        "could have been seen. `family.md` says how many of all verdicts of the run may be false.",
         "",
         "| Claim | Verdict | Estimate | 95 % interval | Visible |",
         "| :-- | :-- | --: | --: | --: |",
@@ -112,7 +113,7 @@ def _verdicts(judged: Judged) -> list[str]:
 def _section(claim: Claim, of: Judgement) -> list[str]:
     could = "these data could not have shown it"
     if of.to_contradict < np.inf:
-        could = f"these data would have shown it from {of.to_contradict:.2g} beyond the bound on"
+        could = f"these data would have shown it at {of.to_contradict:.2g} or more beyond the bound"
     lines = [
         f"## {claim.name}",
         "",

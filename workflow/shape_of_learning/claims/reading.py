@@ -1,5 +1,6 @@
 """How a statistic reads the evidence on a claim: of which models, steps and layers, and without which."""
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -119,7 +120,7 @@ class Reading:
         named, needed = self.claim.models, self.claim.needed
         if len(found) >= needed:
             return
-        if self.outside:
+        if self.outside and len(found) + len(self.outside) >= needed:
             said = "; ".join(f"`{name}` {seen}" for name, seen in self.outside.items())
             raise OutsideTheClaim(f"{said}; {in_scope(self.claim)}")
         is_group = isinstance(named, str)
@@ -142,8 +143,9 @@ class Reading:
         curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
         if curve is None:
             return None
-        if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training":
-            curve = _constant(curve, self.evidence.curves[model, estimator])
+        own = self.evidence.curves.get((model, estimator))
+        if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
+            curve = _constant(curve, own)
         suspect = self._suspect(model, estimator, curve)
         wanted = curve.layers >= AVERAGED_LAYERS[self.claim.average_over]
         many = suspect[:, wanted].mean(axis=-1) > MANY
@@ -167,6 +169,7 @@ class Reading:
                 return None
         values = curve.values[..., places, :, :]
         undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
+        wanted &= ~suspect[places].any(axis=0)  # few layers, at all steps
         kept = wanted & ~undefined.any(axis=-1)
         if not kept.any():  # as of too few windows, where no layer has an interval
             kept = wanted & ~undefined[:, 0]
@@ -194,13 +197,19 @@ class Reading:
             return np.zeros(curve.near_duplicates.shape, bool)
         suspect = curve.near_duplicates > limit
         further = [self.evidence.curves.get((model, name)) for name in FURTHER_OUT]
-        common = [each for each in further if each and each.revisions == curve.revisions]
-        if not common or self.control or any(len(e.layers) != len(curve.layers) for e in common):
+        known = [of for of in further if of and np.array_equal(of.layers, curve.layers)]
+        if not known or self.control:
             return suspect
-        first = _mean_of_draws(curve)
-        others = np.median([_mean_of_draws(each) for each in common], axis=0)
+        others = np.full((len(known), *suspect.shape), np.nan)
+        for number, of in enumerate(known):
+            at = {revision: place for place, revision in enumerate(of.revisions)}
+            places = [place for place, each in enumerate(curve.revisions) if each in at]
+            others[number, places] = _mean_of_draws(of)[[at[curve.revisions[p]] for p in places]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # where none has a value
+            median = np.nanmedian(others, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            apart = np.abs(np.log(first / others)) > np.log(FACTOR)
+            apart = np.abs(np.log(_mean_of_draws(curve) / median)) > np.log(FACTOR)
         of_copies = True if curve.same_token is None else ~(curve.same_token <= MOST_COPIES)
         return suspect | (apart & of_copies)
 
@@ -220,11 +229,13 @@ class Reading:
 
 def in_scope(claim: Claim) -> str:
     """Which part of a training a claim is on."""
-    seen = claim.seen
-    begin = f"the first {100 * seen['from']:g} %" if "from" in seen else ""
-    begin += f" from step {seen['from_step']:,} on" if "from_step" in seen else ""
-    end = f"up to {100 * seen['to']:g} % of it at least" if "to" in seen else ""
-    return f"the claim is on a training that is seen from within {begin}, {end}".rstrip(", ")
+    seen, first = claim.seen, claim.seen.get("from_step")
+    begin = f"the first {100 * seen.get('from', 1):g} %" + (
+        f", or by step {first:,}," if first else ""
+    )
+    end = f" and one after {100 * seen['to']:g} %" if "to" in seen else ""
+    earlier = f"; steps before {first:,} do not count" if first else ""
+    return f"the claim needs a sound checkpoint in {begin} of the training{end}{earlier}"
 
 
 def _constant(control: Curve, curve: Curve) -> Curve:

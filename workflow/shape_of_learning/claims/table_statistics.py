@@ -44,7 +44,8 @@ def cost_of_edits(reading: Reading, share: float) -> Units:
                     )
                 ratio.append(perplexity[order, kind, changed] / perplexity[order, kind, 0])
             parts[kind] = known(ratio[0])
-            parts[f"{kind}_over_reverse"] = known(ratio[0] - ratio[1])
+            less = ratio[0] - ratio[1] if ratio[0] != ratio[1] else 0.0  # of two infinite ones
+            parts[f"{kind}_over_reverse"] = known(less)
     return units
 
 
@@ -85,20 +86,25 @@ def isotropy_after_less_before(reading: Reading) -> Units:
 
 
 def change_of_local_structure(reading: Reading) -> Units:
-    """Of each fine-tuning the absolute relative change of two shares of variance, mean over seeds.
+    """Of each fine-tuning the change of two shares of variance in the last layer, mean over seeds.
 
-    The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, of the last layer.
+    The parts are ``share_between_token_types`` and ``share_between_frequency_bands``, absolute changes relative
+    to the start, and ``..._by``, these changes themselves.
     """
 
+    def absolute(before: pd.DataFrame, after: pd.DataFrame) -> float:
+        return float(abs(after["value"].iloc[0] - before["value"].iloc[0]))
+
     def relative(before: pd.DataFrame, after: pd.DataFrame) -> float:
-        start, end = before["value"].iloc[0], after["value"].iloc[0]
-        return float(abs(end / start - 1)) if start else np.nan
+        start = before["value"].iloc[0]
+        return absolute(before, after) / start if start else np.nan
 
     units: dict[str, dict[str, Bounded]] = defaultdict(dict)
     for quantity in ("share_between_token_types", "share_between_frequency_bands"):
         is_meant = f"quantity == '{quantity}'"
-        for family, of in _of_seeds(reading, "finetuning_structure", is_meant, relative).items():
-            units[family][quantity] = of
+        for name, change in ((quantity, relative), (f"{quantity}_by", absolute)):
+            for family, of in _of_seeds(reading, "finetuning_structure", is_meant, change).items():
+                units[family][name] = of
     return units
 
 
@@ -109,8 +115,8 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
     -------
     Units
         Of each family, means over its seeds: ``doublings``, how often the number of elongated directions of
-        the last layer doubles, with one added before and after; ``cost``, the probe score with no direction
-        removed less the mean of those without so many `directions`, after less before.
+        the last layer doubles, with one added before and after; ``cost_before`` and ``cost_after``, the probe
+        score with no direction removed less the mean of those without so many `directions`.
     """
 
     def doublings(before: pd.DataFrame, after: pd.DataFrame) -> float:
@@ -126,9 +132,19 @@ def task_in_elongated_directions(reading: Reading, directions: Sequence[int]) ->
     removals = "adjustment == 'without_directions' and fitted_on == 'training' and clusters == 1"
     is_meant = f"adjustment == 'none' or ({removals})"
     more = _of_seeds(reading, "finetuning_spectra", "place > 0", doublings)
-    costs = _of_seeds(reading, "finetuning_probes", is_meant, lambda b, a: cost(a) - cost(b))
-    both = [family for family in more if family in costs]
-    return {family: {"doublings": more[family], "cost": costs[family]} for family in both}
+    before, after = (
+        _of_seeds(reading, "finetuning_probes", is_meant, of)
+        for of in (lambda before, after: cost(before), lambda before, after: cost(after))
+    )
+    return {
+        family: {
+            "doublings": more[family],
+            "cost_before": before[family],
+            "cost_after": after[family],
+        }
+        for family in more
+        if family in before
+    }
 
 
 def _of_seeds(

@@ -1,12 +1,22 @@
 """Statistics of training, of means over layers by step. As in :mod:`.layer_statistics`."""
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from shape_of_learning.claims.bounds import Bounded, correlated, jackknifed, peak, stacked
+from shape_of_learning.claims.bounds import (
+    TAIL,
+    Bounded,
+    correlated,
+    jackknifed,
+    known,
+    peak,
+    stacked,
+    unknown,
+)
 from shape_of_learning.claims.reading import NotMeasured, Reading, each_less_each
 from shape_of_learning.claims.rules import PAIR, TOGETHER, Units
 from shape_of_learning.errors import InputError
@@ -54,7 +64,7 @@ def growth_then_settling(reading: Reading, estimators: tuple[str], share: float)
     """
     units: dict[str, dict[str, Bounded]] = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
-        middle = steps[-1] / 2
+        middle = _end_of(reading, name, steps) / 2
         if steps[0] <= middle:
             last, first = curve[..., -1:, :], curve[..., :1, :]
             before = max(place for place, step in enumerate(steps) if step <= middle)
@@ -81,7 +91,8 @@ def rise_then_fall(reading: Reading, estimators: tuple[str], dip: float) -> Unit
     """
     units = {}
     for name, (steps, (curve,)) in _curves(reading, *estimators).items():
-        early = [place for place in range(1, len(steps) - 1) if steps[place] <= steps[-1] / 2]
+        half = _end_of(reading, name, steps) / 2
+        early = [place for place in range(1, len(steps) - 1) if steps[place] <= half]
         if early:
             units[name] = peak(np.log(curve), early, [0, -1], dip)
     reading.require(units, "a sound step between the first one and the middle of its training")
@@ -100,6 +111,7 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
         ``at_warm_up``, rise and fall at the better of these. Of all together: ``multiples_apart``, the logarithm
         of by how much the peaks of two models differ in multiples of their warm-ups, and ``steps_apart``,
         in steps, beyond the steps between which each may be; negative where one multiple, or step, fits all.
+        Unknown unless two models have a peak.
 
     Raises
     ------
@@ -123,12 +135,19 @@ def peak_beside_warm_up(reading: Reading, estimators: tuple[str]) -> Units:
             elsewhere = _rises_and_falls(logarithm, between, [0, -1, *around])
             at = _rises_and_falls(logarithm, around)
             units[name] = {"elsewhere": elsewhere.greatest(), "at_warm_up": at.greatest()}
-            peaks.append((_peak(logarithm, steps), np.log(end)))
+            low, _ = stacked([*units[name].values()]).greatest().bounds(TAIL, TAIL)
+            if np.all(low > 0):  # else it has no peak that could be anywhere
+                peaks.append((_peak(logarithm, steps), np.log(end)))
     reading.require(units, "sound steps beside the ends and those around the end of the warm-up")
-    together = {
-        "multiples_apart": _ranges_apart([shifted(of, -end) for of, end in peaks]),
-        "steps_apart": _ranges_apart([of for of, _ in peaks]),
-    }
+    none = unknown(known(0.0))
+    together = (
+        {
+            "multiples_apart": _ranges_apart([_shifted(of, -end) for of, end in peaks]),
+            "steps_apart": _ranges_apart([of for of, _ in peaks]),
+        }
+        if len(peaks) > 1
+        else {"multiples_apart": none, "steps_apart": none}
+    )
     return {**units, TOGETHER: together}
 
 
@@ -156,8 +175,8 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
     Units
         Of each model the least change on which all agree, negative where two contradict each other:
         ``direction``, of the changes from the first step to the middle one and from there to the last, the
-        lesser; ``rank``, of the changes between any two of up to eight steps from the first to the last, the
-        median. Changes are logarithms of ratios.
+        lesser; ``rank``, of the changes between any two of up to eight steps from the first to the last, what
+        three quarters of them reach. Changes are logarithms of ratios.
     """
     units = {}
     for name, (steps, curves) in _curves(reading, *estimators).items():
@@ -169,7 +188,7 @@ def concordance(reading: Reading, estimators: Sequence[str]) -> Units:
         pairs = list(combinations(spaced, 2))
         units[name] = {
             "direction": stacked([_agreed_change(logarithms, pair) for pair in thirds]).least(),
-            "rank": _median(stacked([_agreed_change(logarithms, pair) for pair in pairs])),
+            "rank": _three_quarters(stacked([_agreed_change(logarithms, pair) for pair in pairs])),
         }
     return units
 
@@ -217,6 +236,11 @@ def _rises_and_falls(
     return jackknifed(each_less_each(at, beside)).least()
 
 
+def _end_of(reading: Reading, model: str, steps: Sequence[float]) -> float:
+    """The last step of a training; the last one that was seen where nothing tells."""
+    return max(reading.models[model].last_step or 0, steps[-1])
+
+
 def _peak(logarithm: np.ndarray, steps: Sequence[float]) -> Bounded:
     """Between which steps a curve has its peak, in logarithms, along a last axis of two.
 
@@ -246,7 +270,7 @@ def _peak(logarithm: np.ndarray, steps: Sequence[float]) -> Bounded:
     return Bounded(estimate, bounds)
 
 
-def shifted(of: Bounded, by: float) -> Bounded:
+def _shifted(of: Bounded, by: float) -> Bounded:
     """Add a known number."""
 
     def bounds(below: float, above: float) -> tuple[np.ndarray, np.ndarray]:
@@ -275,6 +299,6 @@ def _agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> Bounded:
     return stacked([jackknifed(change).least(), jackknifed(-change).least()]).greatest()
 
 
-def _median(of: Bounded) -> Bounded:
-    """The lower one of two, so that more than half are as large."""
-    return of.ranked(of.estimate.shape[-1] // 2 + 1)
+def _three_quarters(of: Bounded) -> Bounded:
+    """The number that three quarters of several reach."""
+    return of.ranked(math.ceil(0.75 * of.estimate.shape[-1]))
