@@ -334,5 +334,7 @@ def _count(condition: rules.Condition, units: rules.Units, families: rules.Famil
     low = [rules.margin(condition["holds"], units, name).bounds(tail, TAIL)[0] for name in names]
     shown = sum(of for of, end in zip(weights, low, strict=True) if end > 0)
     what = "cases" if (total := weights.sum()) == len(names) else f"families ({len(names)} cases)"
-    needed = "more than half" if condition["in"] == "most" else f"{weight:.3g}"
-    return f"in {shown:.3g} of {total:.3g} {what}, where {needed} were needed"
+    number = condition["in"]
+    share = f"{100 * number:g} %" if isinstance(number, float) else f"{weight:g}"
+    needed = "more than half" if number == "most" else share
+    return f"in {shown:.3g} of {total:.3g} {what}, {needed} needed"

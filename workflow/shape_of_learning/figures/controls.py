@@ -176,5 +176,6 @@ def _on_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
     return [
         f"Null models: {'; '.join(said)}.",
         same if has_gaussian and without else "",
-        "A curve that a null model has, too, says nothing of what was learned.",
+        "Shuffled tokens show what their order adds, untrained weights what training adds"
+        + (", and a Gaussian what is beyond the covariance." if has_gaussian else "."),
     ]
