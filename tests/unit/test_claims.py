@@ -65,9 +65,9 @@ def test_a_share_is_of_families_in_which_members_have_equal_parts(values, famili
 
 def test_a_weighted_number_errs_as_rarely_as_a_single_one():
     """Of ten models of three families, most hardly miss a bound and one clearly meets it."""
-    names, families = [*"abcdefghij"], dict(zip("abcdefghij", "xxxxxxyyyz", strict=True))
+    names, families = [*"abcdefghij"], dict(zip("abcdefghij", "pppppptttu", strict=True))
     weight, weights = needed_weight("most", names, families)
-    truth = np.array([9, *[-0.01] * 8, 9])  # x has a sixth, z one: less than one and a half
+    truth = np.array([9, *[-0.01] * 8, 9])  # p has a sixth, u one: less than one and a half
     draws = truth + np.random.default_rng(0).normal(size=(4000, 10))
     of = bounds.estimated(draws, np.ones_like(draws), degrees=10**9)
     low, _ = of.reached_by(weight, weights).bounds(0.025, 0.5)

@@ -16,6 +16,7 @@ from plans import CONFIG
 from shape_of_learning.claims.claim import Claim, ClaimChoices, EvidenceModel
 from shape_of_learning.claims.specifications import MeasuredChoices, flips, judged_specifications
 from shape_of_learning.errors import InputError
+from shape_of_learning.figures.specification_curve import specification_curve
 from shape_of_learning.files import write_table
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
 from shape_of_learning.plan.choice_settings import ChoiceSettings, RunChoices, thinned
@@ -227,3 +228,15 @@ def test_what_is_not_measured_is_told_and_counts_in_no_pair(measured):
     centring = [found["centring"][key] for key in ("verdict", "flips", "pairs")]
     assert centring == ["not measured", "", 0]
     assert found["first_token"]["pairs"] == 4
+
+
+def test_a_curve_has_a_reference_only_where_that_is_the_verdict_of_the_page(measured):
+    """With fewer windows than the claim has, the first specification examines another verdict."""
+    of = judged(measured())
+    looks = {less: specification_curve(replace(CHOICES, less=less), of, PROTOCOL)
+             for less in ("", "50 % of the windows")}  # fmt: skip
+    texts = {
+        less: [t.get_text() for t in d.figure.legends[0].get_texts()] for less, d in looks.items()
+    }
+    assert ["reference" in texts[less] for less in looks] == [True, False]
+    assert "examines another verdict" in looks["50 % of the windows"].caption

@@ -143,11 +143,11 @@ def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[s
     if own.verdict != SUPPORTED:
         return []
     condition = rules.without_hurdles(claim.rule[SUPPORTED])
-    own_units, own_families = grouped(*_units(claim, Reading(claim, evidence)))
+    own_units, own_families = grouped_units(claim, Reading(claim, evidence))
     found = []
     for control in dict.fromkeys(key[-1] for key in evidence.controls):
         try:
-            units, _ = grouped(*_units(claim, Reading(claim, evidence, control=control)))
+            units, _ = grouped_units(claim, Reading(claim, evidence, control=control))
         except NotMeasured:
             continue
         common = [unit for unit in own_units if unit in units]
@@ -163,14 +163,10 @@ def _beyond_controls(claim: Claim, evidence: Evidence, own: Judgement) -> list[s
     return found
 
 
-def _units(claim: Claim, reading: Reading) -> tuple[rules.Units, Reading]:
-    return parts_of(claim, reading), reading
-
-
 def judge_by(claim: Claim, reading: Reading) -> Judgement:
     """Judge a claim by the values of one reading alone; raises as :func:`judge`."""
     try:
-        units, families = grouped(*_units(claim, reading))
+        units, families = grouped_units(claim, reading)
         units, left_out = _defined(claim, units)
         parts = [_part(unit, name, of) for unit in units for name, of in units[unit].items()]
     except NotMeasured as reason:
@@ -208,8 +204,9 @@ def _suspects(reading: Reading) -> str:
     return f"suspect values, whose neighbours are copies: {whose}"
 
 
-def grouped(units: rules.Units, reading: Reading) -> tuple[rules.Units, dict[str, str]]:
-    """Join units that differ in nothing but seeds, and say the family of each."""
+def grouped_units(claim: Claim, reading: Reading) -> tuple[rules.Units, dict[str, str]]:
+    """Evaluate the statistic, join units that differ in nothing but seeds, and say the family of each."""
+    units = parts_of(claim, reading)
     models = reading.evidence.models
     together: dict[tuple[str, ...], list[str]] = {}
     for unit in units:
