@@ -99,8 +99,9 @@ def test_a_gaussian_is_of_the_selected_rows():
     states = Cloud(np.random.default_rng(1))
     states.rows["positions"] = np.arange(2000) % 100
     states.vectors[::100] = 1000
-    how = MeasuringProtocol("m", 20, 3, 1000, 30, Selection(first_token="drop"))
-    assert abs(GaussianStates(states, how)[0]).max() < 100
+    for selection in (Selection(first_token="drop"), Selection(massive_tokens="drop")):
+        how = MeasuringProtocol("m", 20, 3, 1000, 30, selection)
+        assert abs(GaussianStates(states, how)[0]).max() < 100
     states.vectors[1] = np.nan
     assert np.isnan(GaussianStates(states, how)[0]).any()
 

@@ -52,11 +52,13 @@ def main(
     fields = {**measuring["protocol"], "windows": sampling.windows}
     how, windows = MeasuringProtocol.of(model, fields), draw_windows(text, sampling)
     sample = SampleRun.load(windows=windows, protocol=sampling, in_memory=True, **loaded)
+    # A GPU has one queue.
+    workers = loaded["threads"] if sample.forward.device.type == "cpu" else 1
     rows: list[Sequence[object]] = []
     for kind in kinds:
         wanted = [m for m in measures if kind != "gaussian" or m.family == "dimension"]
         states = _states(sample, kind, sampling, how)
-        for layer in _layers(states, wanted, how, loaded["threads"]):
+        for layer in _layers(states, wanted, how, workers):
             rows += [(*checkpoint_named, kind, *cells) for cells in layer]
         logger.info("%s is measured", kind)
     write_table(output, CONTROL_COLUMNS, rows)

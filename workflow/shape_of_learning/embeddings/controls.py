@@ -85,7 +85,7 @@ class GaussianStates:
         """As many vectors as the state has, float32; a state that is not finite as it is."""
         vectors = self._states[state]
         values = np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, np.float64)
-        chosen = values[self._how.chosen(self.rows, self._how.selection)]
+        chosen = values[self._how.chosen(self.rows, self._how.selection, [values])]
         if not np.isfinite(chosen).all():
             return values.astype(np.float32)
         mean = chosen.mean(axis=0)
