@@ -161,11 +161,17 @@ def test_a_model_with_many_suspect_layers_decides_nothing_and_one_with_few_does(
 
 
 def test_a_layer_that_is_undefined_at_one_step_is_left_out_at_all():
-    without_a_group = curve({0: [1, 5], 1: [2, 9]})
-    without_a_group.values[1, 1, 7] = np.nan
-    for of in (curve({0: [1, 5], 1: [2, np.nan]}), without_a_group):
+    without_a_group = curve({0: [1, 1, 1, 5], 1: [2, 2, 2, 9]})
+    without_a_group.values[1, 3, 7] = np.nan
+    for of in (curve({0: [1, 1, 1, 5], 1: [2, 2, 2, np.nan]}), without_a_group):
         assert parts(judged([of], TRAINING))["linearity"] == 1
         assert "Left out as undefined: 1 layers" in judged([of], TRAINING).because
+
+
+def test_a_mean_is_not_that_of_the_few_layers_that_have_an_interval():
+    withheld = curve({0: [1, 1, 1, 5], 1: [2, 2, 2, 9]})
+    withheld.values[1, 2:, 7] = np.nan
+    assert judged([withheld], TRAINING).verdict == "not measured"
 
 
 def test_no_other_layer_stands_for_an_undefined_last_one():

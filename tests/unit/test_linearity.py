@@ -47,6 +47,11 @@ def by_svd(X, Y, increment=False, adjusted=False):
     return 1 - unexplained * ((len(X) - 1) / (len(X) - 1 - rank) if adjusted else 1)
 
 
+def adjusted_by_svd(X, Y, second):
+    halves = [by_svd(X[some], Y[some], adjusted=True) for some in (second, ~second)]
+    return 2 * by_svd(X, Y, adjusted=True) - np.mean(halves)
+
+
 def held_out_by_svd(X, Y, second, increment=False):
     T, squares = Y - X if increment else Y, np.zeros(2)
     for fitted in (second, ~second):
@@ -145,7 +150,9 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
         assert without == pytest.approx([refit(rows) for rows in left], abs=1e-9)
 
     check(scores.linearity_without(pair), lambda r: by_svd(X[r], Y[r]))
-    check(scores.linearity_adjusted_without(pair), lambda r: by_svd(X[r], Y[r], adjusted=True))
+    adjusted = scores.linearity_adjusted_without(pair)
+    check(adjusted, lambda r: adjusted_by_svd(X[r], Y[r], second[r]))
+    assert sol.linearity_adjusted(X, Y) == pytest.approx(by_svd(X, Y, adjusted=True), abs=1e-9)
     held_out = scores.linearity_held_out_without(pair)
     check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r]))
     if name == "wider":
@@ -156,6 +163,29 @@ def test_values_without_parts_are_those_of_refits(name, narrow, monkeypatch):
     check(scores.linearity_increment_without(pair), lambda r: by_svd(X[r], Y[r], True))
     held_out = scores.linearity_increment_held_out_without(pair)
     check(held_out, lambda r: held_out_by_svd(X[r], Y[r], second[r], True))
+
+
+def test_adjusted_linearity_does_not_depend_on_how_many_windows_of_alike_tokens_there_are():
+    """What windows add to all their tokens, before and after the block apart: to it a fit to few windows fits."""
+    random = np.random.default_rng(3)
+    length, d, truth = 20, 40, 0.5 / (0.5 + 1.0)
+
+    def bias(count):
+        windows = np.repeat(np.arange(count), length)
+        found = []
+        for _ in range(6):
+            X, noise = (random.standard_normal((count, 1, d)) for _ in range(2))
+            X, noise = (
+                np.sqrt(0.8) * each + np.sqrt(0.2) * random.standard_normal((count, length, d))
+                for each in (X, noise)
+            )
+            X, Y = X.reshape(-1, d), (np.sqrt(0.5) * X + noise).reshape(-1, d)
+            found.append((sol.linearity_adjusted(X, Y), sol.linearity_adjusted(X, Y, windows)))
+        return np.mean(found, axis=0) - truth
+
+    plain, with_windows = bias(160)
+    assert abs(with_windows) < plain / 3
+    assert abs(bias(640)[1] - with_windows) < 0.02
 
 
 def test_norm_ratio_and_cosine_without_parts_are_those_of_the_rest():

@@ -12,7 +12,8 @@ from shape_of_learning.claims.evidence import NO_ROWS, Curve, Evidence
 from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 MOST_NAMED = 4
-# A checkpoint at which more than this share of the layers is suspect is not read.
+# A checkpoint at which more than this share of the layers is suspect is not read; without as many layers, since they
+# are undefined or have no interval, a mean over the others is not the claim's.
 MANY = 0.25
 # Ours: an order of magnitude. TwoNN finds 2 in an untrained GPT-NeoX and MADA 40 to 60, since 73 % of the nearest
 # neighbours are the same token; with one vector per token TwoNN finds 60 to 85, too.
@@ -171,8 +172,8 @@ class Reading:
         undefined = np.isnan(values).any(axis=tuple(range(values.ndim - 2)))
         wanted &= ~suspect[places].any(axis=0)  # few layers, at all steps
         kept = wanted & ~undefined.any(axis=-1)
-        if not kept.any():  # as of too few windows, where no layer has an interval
-            kept = wanted & ~undefined[:, 0]
+        if (wanted & ~kept).sum() > MANY * wanted.sum():
+            kept = wanted & ~undefined[:, 0]  # what is left has no interval, and decides nothing
         if not kept.any():
             return None
         return replace(

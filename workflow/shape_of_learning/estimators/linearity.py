@@ -86,14 +86,44 @@ def linearity_increment(X: ArrayLike, Y: ArrayLike) -> float:
     return linearity_increment_without(Pair(X, Y))[0]
 
 
-def linearity_adjusted(X: ArrayLike, Y: ArrayLike) -> float:
-    r""":func:`linearity`, less what any noise scores: :math:`1 - (1 - s) (n - 1) / (n - 1 - r)`."""
-    return linearity_adjusted_without(Pair(X, Y))[0]
+def linearity_adjusted(X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = None) -> float:
+    r""":func:`linearity`, less what it gains from fitting as many coefficients as X has coordinates.
+
+    Parameters
+    ----------
+    X, Y : array_like or torch.Tensor, shape (n, d), (n, e)
+        As in :func:`linearity`.
+    windows : array_like of int, shape (n,), optional
+        The window of text of each vector. Without it vectors are taken for independent.
+
+    Returns
+    -------
+    float
+        At most 1, but for noise. NaN if there are no more vectors than the rank of X and one, with windows
+        in half of them.
+
+    Raises
+    ------
+    ValueError
+        Also if `windows` does not hold one whole number for each row.
+
+    Notes
+    -----
+    Of independent vectors, :math:`a = 1 - (1 - s) (n - 1) / (n - 1 - r)` has no bias, with the score s and
+    the rank r of X. Tokens of a window are alike, so that n counts for less, and a keeps a bias of about 1/n.
+    With windows, the value is :math:`2 a_n - a_{n/2}`, where :math:`a_{n/2}` is the mean of a of every second
+    window and of the others, from which that bias is gone (Quenouille, Biometrika 43, 1956).
+    """
+    pair = Pair(X, Y, None if windows is None else as_windows(windows, np.shape(X)[0]))
+    return linearity_adjusted_without(pair)[0]
 
 
-def linearity_increment_adjusted(X: ArrayLike, Y: ArrayLike) -> float:
+def linearity_increment_adjusted(
+    X: ArrayLike, Y: ArrayLike, windows: ArrayLike | None = None
+) -> float:
     """:func:`linearity_increment`, adjusted as :func:`linearity_adjusted`."""
-    return linearity_increment_adjusted_without(Pair(X, Y))[0]
+    pair = Pair(X, Y, None if windows is None else as_windows(windows, np.shape(X)[0]))
+    return linearity_increment_adjusted_without(pair)[0]
 
 
 def linearity_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike) -> float:
@@ -127,15 +157,22 @@ def linearity_increment_held_out(X: ArrayLike, Y: ArrayLike, windows: ArrayLike)
     return linearity_increment_held_out_without(Pair(X, Y, as_windows(windows, np.shape(X)[0])))[0]
 
 
-def _scores(
-    pair: Pair, *, increment: bool, adjusted: bool = False, held_out: bool = False
-) -> tuple[float, np.ndarray]:
+def _scores(pair: Pair, *, increment: bool, held_out: bool = False) -> tuple[float, np.ndarray]:
     squares = pair.held_out if held_out else pair.in_sample
-    value, *without = (_share(pair, each, increment, adjusted) for each in squares)
+    value, *without = (_share(pair, each, increment) for each in squares)
     return value, np.array(without)
 
 
-def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool) -> float:
+def _adjusted_scores(pair: Pair, *, increment: bool) -> tuple[float, np.ndarray]:
+    of = partial(_share, pair, increment=increment, adjusted=True)
+    found = [of(each) for each in pair.in_sample]
+    if pair.has_windows:
+        halves = [(of(first) + of(second)) / 2 for first, second in pair.halves]
+        found = [2 * whole - half for whole, half in zip(found, halves, strict=True)]
+    return found[0], np.array(found[1:])
+
+
+def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool = False) -> float:
     freedom = squares.n - 1 - squares.rank
     if freedom <= 0 or (increment and not pair.is_increment):
         return math.nan
@@ -145,8 +182,8 @@ def _share(pair: Pair, squares: Squares, increment: bool, adjusted: bool) -> flo
 
 linearity_without = partial(_scores, increment=False)
 linearity_increment_without = partial(_scores, increment=True)
-linearity_adjusted_without = partial(_scores, increment=False, adjusted=True)
-linearity_increment_adjusted_without = partial(_scores, increment=True, adjusted=True)
+linearity_adjusted_without = partial(_adjusted_scores, increment=False)
+linearity_increment_adjusted_without = partial(_adjusted_scores, increment=True)
 linearity_held_out_without = partial(_scores, increment=False, held_out=True)
 linearity_increment_held_out_without = partial(_scores, increment=True, held_out=True)
 

@@ -37,8 +37,8 @@ class Pair:
     ----------
     x, y : ndarray or torch.Tensor
     parts : sequence of ndarray of int
-    is_increment : bool
-        Whether widths are equal, so that there is an increment y - x.
+    is_increment, has_windows : bool
+        Whether widths are equal, so that there is an increment y - x; whether the window of each is known.
 
     Raises
     ------
@@ -64,7 +64,8 @@ class Pair:
         if windows is not None:
             names = arrays.as_windows(windows, len(self.x))
             self._fold_of = np.unique(names, return_inverse=True)[1] % FOLDS
-        self._fold_numbers = range(1 if windows is None else FOLDS)
+        self.has_windows = windows is not None
+        self._fold_numbers = range(FOLDS if self.has_windows else 1)
         self._part_of = arrays.part_of_rows(len(self.x), parts)
         self._kept: dict[tuple[int, int], Moments] = {}
 
@@ -95,18 +96,25 @@ class Pair:
             found.append(Fit(left).squares if left.n else UNDEFINED)
         return found
 
-    @cached_property
+    @property
     def held_out(self) -> list[Squares]:
         """Those of each fold by the map of the other one, of all rows and without each part."""
+        return [across for across, *_ in self._of_folds]
+
+    @property
+    def halves(self) -> list[tuple[Squares, Squares]]:
+        """Those of each fold by its own map, of all rows and without each part; undefined without windows."""
+        return [(first, second) for _, first, second in self._of_folds]
+
+    @cached_property
+    def _of_folds(self) -> list[tuple[Squares, Squares, Squares]]:
         parts = len(self.parts)
         if len(self._folds) != FOLDS:
-            return [UNDEFINED] * (1 + parts)
-        found = [_held_out(fold.copy() for fold in self._folds)]
-        if self._width > WIDEST_HELD_OUT:
-            return found + [UNDEFINED] * parts
+            return [(UNDEFINED,) * 3] * (1 + parts)
+        found = [_fitted_to_folds((fold.copy() for fold in self._folds), across=True)]
         for part in range(parts):
             left = (fold.without(self._cell(i, part)) for i, fold in enumerate(self._folds))
-            found.append(_held_out(left))
+            found.append(_fitted_to_folds(left, across=self._width <= WIDEST_HELD_OUT))
         return found
 
     @cached_property
@@ -144,20 +152,22 @@ class Pair:
         return ratios, cosines
 
 
-def _held_out(folds: Iterable[Moments]) -> Squares:
-    """Sums of squares of two folds, residuals by the map of the other fold, about the means of each.
+def _fitted_to_folds(
+    folds: Iterable[Moments], *, across: bool
+) -> tuple[Squares, Squares, Squares]:
+    """Sums of squares of both folds by the map of the other one, about the means of each, and by their own.
 
     The moments are used up.
     """
     first, second = folds
     if min(first.n, second.n) < 2:
-        return UNDEFINED
+        return (UNDEFINED,) * 3
     one, other = Fit(first), Fit(second)
-    if not (one.is_defined and other.is_defined):
-        return UNDEFINED
-    residual = one.residual_on(other) + other.residual_on(one)
     a, b = one.squares, other.squares
-    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy)
+    if not (across and one.is_defined and other.is_defined):
+        return UNDEFINED, a, b
+    residual = one.residual_on(other) + other.residual_on(one)
+    return Squares(a.n + b.n, 0, residual, a.tt + b.tt, a.yy + b.yy), a, b
 
 
 def blocks(numbers: np.ndarray) -> Iterator[np.ndarray]:

@@ -23,8 +23,8 @@ CLAUSES = {
     "mle": "MLE takes k = {k} neighbours (combine: {combine})",
     "linearity": "linearity is the share of the variance of a block's output that an affine map of its input explains",
     "linearity_increment": "linearity of the increment is that of what a block adds to its input",
-    "linearity_adjusted": "adjusted linearity is 1 - (1 - s) (n - 1) / (n - 1 - r) with the score s and the "
-    "input's rank r",
+    "linearity_adjusted": "adjusted linearity is 2 a(n) - a(n/2), with a = 1 - (1 - s) (n - 1) / (n - 1 - r) of the "
+    "score s and the input's rank r, over all windows and over halves of them",
     "linearity_held_out": "held-out linearity is that on each half of the windows by the map of the other half",
     "block_norm_ratio": "the norm ratio is the median over tokens",
     "log_partition_isotropy": "partition isotropy is the logarithm of the smallest over the largest value of the "

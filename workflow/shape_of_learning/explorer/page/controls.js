@@ -126,7 +126,7 @@ function claimElement(results, claim) {
   const interval = claim.low && claim.high ? `, 95 % interval ${short(claim.low)} to ${short(claim.high)}` : "";
   const visible = claim.smallest_visible ? `; ${short(claim.smallest_visible)} from the bound could have been seen` : "";
   const estimate = claim.estimate ? `Estimate ${short(claim.estimate)}${interval}${visible}. ` : "";
-  const besides = claim.besides ? ` ${claim.besides.replaceAll(";", "; ")}.` : "";
+  const besides = claim.besides ? ` Besides: ${claim.besides.replaceAll(";", "; ")}.` : "";
   const reason = `${claim.because}${besides}`.split("`").map((each, at) => (at % 2 ? make("code", { textContent: each }) : each));
   return make(
     "article", {},
