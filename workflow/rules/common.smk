@@ -138,12 +138,19 @@ def shape_of(model):
     return dict(vars(MODELS[model].shape))
 
 
+def tokenizer(model):
+    """Of folders that have none, where it is."""
+    own = MODELS[model].tokenizer if MODELS[model].kind == "path" else ""
+    return {"tokenizer": own} if own else {}
+
+
 def sample(model):
     """What rules that run a checkpoint tell their scripts of it."""
     return {
         "is_download": MODELS[model].kind == "repository",
         "protocol": sampling(model),
         "shape": shape_of(model),
+        **tokenizer(model),
     }
 
 

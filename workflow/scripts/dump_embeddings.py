@@ -70,7 +70,9 @@ def main(
     massive = (
         row
         for layer in wanted
-        for row in massive_rows(StateFiles(folder, sample.layers), layer, checkpoint)
+        for row in massive_rows(
+            StateFiles(folder, sample.layers), layer, loaded.get("tokenizer") or checkpoint
+        )
     )
     with threadpool_limits(1):
         known = (sample.forward, digests, cross_entropy, output)

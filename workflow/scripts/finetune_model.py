@@ -23,13 +23,14 @@ def main(
     origin: dict[str, str],
     checkpoint: Path,
     is_download: bool,
+    tokenizer: str,
     role: str,
     task: Path,
     recipe: dict[str, Any],
     output: tuple[Path, Path],
 ) -> None:
     """Train the model in `checkpoint`; write a folder per saved step, and a table of all."""
-    examples = read_task(task)
+    examples, words = read_task(task), Path(tokenizer) if tokenizer else checkpoint
     if is_download:
         refuse_changed(checkpoint)
     cpu = torch.device("cpu")
@@ -37,13 +38,13 @@ def main(
     network = base if head is None else head.model
 
     def copy_tokenizer(folder: Path) -> None:
-        for name in tokenizer_paths({file.name for file in checkpoint.iterdir()}, ""):
-            shutil.copyfile(checkpoint / name, folder / name)
+        for name in tokenizer_paths({file.name for file in words.iterdir()}, ""):
+            shutil.copyfile(words / name, folder / name)
 
     described = json.loads(task.with_suffix(".json").read_text(encoding="utf-8"))
     steps, table = output
     finetune(
-        Start(network, load_tokenizer(checkpoint), role, copy_tokenizer),
+        Start(network, load_tokenizer(words), role, copy_tokenizer),
         examples,
         FinetuningRecipe(**recipe),
         model=model,

@@ -4,8 +4,7 @@ No hidden states are written. Where there is a GPU, it measures, too.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,7 @@ from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics.measure import (
-    Part,
-    measure_parts,
-    parts_of_choices,
-    windows_of_choices,
-)
+from shape_of_learning.metrics.measure import measure_layers, parts_of_choices, windows_of_choices
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES, Measure, Rows
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.metrics.tidy import TIDY_COLUMNS, TidyRow, layer_table, write_tidy
@@ -84,7 +78,8 @@ def main(
         if matrices is not None:
             wanted = range(states.layers + 1) if matrices["massive"] else ()
             own = {key: of for key, of in matrices.items() if key != "massive"}
-            massive = (r for k in wanted for r in massive_rows(states, k, loaded["checkpoint"]))
+            words = loaded.get("tokenizer") or loaded["checkpoint"]
+            massive = (row for layer in wanted for row in massive_rows(states, layer, words))
             with threadpool_limits(1):
                 known = (sample.forward, digests, cross_entropy, output)
                 write_checkpoint_tables(*known, massive=massive, **own)
@@ -92,7 +87,9 @@ def main(
         places = [(layer, AFTER) for layer in range(states.layers + 1)]
         if choices:  # the last one also as it is before the final norm
             places.append((states.layers, BEFORE))
-        for layer, last, part, family, rows in _measured(states, parts, places, loaded["threads"]):
+        # A GPU has one queue.
+        workers = loaded["threads"] if states.measured_on.type == "cpu" else 1
+        for layer, last, part, family, rows in measure_layers(states, parts, workers, places):
             tables[family, layer] = rows
             chosen += [
                 (*names.values(), *astuple(choice), last, *row.cells)
@@ -109,19 +106,6 @@ def main(
             for (family, layer), rows in tables.items():
                 if rows:
                     write_tidy(layer_table(folder, family, layer), rows)
-
-
-def _measured(
-    states: StatesInMemory, parts: Sequence[Part], places: Sequence[tuple[int, str]], threads: int
-) -> Iterator[tuple[int, str, Part, str, list[TidyRow]]]:
-    """Measure layers."""
-    # Each layer is measured by one thread, which must not start others; a GPU has one queue.
-    workers = threads if states.measured_on.type == "cpu" else 1
-    with threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
-        found = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
-        for place, of_place in zip(places, found, strict=True):
-            logger.info("layer %d is measured", place[0])
-            yield from ((*place, *each) for each in of_place)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 """Measure null models beside one checkpoint: shuffled tokens, untrained weights, a Gaussian cloud."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.embeddings.controls import GaussianStates, shuffled, untrained
@@ -16,8 +13,8 @@ from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics.measure import HiddenStates, measure_layer
-from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.measure import HiddenStates, Part, measure_layers
+from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.metrics.tidy import CONTROL_COLUMNS
 
@@ -58,8 +55,10 @@ def main(
     for kind in kinds:
         wanted = [m for m in measures if kind != "gaussian" or m.family == "dimension"]
         states = _states(sample, kind, sampling, how)
-        for layer in _layers(states, wanted, how, workers):
-            rows += [(*checkpoint_named, kind, *cells) for cells in layer]
+        for *_, of_family in measure_layers(states, [Part(how, wanted)], workers):
+            rows += [
+                (*checkpoint_named, kind, *row.cells) for row in of_family if row.batch is None
+            ]
         logger.info("%s is measured", kind)
     write_table(output, CONTROL_COLUMNS, rows)
 
@@ -79,24 +78,6 @@ def _states(
     states = StatesInMemory(sample)
     sample.into(states)
     return GaussianStates(states, how) if kind == "gaussian" else states
-
-
-def _layers(
-    states: HiddenStates, measures: Sequence[Measure], how: MeasuringProtocol, threads: int
-) -> Iterator[list[tuple[object, ...]]]:
-    """Rows of each layer."""
-
-    def rows_of(layer: int) -> list[tuple[object, ...]]:
-        found = [
-            row
-            for family in FAMILIES
-            for row in measure_layer(states, layer, family, measures, how)
-        ]
-        return [row.cells for row in found if row.batch is None]
-
-    # Each layer is measured by one thread, which must not start others.
-    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(rows_of, range(states.layers + 1))
 
 
 if __name__ == "__main__":

@@ -152,7 +152,8 @@ class ForwardPass:
         """
         import torch
 
-        with torch.inference_mode():
+        # Not inference mode: what a model keeps of a pass must be of use in a training that goes on.
+        with torch.no_grad():
             texts = [window.ids for window in windows]
             segments = [window.segments for window in windows if window.segments is not None]
             output = self.run(texts, padding, shape, segments, output_hidden_states=True)

@@ -15,7 +15,7 @@ MOST_LISTED = 5  # positions and tokens of a layer
 
 
 def massive_rows(
-    states: HiddenStates, layer: int, checkpoint: Path
+    states: HiddenStates, layer: int, folder: Path | str
 ) -> Iterator[tuple[object, ...]]:
     """Describe one hidden state, all of its tokens.
 
@@ -24,8 +24,8 @@ def massive_rows(
     states : HiddenStates
     layer : int
         Which.
-    checkpoint : Path
-        Its folder, whose tokenizer writes the tokens.
+    folder : Path
+        Of the tokenizer, which writes the tokens.
 
     Yields
     ------
@@ -37,7 +37,7 @@ def massive_rows(
     found = np.flatnonzero(massive(vectors))
     positions = Counter(rows["positions"][found].tolist()).most_common(MOST_LISTED)
     tokens = Counter(rows["token_ids"][found].tolist()).most_common(MOST_LISTED)
-    decode = load_tokenizer(checkpoint).decode if tokens else str
+    decode = load_tokenizer(Path(folder)).decode if tokens else str
     written = [(json.dumps(decode([token]), ensure_ascii=False), n) for token, n in tokens]
     listed = ["; ".join(f"{each} ({number})" for each, number in of) for of in (positions, written)]
     yield (layer, *concentration(vectors), len(found), len(vectors), *listed)

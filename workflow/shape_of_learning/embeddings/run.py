@@ -117,6 +117,8 @@ class SampleRun:
         threads: int = 1,
         device: "torch.device | None" = None,
         in_memory: bool = False,
+        with_head: bool = True,
+        tokenizer: str = "",
     ) -> "SampleRun":
         """Load a checkpoint and tokenise the windows.
 
@@ -136,6 +138,10 @@ class SampleRun:
             By default the first GPU, or the CPU where there is none.
         in_memory : bool
             Whether all hidden states are to be kept in memory, which must then have room for them.
+        with_head : bool
+            Whether the loss is wanted.
+        tokenizer : str
+            Folder of the tokenizer, if it is another one.
 
         Raises
         ------
@@ -145,8 +151,8 @@ class SampleRun:
         """
         name, entry = str(checkpoint), Shape(**shape)
         read_config(checkpoint)  # which the library wants for a tokenizer, too, and does not say so
-        tokenizer = load_tokenizer(checkpoint)
-        tokenised, device = tokenise(tokenizer, windows), device or default_device()
+        own = load_tokenizer(Path(tokenizer) if tokenizer else checkpoint)
+        tokenised, device = tokenise(own, windows), device or default_device()
         widths = [entry.hidden_size] * entry.layers + [entry.last_hidden_size]
         if in_memory and device.type == "cpu":
             require_memory(
@@ -159,14 +165,14 @@ class SampleRun:
         )
         forward = ForwardPass(model, head, last_layer=protocol.last_layer)
         forward.refuse_unsuitable(tokenised, name)
-        predicted, mask = None, tokenizer.mask_token_id
-        if head is not None:
+        predicted, mask = None, own.mask_token_id
+        if head is not None and with_head:
             predicted = predicted_tokens(
                 tokenised, entry.role, head.vocabulary, mask, protocol.seed
             )
         if protocol.last_layer == "both":
             widths.append(widths[-1] if forward.final_norm is None else entry.hidden_size)
-        padding = tokenizer.pad_token_id or 0
+        padding = own.pad_token_id or 0
         how = entry.layers, widths, threads
         return SampleRun(forward, name, tokenised, predicted, padding, *how)
 

@@ -133,14 +133,15 @@ def write_model_tables(
             if checkpoint[0] in curve.revisions:
                 rows = tidy_rows(checkpoint[0], curve.family)
                 own = [row for row in rows if row.estimator == curve.estimator]
-                found.append(_at_checkpoint(checkpoint, own, folder))
+                found.append(at_checkpoint(checkpoint, own, folder))
         measured.append((curve, found))
     for name, path in tables.items():
         columns, rows_of = writers[name]
         write_table(path, columns, (row for each in measured for row in rows_of(of_model, *each)))
 
 
-def _at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:
+def at_checkpoint(checkpoint: Checkpoint, rows: Sequence[TidyRow], folder: Path) -> AtCheckpoint:
+    """Sort the rows of one measure; InputError if it has no value though the vectors are distinct."""
     batches = [row for row in rows if row.batch is not None]
     # Where hidden states hold NaN or infinity, or few vectors are distinct, nothing can be said.
     distinct = any(2 * row.n_unique > row.n for row in batches)

@@ -1,5 +1,6 @@
 """Entries of the model list, ``config/models/*.yaml``, as they are written."""
 
+import re
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -24,12 +25,11 @@ Printed = Annotated[
         "beginning, no blank at the end, no line break"
     ),
 ]
+REPOSITORY = (
+    r"^(?!.*\.\.)[A-Za-z0-9_{}][A-Za-z0-9._{}-]{0,95}/[A-Za-z0-9_{}][A-Za-z0-9._{}-]{0,95}\Z"
+)
 Repository = Annotated[
-    str,
-    Field(
-        pattern=r"^(?!.*\.\.)[A-Za-z0-9_{}][A-Za-z0-9._{}-]{0,95}/[A-Za-z0-9_{}][A-Za-z0-9._{}-]{0,95}\Z"
-    ),
-    must_be("`organisation/name`, as the Hub writes it"),
+    str, Field(pattern=REPOSITORY), must_be("`organisation/name`, as the Hub writes it")
 ]
 # What git takes for a branch or tag, or a commit: no blanks, control characters or ~^:?*[\, no `..`, no
 # slash or dot at an end.
@@ -181,9 +181,12 @@ class Entry(Section):
     repository
         on the Hub; with `revision` (default `main`), `subfolder`, `tokenizer` (a repository, where the
         revision has none) and `gated`. Code in it is never run
+    tokenizer
+        of a `repository` or a `path` that has none: another repository, or another folder
     path
-        a local folder in Hugging Face format, absolute or relative to the working directory; or with
-        `{step}` the folders of a training run, such as `run/checkpoint-{step}`
+        a local folder in Hugging Face format, absolute or relative to the working directory, `~` being the
+        user's home; or with `{step}` the folders of a training run, such as `run/checkpoint-{step}`. Also a GGUF
+        file, which is unpacked once; and `package:NAME/PATH`, what an installed package has
     pretraining
         the recipe of a local pretraining on the run's corpus (`models/demo.yaml`); with it `role`, `layers`
         and `hidden_size` are needed
@@ -203,7 +206,7 @@ class Entry(Section):
     repository: Repository | None = None
     revision: Revision | None = None
     subfolder: Subfolder | None = None
-    tokenizer: Repository | None = None
+    tokenizer: Folder | None = None
     gated: bool = False
     path: Folder | None = None
     pretraining: Pretraining | None = None
@@ -220,9 +223,13 @@ class Entry(Section):
     def _one_source(self) -> "Entry":
         if sum(getattr(self, key) is not None for key in SOURCES) != 1:
             raise refused(f"needs exactly one of {' or '.join(f'`{key}`' for key in SOURCES)}")
-        for key in ("revision", "subfolder", "tokenizer", "gated"):
+        for key in ("revision", "subfolder", "gated"):
             if key in self.model_fields_set and self.repository is None:
                 raise refused(f"has `{key}`, which needs `repository`; add it, or remove `{key}`")
+        if self.tokenizer and self.kind not in ("repository", "path"):
+            raise refused("has `tokenizer`, which needs `repository` or `path`; remove it")
+        if self.tokenizer and self.repository and not re.match(REPOSITORY, self.tokenizer):
+            raise refused("has a `tokenizer` that is no repository; write `organisation/name`")
         for key in ("role", "layers", "hidden_size") if self.pretraining else ():
             if getattr(self, key) is None:
                 raise refused(f"has a `pretraining`, but key `{key}` is missing; add it")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from glob import escape, glob
 from pathlib import Path
 
+from shape_of_learning.checkpoints.local import local_checkpoint
 from shape_of_learning.checkpoints.lock import Checkpoint
 from shape_of_learning.checkpoints.shapes import (
     CONFIGURATION,
@@ -12,6 +13,7 @@ from shape_of_learning.checkpoints.shapes import (
     completed,
     read_configuration_file,
     shape_of,
+    tokenizer_paths,
 )
 from shape_of_learning.errors import InputError
 from shape_of_learning.plan.entries import Entry
@@ -36,14 +38,14 @@ def local_checkpoints(entry: Entry, where: str) -> tuple[list[Checkpoint], int |
     InputError
         If the path does not lead to another folder at each step, or to none at a step that is asked for.
     """
-    path, training = entry.path or "", entry.training
+    path, training = str(Path(entry.path or "").expanduser()), entry.training
     if path.count(STEP) != (training is not None):
         raise InputError(
             f"{where}: a `path` with `{STEP}`, once, such as `run/checkpoint-{STEP}`, and `training: {{steps: "
             "all}` need each other; correct the entry"
         )
     if training is None:
-        return [Checkpoint("main", "main", path=path)], None
+        return [Checkpoint("main", "main", path=str(local_checkpoint(entry.path or "")))], None
     found = _steps_on_disk(path, where)
     if not found:
         raise InputError(
@@ -70,6 +72,24 @@ def _steps_on_disk(path: str, where: str) -> dict[int, str]:
             )
         found[step] = folder
     return found
+
+
+def local_tokenizer(entry: Entry, checkpoints: Sequence[Checkpoint], where: str) -> str:
+    """Where the tokenizer of folders is; empty if each has its own.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    stated = str(Path(entry.tokenizer).expanduser()) if entry.tokenizer else ""
+    for folder in [stated] if stated else [each.path for each in checkpoints]:
+        if not tokenizer_paths({file.name for file in Path(folder).glob("*")}, ""):
+            raise InputError(
+                f"{where}: {folder} has no tokenizer; save it there (`tokenizer.save_pretrained`), or name the "
+                "folder that has it under `tokenizer`"
+            )
+    return stated
 
 
 def local_shape(stated: Shape, checkpoints: Sequence[Checkpoint], where: str) -> Shape:

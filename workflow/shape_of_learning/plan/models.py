@@ -13,7 +13,7 @@ from shape_of_learning.checkpoints.verdicts import Mistake
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import read_yaml
 from shape_of_learning.plan.entries import Entry, Training
-from shape_of_learning.plan.local_folders import local_checkpoints, local_shape
+from shape_of_learning.plan.local_folders import local_checkpoints, local_shape, local_tokenizer
 from shape_of_learning.plan.steps import (
     OfferedSteps,
     checkpoint_of_step,
@@ -59,7 +59,7 @@ class Model:
     note : str
         A sentence for the captions of figures by training step; may be empty.
     tokenizer : str
-        A repository, if it is not in the model's own.
+        A repository, or of folders a folder, if it is not in the model's own.
     gated : bool
         Whether the Hub asks for a licence to be accepted.
     precision : str or None
@@ -268,6 +268,7 @@ def _from_folders(model: Model, entry: Entry, where: str, models: Lookup) -> Mod
         checkpoints=tuple(checkpoints),
         last_step=last_step if model.last_step is None else model.last_step,
         shape=local_shape(model.shape, checkpoints, where),
+        tokenizer=local_tokenizer(entry, checkpoints, where),
     )
 
 

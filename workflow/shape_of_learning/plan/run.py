@@ -178,6 +178,7 @@ class Run:
             return self.curve(name).pins(revision)
         if model.kind == "path":
             files = checkpoint_files(Path(model.local_folders[revision]))
+            files += checkpoint_files(Path(model.tokenizer)) if model.tokenizer else []
             return " ".join(f"{file.name} {fingerprint(file)}" for file in files)
         return ""
 

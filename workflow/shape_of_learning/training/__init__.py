@@ -1,1 +1,12 @@
-"""Small models that are trained here, and checkpoints that are trained further on a task."""
+"""Small models, pretrained and fine-tuned by the workflow; and the shape of a model of yours while it trains."""
+
+from importlib import import_module
+
+__all__ = ["ShapeCallback", "ShapeProbe"]
+
+
+def __getattr__(name: str) -> object:
+    # Imported on first use, since the Snakefile reads recipes at every start and needs no PyTorch.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.callback"), name)

@@ -1,0 +1,296 @@
+"""The command ``shape-of-learning``: a model of yours in one minute, two models beside each other, this machine."""
+
+import logging
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from shape_of_learning.errors import InputError, without_secrets
+from shape_of_learning.files import atomic_write, write_table
+from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.registry import MEASURES, find_measure
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
+from shape_of_learning.one_model import OF_THE_PAPER, WINDOWS, Measured, measure_checkpoint
+
+EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
+ALL = ",".join(OF_THE_PAPER)
+app = typer.Typer(
+    help="The shape of what transformers learn: anisotropy and intrinsic dimension by layer.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+MARKS = {
+    "*": "most nearest neighbours are copies or the same token: the value says more of the text than of the model",
+    "~": "no interval: there is none that holds, or few windows decide the value",
+}
+shown, told = Console(), Console(stderr=True)
+
+Text = Annotated[
+    Path | None,
+    typer.Option(
+        help="Plain text in UTF-8 to draw windows from; without it Python's own documentation."
+    ),
+]
+Measures = Annotated[
+    str,
+    typer.Option(help=f"Names, with commas between: {', '.join(MEASURES)}.", show_default=False),
+]
+Windows = Annotated[int, typer.Option(help="Windows of 512 characters.", min=1)]
+Threads = Annotated[int | None, typer.Option(help="By default one per core.", min=1)]
+Csv = Annotated[Path | None, typer.Option(help="Write all digits, intervals and n.")]
+
+
+@app.command(epilog="Example: shape-of-learning measure gpt2 --text my.txt --plot gpt2.png")
+def measure(  # noqa: PLR0913 (options)
+    model: Annotated[str, typer.Argument(help="Hub id, folder, GGUF file, or package:NAME/PATH.")],
+    revision: Annotated[str, typer.Option(help="Branch, tag or commit on the Hub.")] = "main",
+    text: Text = None,
+    measures: Measures = ALL,
+    windows: Windows = WINDOWS,
+    threads: Threads = None,
+    csv: Csv = None,
+    json: Annotated[Path | None, typer.Option(help="The same as a list of objects.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="PNG or PDF: a panel per measure.")] = None,
+    explorer: Annotated[Path | None, typer.Option(help="An interactive HTML page.")] = None,
+) -> None:
+    """Measure every layer of one model."""
+    with _explained():
+        found = _measure(model, revision, text, measures, windows, threads)
+        table = found.table()
+        _print(table)
+        if csv:
+            write_table(csv, ESTIMATE_COLUMNS, found.estimates)
+        if json:
+            with atomic_write(json) as partial:
+                table.to_json(partial, orient="records", indent=1)
+        if plot:
+            _plot(found, plot)
+        if explorer:
+            with TemporaryDirectory() as temporary:
+                estimates = Path(temporary, "estimates.csv")
+                write_table(estimates, ESTIMATE_COLUMNS, found.estimates)
+                _write(explorer, _explorer_page(estimates))
+
+
+@app.command(
+    epilog="Example: shape-of-learning compare EleutherAI/pythia-70m@step0 EleutherAI/pythia-70m"
+)
+def compare(
+    first: Annotated[
+        str, typer.Argument(help="As of `measure`; MODEL@REVISION for one of the Hub.")
+    ],
+    second: Annotated[str, typer.Argument(help="What it is compared with.")],
+    text: Text = None,
+    measures: Measures = ALL,
+    windows: Windows = WINDOWS,
+    threads: Threads = None,
+    csv: Csv = None,
+) -> None:
+    """How much higher the second model is than the first, with intervals of the same windows."""
+    with _explained():
+        both = []
+        for given in (first, second):
+            name, _, revision = given.partition("@")
+            both.append(_measure(name, revision or "main", text, measures, windows, threads))
+        table = both[0].compared(both[1])
+        _print(table, "difference")
+        if csv:
+            with atomic_write(csv) as partial:
+                table.to_csv(partial, index=False, lineterminator="\n")
+
+
+@app.command(epilog="Example: shape-of-learning explore shape.csv shape.html")
+def explore(
+    table: Annotated[Path, typer.Argument(help="CSV of `measure`, or of a ShapeCallback.")],
+    page: Annotated[Path, typer.Argument(help="HTML file to write.")],
+) -> None:
+    """Make an interactive page of a table."""
+    with _explained():
+        if not table.is_file():
+            raise InputError(f"{table} is missing; correct the path")
+        _write(page, _explorer_page(table))
+
+
+@app.command(epilog="Example: shape-of-learning doctor")
+def doctor() -> None:
+    """Say what this machine has: versions, BLAS, memory, GPU, and whether the Hub answers."""
+    import torch
+    from huggingface_hub import HfApi, constants
+    from threadpoolctl import threadpool_info
+
+    packages = ("shape-of-learning", "torch", "transformers", "huggingface-hub", "numpy", "scipy")
+    facts = {"python": f"{platform.python_version()} on {platform.platform()}"}
+    for name in packages:
+        try:
+            facts[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            facts[name] = "not installed as a package"
+    facts["BLAS"] = ", ".join(
+        sorted({f"{of['internal_api']} {of['version']}" for of in threadpool_info()})
+    )
+    facts["cores"] = str(len(os.sched_getaffinity(0)))
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    facts["memory"] = f"{pages / 1e9:.1f} GB"
+    facts["GPU"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    try:
+        HfApi().model_info("gpt2", timeout=10)
+        facts["Hub"] = f"{constants.ENDPOINT} answers"
+    except Exception as error:  # whatever a network does
+        facts["Hub"] = f"{constants.ENDPOINT} does not answer ({type(error).__name__})"
+    for key, value in facts.items():
+        shown.print(f"{key}: {value}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """End with one sentence on what was given, and exit code 1."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    try:
+        yield
+    except (InputError, OSError) as error:
+        told.print(
+            f"ERROR: {without_secrets(str(error))}", markup=False, highlight=False, soft_wrap=True
+        )
+        raise typer.Exit(1) from None
+
+
+def _measure(
+    model: str, revision: str, text: Path | None, measures: str, windows: int, threads: int | None
+) -> Measured:
+    """Fetch what is meant, and measure it, with a bar on the terminal."""
+    from shape_of_learning.checkpoints.local import named_checkpoint
+    from shape_of_learning.corpus.fetch import demo_text
+
+    if text is not None and not text.is_file():
+        raise InputError(f"{text} is missing; correct --text")
+    name, folder = named_checkpoint(model, revision)
+    with TemporaryDirectory() as temporary, _bar(name) as progress:
+        if text is None:
+            told.print("Text: the documentation that comes with Python; --text FILE for another.")
+            text = Path(temporary, "python_topics.txt")
+            text.write_text(demo_text(), encoding="utf-8")
+        return measure_checkpoint(
+            *(folder, text),
+            name=name,
+            revision=revision,
+            measures=[each.strip() for each in measures.split(",")],
+            windows=windows,
+            threads=threads,
+            progress=progress,
+        )
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for windows and one for layers; nothing where there is no terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=told, disable=not told.is_terminal, transient=True) as bar:
+        bars: dict[str, Any] = {}
+
+        def progress(what: str, done: int, number: int) -> None:
+            if what not in bars:
+                bars[what] = bar.add_task(f"{name}: {what}", total=number)
+            bar.update(bars[what], completed=done)
+
+        yield progress
+
+
+def _print(table: Any, value: str = "value") -> None:
+    """Print for each family a row per layer and a column per measure: the value and half of its interval."""
+    named = {name: find_measure(name).chosen(name, {}) for name in table["estimator"].unique()}
+    table = table.assign(place=table["layer"].astype("string").fillna("mean"))
+    marks = dict.fromkeys("*~", False)
+
+    def cell(row: Any) -> str:
+        half = (row["high"] - row["low"]) / 2
+        is_suspect, has_none = (
+            bool(row.get("suspect", False)),
+            half != half and row[value] == row[value],
+        )
+        marks["*"] |= is_suspect
+        marks["~"] |= has_none
+        return f"{row[value]:.3g}{'*' * is_suspect} " + ("~" if half != half else f"±{half:.1g}")
+
+    for family in dict.fromkeys(each.family for each in named.values()):
+        own = [name for name, each in named.items() if each.family == family]
+        printed = Table(box=None, pad_edge=False)
+        for label in ("layer", *(named[name].label for name in own)):
+            printed.add_column(label, justify="right", max_width=14)
+        for place, rows in table[table["estimator"].isin(own)].groupby("place", sort=False):
+            by_name = {row["estimator"]: row for _, row in rows.iterrows()}
+            printed.add_row(place, *(cell(by_name[n]) if n in by_name else "" for n in own))
+        shown.print(printed)
+    for mark, said in MARKS.items():
+        if marks[mark]:
+            shown.print(f"{mark} {said}", soft_wrap=True, highlight=False)
+
+
+def _measures(found: Measured) -> list[Measure]:
+    names = [curve.estimator for curve, _ in found.curves]
+    return [find_measure(name).chosen(name, {}) for name in names]
+
+
+def _write(path: Path, page: str) -> None:
+    with atomic_write(path) as partial:
+        partial.write_text(page, encoding="utf-8", newline="\n")
+
+
+def _plot(found: Measured, path: Path) -> None:
+    """Draw a panel per measure."""
+    if path.suffix not in (".png", ".pdf"):
+        raise InputError(f"{path} must end in .png or .pdf; correct --plot")
+    from shape_of_learning.figures.by_layer import overview
+    from shape_of_learning.figures.inputs import DrawnMeasure, DrawnModel, FigureInputs, read_tables
+    from shape_of_learning.figures.style import theme
+    from shape_of_learning.plan.figures import drawn_measures
+
+    model = DrawnModel(found.model.name, found.model.name, found.model.name, found.model.role)
+    with TemporaryDirectory() as temporary, theme():
+        estimates = Path(temporary, "estimates.csv")
+        write_table(estimates, ESTIMATE_COLUMNS, found.estimates)
+        inputs = FigureInputs(
+            models=[model],
+            measures=[DrawnMeasure(**each) for each in drawn_measures(_measures(found))],
+            tables=read_tables({"estimates": [estimates]}),
+        )
+        drawing = overview(inputs)
+        with atomic_write(path) as partial:
+            drawing.figure.savefig(partial, format=path.suffix[1:])
+
+
+def _explorer_page(estimates: Path) -> str:
+    """The explorer of a table of estimates."""
+    import pandas as pd
+
+    from shape_of_learning.explorer.explorer_page import content_of, explorer_page
+
+    try:
+        table = pd.read_csv(estimates, usecols=["model", "estimator"])
+    except ValueError as error:
+        raise InputError(
+            f"{estimates} is no table of estimates ({error}); give one that `measure --csv` "
+            "or a ShapeCallback wrote"
+        ) from error
+    keys = ("name", "label", "axis", "description", "suspect_above")
+    measures = [find_measure(n).chosen(n, {}) for n in table["estimator"].unique()]
+    description = {
+        "models": [{"name": name, "label": name} for name in table["model"].unique()],
+        "measures": [{key: getattr(each, key) for key in keys} for each in measures],
+        **{"papers": [], "claims": [], "claimed": {}, "notes": []},
+    }
+    return explorer_page(content_of(description, estimates, [], [], []))
+
+
+if __name__ == "__main__":
+    app()
