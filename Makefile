@@ -19,11 +19,12 @@ demo: $(ENVIRONMENT)/workflow
 showcase: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/showcase.yaml --cores $(CORES) --quiet rules
 
-# A decoder and an encoder that were trained by others, which come as packages: about ten minutes on two cores. On
-# another text with `make real TEXT=FILE`.
+# A decoder and an encoder that others have trained, which come as packages: about ten minutes on two cores, on the
+# beginning of enwik8 if there is a network, else on the demo's text. `make real TEXT=FILE` takes another text.
+TEXT ?= $(shell curl --silent --head --fail --max-time 5 https://mattmahoney.net > /dev/null && echo enwik8 || echo python_topics)
+
 real: $(ENVIRONMENT)/real
-	snakemake --configfile config/real.yaml --cores $(CORES) --quiet rules \
-		$(if $(TEXT),--config 'corpus={source: own, sources: {own: {urls: ["$(TEXT)"], format: text}}}')
+	snakemake --configfile config/real.yaml --cores $(CORES) --quiet rules --config 'corpus={source: $(TEXT)}'
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow

@@ -12,6 +12,9 @@ from scipy.spatial.distance import pdist, squareform
 
 import tiny_runs
 from checkouts import Checkout, check_out
+from shape_of_learning.files import write_table
+from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
+from shape_of_learning.one_model import OF_THE_PAPER, measure_checkpoint
 from shape_of_learning.random_streams import random_stream
 
 STEPS = [0, 1]
@@ -140,6 +143,22 @@ def test_the_table_holds_every_model_layer_and_estimator(two_cores):
     for row in rows:
         assert float(row["depth"]) == int(row["layer"]) / (6 if row["model"] == "minilm" else 2)
         assert row["value"] == "" or math.isfinite(float(row["value"]))
+
+
+def test_one_model_without_the_workflow_has_the_same_rows_to_the_byte(two_cores, tmp_path):
+    text = two_cores.folder / "results/corpus/enwik6/text.txt"
+    found = measure_checkpoint(
+        encoder_folder(), text, name="minilm", windows=WINDOWS, batch_vectors=BATCH
+    )
+    write_table(tmp_path / "estimates.csv", ESTIMATE_COLUMNS, found.estimates)
+    own = (tmp_path / "estimates.csv").read_text().splitlines()
+    table = (two_cores.folder / "results/tables/estimates.csv").read_text().splitlines()
+    measures = {f",{name}," for name in OF_THE_PAPER}
+    of_both = [
+        row for row in table if row.startswith("minilm,") and any(m in row for m in measures)
+    ]
+    assert len(own) == 1 + len(OF_THE_PAPER) * 8
+    assert sorted(own[1:]) == sorted(of_both)
 
 
 def test_every_figure_is_there_and_hidden_states_are_removed_once_they_are_measured(two_cores):

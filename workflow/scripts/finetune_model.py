@@ -18,7 +18,7 @@ from shape_of_learning.training.recipe import FinetuningRecipe
 from shape_of_learning.training.train import write_training_table
 
 
-def main(
+def main(  # noqa: PLR0913 (what its rule knows)
     model: str,
     origin: dict[str, str],
     checkpoint: Path,

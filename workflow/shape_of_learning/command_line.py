@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from json import dumps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -20,7 +21,13 @@ from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import MEASURES, find_measure
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model import OF_THE_PAPER, WINDOWS, Measured, measure_checkpoint
+from shape_of_learning.one_model import (
+    OF_THE_PAPER,
+    WINDOW_CHARACTERS,
+    WINDOWS,
+    Measured,
+    measure_checkpoint,
+)
 
 EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)
@@ -46,7 +53,8 @@ Measures = Annotated[
     str,
     typer.Option(help=f"Names, with commas between: {', '.join(MEASURES)}.", show_default=False),
 ]
-Windows = Annotated[int, typer.Option(help="Windows of 512 characters.", min=1)]
+Windows = Annotated[int, typer.Option(help="Windows of the text.", min=1)]
+Characters = Annotated[int, typer.Option(help="Of a window; fewer for a short context.", min=1)]
 Threads = Annotated[int | None, typer.Option(help="By default one per core.", min=1)]
 Csv = Annotated[Path | None, typer.Option(help="Write all digits, intervals and n.")]
 
@@ -58,6 +66,7 @@ def measure(  # noqa: PLR0913 (options)
     text: Text = None,
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
+    window_characters: Characters = WINDOW_CHARACTERS,
     threads: Threads = None,
     csv: Csv = None,
     json: Annotated[Path | None, typer.Option(help="The same as a list of objects.")] = None,
@@ -66,14 +75,14 @@ def measure(  # noqa: PLR0913 (options)
 ) -> None:
     """Measure every layer of one model."""
     with _explained():
-        found = _measure(model, revision, text, measures, windows, threads)
+        found = _measure(model, revision, text, measures, (windows, window_characters), threads)
         table = found.table()
         _print(table)
         if csv:
             write_table(csv, ESTIMATE_COLUMNS, found.estimates)
         if json:
-            with atomic_write(json) as partial:
-                table.to_json(partial, orient="records", indent=1)
+            objects = table.astype(object).where(table.notna(), None).to_dict("records")
+            _write(json, f"{dumps(objects, indent=1)}\n")
         if plot:
             _plot(found, plot)
         if explorer:
@@ -94,6 +103,7 @@ def compare(
     text: Text = None,
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
+    window_characters: Characters = WINDOW_CHARACTERS,
     threads: Threads = None,
     csv: Csv = None,
 ) -> None:
@@ -102,7 +112,8 @@ def compare(
         both = []
         for given in (first, second):
             name, _, revision = given.partition("@")
-            both.append(_measure(name, revision or "main", text, measures, windows, threads))
+            sample = windows, window_characters
+            both.append(_measure(name, revision or "main", text, measures, sample, threads))
         table = both[0].compared(both[1])
         _print(table, "difference")
         if csv:
@@ -166,7 +177,12 @@ def _explained() -> Iterator[None]:
 
 
 def _measure(
-    model: str, revision: str, text: Path | None, measures: str, windows: int, threads: int | None
+    model: str,
+    revision: str,
+    text: Path | None,
+    measures: str,
+    sample: tuple[int, int],
+    threads: int | None,
 ) -> Measured:
     """Fetch what is meant, and measure it, with a bar on the terminal."""
     from shape_of_learning.checkpoints.local import named_checkpoint
@@ -185,7 +201,8 @@ def _measure(
             name=name,
             revision=revision,
             measures=[each.strip() for each in measures.split(",")],
-            windows=windows,
+            windows=sample[0],
+            window_characters=sample[1],
             threads=threads,
             progress=progress,
         )
@@ -241,9 +258,9 @@ def _measures(found: Measured) -> list[Measure]:
     return [find_measure(name).chosen(name, {}) for name in names]
 
 
-def _write(path: Path, page: str) -> None:
+def _write(path: Path, content: str) -> None:
     with atomic_write(path) as partial:
-        partial.write_text(page, encoding="utf-8", newline="\n")
+        partial.write_text(content, encoding="utf-8", newline="\n")
 
 
 def _plot(found: Measured, path: Path) -> None:

@@ -197,6 +197,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
     windows: int = WINDOWS,
     window_characters: int = WINDOW_CHARACTERS,
     seed: int = 0,
+    batch_vectors: int = BATCH_VECTORS,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Measured:
@@ -210,7 +211,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         Plain text in UTF-8, of which windows are drawn.
     name, revision : str
         Of the entry that the workflow would have.
-    measures, windows, window_characters, seed
+    measures, windows, window_characters, seed, batch_vectors
         As in the configuration.
     threads : int, optional
         By default as many as there are cores.
@@ -248,7 +249,7 @@ def measure_checkpoint(  # noqa: PLR0913 (keywords)
         checkpoint, drawn, sampling, asdict(shape), threads=threads, in_memory=True, with_head=False
     )
     states = StatesInMemory(sample)
-    how = MeasuringProtocol(name, windows, seed, BATCH_VECTORS, NEIGHBOURS)
+    how = MeasuringProtocol(name, windows, seed, batch_vectors, NEIGHBOURS)
     how.require_batches(states.rows, chosen)
     sample.into(_Watched(states, windows, progress) if progress else states)
     return _measured(
@@ -297,7 +298,9 @@ def _measured(
         if own := [row for row in found if row.estimator == measure.name]:
             curve = Curve(measure.name, measure.family, measure.interval, [checkpoint[0]])
             curves.append((curve, at_checkpoint(checkpoint, own, Path(how.model))))
-    model = MeasuredModel(how.model, role, max(states.layers, 1), [checkpoint], "block_outputs")
+    has_blocks = any(row.layer for row in found)
+    averaged = "block_outputs" if has_blocks else "all_layers"
+    model = MeasuredModel(how.model, role, max(states.layers, 1), [checkpoint], averaged)
     return Measured(model, curves)
 
 

@@ -108,7 +108,7 @@ class SampleRun:
     overflowed: set[int] = field(default_factory=set, init=False)
 
     @staticmethod
-    def load(
+    def load(  # noqa: PLR0913 (keywords)
         checkpoint: Path,
         windows: Sequence[str | tuple[str, str]],
         protocol: SamplingProtocol,

@@ -1,6 +1,8 @@
 """Sections of the configuration that say which texts there are: corpora, and tasks with labels."""
 
-from typing import Annotated, Literal
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -52,7 +54,7 @@ class Corpus(Section):
     Attributes
     ----------
     source
-        which entry of `corpus.sources` is used
+        which entry of `corpus.sources` is used; or the path of a text of your own, in UTF-8
     first_bytes
         how much of the corpus is used; empty for all
     alphabet_size
@@ -65,6 +67,20 @@ class Corpus(Section):
     first_bytes: int | None = Field(None, ge=1, le=10**15)
     alphabet_size: int = Field(205, ge=1, le=1_114_112)
     sources: dict[Name, Source] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_text(cls, given: Any) -> Any:
+        """Let a file be a source without an entry."""
+        if not isinstance(given, dict) or not isinstance(stated := given.get("source"), str):
+            return given
+        sources = given.get("sources") or {}
+        file = Path(stated).expanduser()
+        if stated in sources or not file.is_file():
+            return given
+        name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
+        own = {"urls": [str(file.absolute())], "format": "text"}
+        return {**given, "source": name, "sources": {**sources, name: own}}
 
 
 class Split(Section):

@@ -155,12 +155,16 @@ class ShapeCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure the model as it is before the first step."""
-        self._measure(state, given["model"], is_due=state.global_step == 0)
+        if state.global_step == 0:
+            self._measure(state, control, given["model"])
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Measure it every so many updates, however many batches each of them accumulates."""
-        self._measure(state, given["model"], is_due=state.global_step % self.every == 0)
+        if state.global_step % self.every == 0:
+            self._measure(state, control, given["model"])
 
-    def _measure(self, state: Any, model: Any, is_due: bool) -> None:
-        if is_due and state.is_world_process_zero:
+    def _measure(self, state: Any, control: Any, model: Any) -> None:
+        if state.is_world_process_zero:
+            is_due = control.should_log
             self._log(self.probe(model, state.global_step))
+            control.should_log = is_due  # else the trainer would not log its loss at this step

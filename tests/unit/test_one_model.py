@@ -1,0 +1,219 @@
+"""One model without the workflow: in a notebook, in a training loop, on the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers as hf
+from typer.testing import CliRunner
+
+import shape_of_learning as sol
+import tiny_models
+from shape_of_learning.command_line import app
+from shape_of_learning.errors import InputError
+from shape_of_learning.training import ShapeCallback, ShapeProbe
+
+WINDOWS = [f"{n} tokens of the windows, {n * n} of a text; layers {n % 7} a b c" for n in range(40)]
+LENGTH = 24
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return tiny_models.save_tiny_model(tmp_path_factory.mktemp("tiny"), "gpt_neox", head=True)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(checkpoint):
+    return hf.AutoTokenizer.from_pretrained(checkpoint, pad_token="<|endoftext|>")
+
+
+def fresh(checkpoint, **changed):
+    config = hf.AutoConfig.from_pretrained(checkpoint, **changed)
+    return hf.AutoModelForCausalLM.from_pretrained(checkpoint, config=config)
+
+
+def test_states_that_a_user_has_are_those_that_a_model_gives(checkpoint, tokenizer):
+    model = fresh(checkpoint).eval()
+    given = tokenizer(WINDOWS, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        output = model(**given, output_hidden_states=True)
+    of_model = sol.measure(model, tokenizer, WINDOWS)
+    of_states = sol.measure(output.hidden_states, mask=given["attention_mask"])
+    numbers = ["layer", "value", "low", "high", "n", "n_unique", "near_duplicates"]
+    pd.testing.assert_frame_equal(of_model[numbers], of_states[numbers], rtol=2e-3)
+    kept = given["attention_mask"].bool()
+    third = output.hidden_states[2][kept].double().numpy()
+    value = of_model.set_index(["layer", "estimator"])["value"]
+    assert value[2, "anisotropy"] == pytest.approx(sol.anisotropy(third), abs=1e-6)
+
+
+def test_one_array_is_one_layer():
+    states = np.random.default_rng(0).standard_normal((20, 30, 8))
+    found = sol.measure(states, measures=["anisotropy"])
+    vectors = states.astype(np.float32).reshape(-1, 8)
+    assert found["value"].iloc[0] == pytest.approx(sol.anisotropy(vectors))
+    assert not found["high"].isna().iloc[0]
+    assert found["value"].nunique() == 1  # that of the layer, and their mean
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model": np.zeros((4, 5))}, "shape"),
+        ({"model": [np.zeros((2, 5, 3)), np.zeros((2, 4, 3))]}, "shape"),
+        ({"model": np.ones((2, 5, 3)), "mask": np.ones((2, 4))}, "mask"),
+        ({"model": np.ones((2, 5, 3))}, "10 tokens"),
+        ({"model": np.ones((9, 50, 3)), "measures": ["two_n"]}, "two_nn"),
+        ({"model": np.ones((9, 50, 3)), "measures": ["gain_length"]}, "weights"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(given, said):
+    with pytest.raises(InputError, match=said):
+        sol.measure(**given)
+
+
+def test_a_suspect_value_is_one_whose_neighbours_are_copies():
+    random = np.random.default_rng(1)
+    distinct = random.standard_normal((20, 60, 16))
+    copies = np.repeat(random.standard_normal((20, 30, 16)), 2, axis=1)
+    copies += 1e-7 * random.standard_normal(copies.shape)
+    for states, expected in ((distinct, False), (copies, True)):
+        found = sol.measure(states, measures=["two_nn", "mada"])
+        suspect = found[found["estimator"] == "two_nn"]["suspect"].iloc[0]
+        assert bool(suspect) is expected
+
+
+def trained(checkpoint, tokenizer, folder, *, bf16, probed):
+    """Train with dropout and accumulated gradients; weights, losses and the state of random numbers."""
+    model = fresh(checkpoint, attention_dropout=0.1, hidden_dropout=0.1)
+    rows = [{"input_ids": ids, "labels": ids} for ids in tokenizer(WINDOWS)["input_ids"]]
+    rows = [{key: ids[:LENGTH] for key, ids in row.items()} for row in rows]
+    arguments = hf.TrainingArguments(
+        str(folder),
+        max_steps=6,
+        per_device_train_batch_size=2,
+        gradient_accumulation_steps=2,
+        logging_steps=2,
+        save_strategy="no",
+        report_to=[],
+        use_cpu=True,
+        bf16=bf16,
+        seed=5,
+        disable_tqdm=True,
+    )
+    hf.set_seed(5)
+    trainer = hf.Trainer(model, arguments, train_dataset=rows, processing_class=tokenizer)
+    if probed:
+        bands = {"anisotropy": (2.0, 3.0)}
+        table = folder / "shape.csv"
+        ShapeCallback(trainer, WINDOWS, every=3, layers=[1, 3], bands=bands, table=table)
+    trainer.train()
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    return model, losses, torch.get_rng_state(), trainer.state.log_history
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_a_training_is_the_same_to_the_bit_with_and_without_the_callback(
+    checkpoint, tokenizer, tmp_path, caplog, bf16
+):
+    threads = torch.get_num_threads()
+    plain, losses, random, _ = trained(checkpoint, tokenizer, tmp_path, bf16=bf16, probed=False)
+    other, same, state, log = trained(checkpoint, tokenizer, tmp_path, bf16=bf16, probed=True)
+    for one, two in zip(plain.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+    assert losses == same
+    assert torch.equal(random, state)
+    assert torch.get_num_threads() == threads
+    logged = [row for row in log if "shape/two_nn" in row]
+    assert [row["step"] for row in logged] == [0, 3, 6]
+    assert "outside of 2 to 3" in caplog.text
+    table = pd.read_csv(tmp_path / "shape.csv")
+    assert set(table["step"]) == {0, 3, 6}
+    last = table[(table["step"] == 6) & (table["layer"] == 3)].set_index("estimator")["value"]
+    assert last["two_nn"] == logged[-1]["shape/two_nn/layer_3"]
+
+
+def test_a_probe_leaves_modes_and_settings_as_they_were_and_goes_on_with_its_table(
+    checkpoint, tokenizer, tmp_path
+):
+    model = fresh(checkpoint).train()
+    frozen = next(iter(model.base_model.layers)).eval()
+    modes = {name: module.training for name, module in model.named_modules()}
+    before = model.config.to_dict()
+    for step in (0, 10, 20, 10):  # as if it had been resumed
+        probe = ShapeProbe(tokenizer, WINDOWS, table=tmp_path / "shape.csv", measures=["two_nn"])
+        probe(model, step)
+    assert {name: module.training for name, module in model.named_modules()} == modes
+    assert not frozen.training
+    assert model.config.to_dict() == before
+    assert list(pd.read_csv(tmp_path / "shape.csv")["step"].unique()) == [0, 10]
+    loss = model(
+        input_ids=torch.ones(1, 5, dtype=torch.long), labels=torch.ones(1, 5, dtype=torch.long)
+    ).loss
+    loss.backward()  # nothing that the probe left behind is in its way
+    with pytest.raises(InputError, match="rankme"):
+        ShapeProbe(tokenizer, WINDOWS, bands={"rankme": (0, 1)})
+
+
+def run(*arguments, code=0):
+    found = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert found.exit_code == code, found.output
+    assert "\x1b" not in found.output  # nothing but plain lines without a terminal
+    return found.output
+
+
+@pytest.fixture(scope="module")
+def measured(checkpoint, tmp_path_factory):
+    """All files that one command writes, and what it prints."""
+    folder = tmp_path_factory.mktemp("measured")
+    text = folder / "my text.txt"
+    text.write_text("".join(tiny_models.TEXT * 400), encoding="utf-8")
+    files = {kind: folder / f"out.{kind}" for kind in ("csv", "json", "explorer")}
+    options = [item for kind, file in files.items() for item in (f"--{kind}", file)]
+    shared = [
+        "--text",
+        text,
+        "--windows",
+        60,
+        "--window-characters",
+        200,
+        "--measures",
+        "anisotropy,two_nn",
+        "--threads",
+        1,
+    ]
+    printed = run("measure", checkpoint, *shared, *options)
+    return files, printed, shared
+
+
+def test_a_command_writes_the_files_that_are_asked_for(measured):
+    files, printed, _ = measured
+    table = pd.read_csv(files["csv"])
+    assert len(table) == 2 * 5
+    assert list(table["value"]) == [row["value"] for row in json.loads(files["json"].read_text())]
+    assert "TwoNN" in printed
+    assert files["explorer"].read_text().startswith("<!DOCTYPE html>")
+    page = files["csv"].with_name("page.html")
+    run("explore", files["csv"], page)
+    assert page.read_bytes() == files["explorer"].read_bytes()
+
+
+def test_a_model_does_not_differ_from_itself(measured, checkpoint):
+    csv = measured[0]["csv"].with_name("differences.csv")
+    run("compare", checkpoint, checkpoint, *measured[2], "--csv", csv)
+    differences = pd.read_csv(csv)
+    assert len(differences) == 2 * 5
+    assert (differences[["difference", "low", "high"]] == 0).all(axis=None)
+
+
+def test_a_wrong_command_says_why_and_exits_as_documented(tmp_path, checkpoint):
+    assert "--text" in run("measure", checkpoint, "--text", tmp_path / "none.txt", code=1)
+    assert "config.json" in run("measure", tmp_path, code=1)
+    assert "no package" in run("measure", "package:there_is_none/x", code=1)
+    assert "two_nn" in run("measure", checkpoint, "--measures", "two_n", code=1)
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF")
+    assert "unpacked" in run("measure", tmp_path / "broken.gguf", code=1)
+    run("measure", code=2)
+    run("measure", checkpoint, "--windows", 0, code=2)
