@@ -18,6 +18,7 @@ from shape_of_learning.corpus.fetch import demo_text
 from shape_of_learning.corpus.mediawiki import Export, Page, clean_page, is_redirect
 from shape_of_learning.corpus.windows import held_out_part, read_text, sample_windows, training_part
 from shape_of_learning.errors import InputError
+from shape_of_learning.plan.texts import Corpus
 from shape_of_learning.random_streams import random_stream
 
 
@@ -247,3 +248,14 @@ def test_held_out_windows_reach_to_the_end_and_no_training_text_into_them(length
     assert start >= max(953, trained_on)
     assert len(held_out) % length == 0
     assert start - max(953, trained_on) < length
+
+
+def test_a_file_is_a_source_without_an_entry(tmp_path):
+    file = tmp_path / "my text.v2.txt"
+    file.write_text("a text")
+    corpus = Corpus(
+        source=str(file), sources={"other": {"builtin": "python_topics", "format": "text"}}
+    )
+    assert corpus.source == "my_text_v2"
+    assert corpus.sources["my_text_v2"].urls == [str(file)]
+    assert set(corpus.sources) == {"other", "my_text_v2"}

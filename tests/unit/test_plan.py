@@ -116,6 +116,7 @@ def saved(folder: Path, **changes: object) -> None:
     folder.mkdir(parents=True)
     config = {"model_type": "gpt_neox", "num_hidden_layers": 3, "hidden_size": 32}
     (folder / "config.json").write_text(json.dumps(config | changes))
+    (folder / "tokenizer.json").write_text("{}")
 
 
 @pytest.fixture
@@ -159,6 +160,32 @@ def test_folders_that_do_not_fit_are_refused(run, changes, sentence):
     with pytest.raises(InputError) as refused:
         local(**changes)
     assert sentence in str(refused.value)
+
+
+def test_a_tokenizer_may_lie_elsewhere_and_a_missing_one_is_said_before_any_job(run):
+    for step in STEPS:
+        (run / f"checkpoint-{step}/tokenizer.json").unlink()
+    with pytest.raises(InputError, match="has no tokenizer"):
+        local()
+    saved(run / "words")
+    assert local(tokenizer="run/words").tokenizer == "run/words"
+    with pytest.raises(InputError, match="elsewhere has no tokenizer"):
+        local(tokenizer="elsewhere")
+
+
+def test_a_folder_is_found_at_home_and_in_a_package(run, monkeypatch):
+    monkeypatch.setenv("HOME", str(run))
+    at_home = local("~/checkpoint-{step}").checkpoints[0].path
+    assert at_home == str(run / "checkpoint-100")
+    saved(run / "a_package/inside")
+    (run / "a_package/__init__.py").touch()
+    monkeypatch.syspath_prepend(str(run))
+    Path("models").mkdir(exist_ok=True)
+    found = read(Path("models"), "mine", mine={"path": "package:a_package/inside"})
+    assert found.checkpoints[0].path == str(run / "a_package/inside")
+    assert found.shape.layers == 3
+    with pytest.raises(InputError, match="no package `missing`"):
+        read(Path("models"), "mine", mine={"path": "package:missing/inside"})
 
 
 @pytest.mark.parametrize(

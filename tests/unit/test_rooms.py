@@ -17,8 +17,10 @@ FLOORS = (
     ("metrics", "corpus", "checkpoints"),
     ("claims", "tasks"),
     ("embeddings", "figures", "explorer", "provenance"),
-    ("blocks", "training", "papers"),
+    ("blocks", "one_model", "papers"),
+    ("training",),
     ("plan", "scripts"),
+    ("command_line",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # What the Snakefile must not wait for: it is read by every job.

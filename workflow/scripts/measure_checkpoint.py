@@ -12,13 +12,14 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from shape_of_learning.checkpoints.tensors import checked_tensors
+from shape_of_learning.embeddings.layers import measure_layers
 from shape_of_learning.embeddings.massive_tokens import massive_rows
 from shape_of_learning.embeddings.matrices import write_checkpoint_tables
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics.measure import measure_layers, parts_of_choices, windows_of_choices
+from shape_of_learning.metrics.measure import parts_of_choices, windows_of_choices
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, ROW_CHOICES, Measure, Rows
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.metrics.tidy import TIDY_COLUMNS, TidyRow, layer_table, write_tidy

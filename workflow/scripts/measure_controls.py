@@ -9,11 +9,12 @@ from typing import Any
 from shape_of_learning.checkpoints.tensors import checked_tensors
 from shape_of_learning.embeddings.controls import GaussianStates, shuffled, untrained
 from shape_of_learning.embeddings.forward_pass import ForwardPass
+from shape_of_learning.embeddings.layers import measure_layers
 from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
 from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
 from shape_of_learning.files import write_table
 from shape_of_learning.job import job
-from shape_of_learning.metrics.measure import HiddenStates, Part, measure_layers
+from shape_of_learning.metrics.measure import HiddenStates, Part
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.selections import MeasuringProtocol
 from shape_of_learning.metrics.tidy import CONTROL_COLUMNS

@@ -40,7 +40,7 @@ _MODULES = {
     "weights": ("log_partition_isotropy",),
 }
 _HOME = {name: f"estimators.{module}" for module, names in _MODULES.items() for name in names}
-_HOME["measure"] = "one_model"
+_HOME["measure"] = "one_model.in_python"
 __all__ = list(_HOME)
 
 

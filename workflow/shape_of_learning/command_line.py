@@ -21,13 +21,7 @@ from shape_of_learning.files import atomic_write, write_table
 from shape_of_learning.metrics.measure_entry import Measure
 from shape_of_learning.metrics.registry import MEASURES, find_measure
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model import (
-    OF_THE_PAPER,
-    WINDOW_CHARACTERS,
-    WINDOWS,
-    Measured,
-    measure_checkpoint,
-)
+from shape_of_learning.one_model.measured import OF_THE_PAPER, WINDOW_CHARACTERS, WINDOWS, Measured
 
 EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)
@@ -187,6 +181,7 @@ def _measure(
     """Fetch what is meant, and measure it, with a bar on the terminal."""
     from shape_of_learning.checkpoints.local import named_checkpoint
     from shape_of_learning.corpus.fetch import demo_text
+    from shape_of_learning.one_model.checkpoint import measure_checkpoint
 
     if text is not None and not text.is_file():
         raise InputError(f"{text} is missing; correct --text")

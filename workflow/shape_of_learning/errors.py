@@ -20,6 +20,11 @@ class UnreachableError(InputError):
     """The Hub cannot be asked now: no network, or offline mode."""
 
 
+def shortened(error: Exception) -> str:
+    """What another library says, as a part of one sentence."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
 def without_secrets(text: str) -> str:
     """Hide in each URL of a text who asks, with what password, and the query, which may hold a token."""
     return _QUERY.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", text))

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from shape_of_learning.checkpoints.shapes import CONFIGURATION, WEIGHTS, tokenizer_paths
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, shortened
 from shape_of_learning.files import atomic_write, fingerprint
 
 logger = logging.getLogger(__name__)
@@ -66,8 +66,6 @@ def unpacked(file: Path) -> Path:
     except ImportError:
         raise InputError(f"{file} needs the package gguf; install it: `pip install gguf`") from None
     import transformers
-
-    from shape_of_learning.embeddings.model import shortened
 
     logger.info("unpacking %s, once", file)
     try:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shape_of_learning.embeddings.hooks import hooked
-from shape_of_learning.embeddings.model import LanguageModelHead, memory_is_exhausted, shortened
+from shape_of_learning.embeddings.model import LanguageModelHead, memory_is_exhausted
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens, TokenisedWindow
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, shortened
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shape_of_learning.checkpoints.shapes import tokenizer_paths
 from shape_of_learning.embeddings.tokenised_windows import PredictedTokens
-from shape_of_learning.errors import InputError
+from shape_of_learning.errors import InputError, shortened
 
 if TYPE_CHECKING:
     import torch
@@ -165,11 +165,6 @@ def _read(kind: Any, folder: Path, **options: Any) -> Any:
             f"the checkpoint in {folder} cannot be loaded ({shortened(error)}); delete a fetched folder to "
             "fetch it anew, mend one of your own"
         ) from error
-
-
-def shortened(error: Exception) -> str:
-    """What another library says, as a part of one sentence."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _refuse(folder: Path, missing: list[str]) -> None:

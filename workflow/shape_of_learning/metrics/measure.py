@@ -1,9 +1,7 @@
 """All measures of a layer, also as the choices of an analysis have it, with left-out values."""
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -21,8 +19,6 @@ from shape_of_learning.metrics.selections import (
     share_of_windows,
 )
 from shape_of_learning.metrics.tidy import FEWEST_WINDOWS, GROUPS, UNDEFINED, TidyRow, whole
-
-logger = logging.getLogger(__name__)
 
 SMALLEST_BATCH = 3  # vectors, where a choice makes batches smaller
 
@@ -334,35 +330,3 @@ def measure_parts(
         how = replace(part.how, selection=selection) if last_layer == BEFORE else part.how
         for family in FAMILIES:
             yield part, family, measure_layer(states, layer, family, part.measures, how)
-
-
-def measure_layers(
-    states: HiddenStates,
-    parts: Sequence[Part],
-    threads: int,
-    places: Sequence[tuple[int, str]] = (),
-) -> Iterator[tuple[int, str, Part, str, list[TidyRow]]]:
-    """Measure several layers at a time.
-
-    Parameters
-    ----------
-    states : HiddenStates
-    parts : sequence of Part
-    threads : int
-        Each measures a layer, and starts no others, so that numbers do not depend on them.
-    places : sequence of (int, str)
-        Layers, and which state the last one is; by default all, after the final norm.
-
-    Yields
-    ------
-    layer, last_layer, part, family, rows
-        In the order of the places, then as :func:`measure_parts`.
-    """
-    from threadpoolctl import threadpool_limits
-
-    places = places or [(layer, AFTER) for layer in range(states.layers + 1)]
-    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda place: list(measure_parts(states, parts, *place)), places)
-        for place, of_place in zip(places, found, strict=True):
-            logger.info("layer %d is measured", place[0])
-            yield from ((*place, *each) for each in of_place)

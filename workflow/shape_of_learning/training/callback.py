@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
-from shape_of_learning.one_model import measure
+from shape_of_learning.one_model.in_python import measure
 
 logger = logging.getLogger(__name__)
 

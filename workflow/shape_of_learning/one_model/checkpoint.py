@@ -1,0 +1,103 @@
+"""A checkpoint in a folder, measured on a text as the workflow does."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from shape_of_learning.checkpoints.shapes import Shape, completed, read_configuration_file, shape_of
+from shape_of_learning.corpus.clean import clean
+from shape_of_learning.embeddings.run import SampleRun, StatesInMemory
+from shape_of_learning.embeddings.tokenised_windows import SamplingProtocol, draw_windows
+from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.one_model.measured import (
+    BATCH_VECTORS,
+    NEIGHBOURS,
+    OF_THE_PAPER,
+    WINDOW_CHARACTERS,
+    WINDOWS,
+    Measured,
+    Progress,
+    chosen_measures,
+    measured,
+)
+
+ALPHABET_SIZE = 205
+
+
+def measure_checkpoint(  # noqa: PLR0913 (keywords)
+    checkpoint: Path,
+    text: Path,
+    *,
+    name: str,
+    revision: str = "main",
+    measures: Sequence[str] = OF_THE_PAPER,
+    windows: int = WINDOWS,
+    window_characters: int = WINDOW_CHARACTERS,
+    seed: int = 0,
+    batch_vectors: int = BATCH_VECTORS,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Measure a checkpoint as the workflow does: the same rows of ``tables/estimates.csv``, bit for bit.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        Folder in the format of transformers, with its tokenizer.
+    text : Path
+        Plain text in UTF-8, of which windows are drawn.
+    name, revision : str
+        Of the entry that the workflow would have.
+    measures, windows, window_characters, seed, batch_vectors
+        As in the configuration.
+    threads : int, optional
+        By default as many as there are cores.
+    progress : callable, optional
+        Is told what is done, how much of it, and how much there is.
+
+    Returns
+    -------
+    Measured
+
+    Raises
+    ------
+    InputError
+        As the workflow, with one sentence for all that can be wrong with the checkpoint or the text.
+    """
+    chosen = chosen_measures(measures)
+    shape = completed(Shape(), shape_of(read_configuration_file(checkpoint), name), name)
+    sampling = SamplingProtocol(windows, window_characters, seed)
+    threads = threads or len(os.sched_getaffinity(0))
+    with TemporaryDirectory() as folder:
+        cleaned, alphabet = Path(folder, text.name), Path(folder, "alphabet.json")
+        clean(text, cleaned, alphabet, format="text", alphabet_size=ALPHABET_SIZE)
+        drawn = draw_windows(cleaned, sampling)
+    sample = SampleRun.load(
+        checkpoint, drawn, sampling, asdict(shape), threads=threads, in_memory=True, with_head=False
+    )
+    states = StatesInMemory(sample)
+    how = MeasuringProtocol(name, windows, seed, batch_vectors, NEIGHBOURS)
+    how.require_batches(states.rows, chosen)
+    sample.into(_Watched(states, windows, progress) if progress else states)
+    return measured(
+        *(states, chosen, how, shape.role, (revision, None, None)),
+        threads=threads if states.measured_on.type == "cpu" else 1,
+        progress=progress,
+    )
+
+
+class _Watched:
+    """Passes hidden states on, and says how many windows are done."""
+
+    def __init__(self, states: Any, windows: int, progress: Progress):
+        self._states, self._windows, self._progress = states, windows, progress
+        self.device, self._done = states.device, 0
+
+    def write(self, state: int, rows: slice, values: Any) -> None:
+        self._states.write(state, rows, values)
+        if state == self._states.layers:
+            self._done += 1
+            self._progress("windows", self._done, self._windows)

@@ -1,0 +1,144 @@
+"""What is measured of one checkpoint: its rows of the workflow's tables, and how it differs from another."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shape_of_learning.embeddings.layers import measure_layers
+from shape_of_learning.errors import InputError
+from shape_of_learning.metrics.measure import HiddenStates, Part
+from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
+from shape_of_learning.metrics.registry import find_measure, measure_names
+from shape_of_learning.metrics.selections import MeasuringProtocol
+from shape_of_learning.metrics.tables import (
+    AtCheckpoint,
+    Checkpoint,
+    Curve,
+    MeasuredModel,
+    at_checkpoint,
+    average,
+    change_rows,
+    estimate_rows,
+)
+from shape_of_learning.metrics.tidy import CHANGE_COLUMNS, ESTIMATE_COLUMNS, TidyRow
+from shape_of_learning.refusals import unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What config.yaml has for the first paper, and how it takes them.
+OF_THE_PAPER = (
+    *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
+    *("average_cosine", "average_cosine_centered"),
+    *("two_nn", "two_nn_authors", "mada", "mom", "mle"),
+)
+WINDOWS, WINDOW_CHARACTERS, BATCH_VECTORS, NEIGHBOURS = 128, 512, 4096, 128
+# Above it most neighbours of TwoNN are the same token, and it says more of the text than of the model.
+MOST_COPIES = 0.5
+KINDS = {"step": "Int64", "tokens": "Int64", "layer": "Int64"}
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, and how much there is
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one checkpoint.
+
+    Attributes
+    ----------
+    model : MeasuredModel
+    curves : list of (Curve, AtCheckpoint)
+        Of each measure.
+    """
+
+    model: MeasuredModel
+    curves: list[tuple[Curve, AtCheckpoint]]
+
+    @property
+    def estimates(self) -> list[list[object]]:
+        """Cells of :data:`.ESTIMATE_COLUMNS`, as the workflow writes them."""
+        rows = (estimate_rows(self.model, curve, [at]) for curve, at in self.curves)
+        return [row for of_measure in rows for row in of_measure]
+
+    def table(self) -> "pd.DataFrame":
+        """The estimates, and in the column ``suspect`` whether TwoNN finds mostly copies."""
+        import pandas as pd
+
+        table = pd.DataFrame(self.estimates, columns=list(ESTIMATE_COLUMNS)).astype(KINDS)
+        limits = table["estimator"].map(lambda each: find_measure(each).suspect_above)
+        table["suspect"] = limits.notna() & (
+            (table["near_duplicates"] > limits.astype(float)) | (table["same_token"] > MOST_COPIES)
+        )
+        return table
+
+    def compared(self, other: "Measured") -> "pd.DataFrame":
+        """How much higher another checkpoint is, measured on the same windows, with paired intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of ``tables/changes.csv``. Layers are compared if both have as many; means over blocks
+            in any case.
+        """
+        import pandas as pd
+
+        rows = []
+        are_alike = self.model.layers == other.model.layers
+        for (curve, one), (_, two) in zip(self.curves, other.curves, strict=True):
+            pair = [self._at(one, are_alike), other._at(two, are_alike)]
+            rows += list(change_rows(self.model, curve, pair))
+        columns = list(CHANGE_COLUMNS)
+        return pd.DataFrame(rows, columns=columns).astype({"layer": "Int64"})
+
+    def _at(self, at: AtCheckpoint, all_layers: bool) -> AtCheckpoint:
+        """Its layers, or their mean alone, named after the model."""
+        named = (f"{self.model.name}@{at.checkpoint[0]}", *at.checkpoint[1:])
+        if all_layers:
+            return at._replace(checkpoint=named)
+        blocks = [row for layer, row in at.layers.items() if layer >= self.model.first]
+        return AtCheckpoint(named, [], {self.model.first: average(blocks, blocks[0])})
+
+
+def chosen_measures(names: Sequence[str]) -> list[Measure]:
+    """Look measures up, with the settings that are their own."""
+    known, found = measure_names(), []
+    for name in names:
+        if name not in known:
+            raise unknown_name(name, known, "measure", "the measures")
+        measure = find_measure(name).chosen(name, {})
+        if measure.family not in FAMILIES:
+            raise InputError(f"`{name}` is of weights, not of hidden states; leave it out")
+        if measure.family == "dimension" and not measure.neighbours:
+            measure = replace(measure, neighbours=NEIGHBOURS)
+        found.append(measure)
+    return found
+
+
+def measured(
+    states: HiddenStates,
+    measures: Sequence[Measure],
+    how: MeasuringProtocol,
+    role: str,
+    checkpoint: Checkpoint,
+    places: Sequence[tuple[int, str]] = (),
+    *,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Measured:
+    """Measure the layers."""
+    found: list[TidyRow] = []
+    number, last = len(places) or states.layers + 1, None
+    for layer, *_, rows in measure_layers(states, [Part(how, measures)], threads, places):
+        found += rows
+        if progress and layer != last:
+            last = layer
+            progress("layers", layer + 1, number)
+    curves = []
+    for measure in measures:
+        if own := [row for row in found if row.estimator == measure.name]:
+            curve = Curve(measure.name, measure.family, measure.interval, [checkpoint[0]])
+            curves.append((curve, at_checkpoint(checkpoint, own, Path(how.model))))
+    has_blocks = any(row.layer for row in found)
+    averaged = "block_outputs" if has_blocks else "all_layers"
+    model = MeasuredModel(how.model, role, max(states.layers, 1), [checkpoint], averaged)
+    return Measured(model, curves)
