@@ -21,6 +21,7 @@ FLOORS = (
     ("training",),
     ("plan", "scripts"),
     ("command_line",),
+    ("__main__",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # What the Snakefile must not wait for: it is read by every job.

@@ -302,7 +302,3 @@ def _explorer_page(estimates: Path) -> str:
         **{"papers": [], "claims": [], "claimed": {}, "notes": []},
     }
     return explorer_page(content_of(description, estimates, [], [], []))
-
-
-if __name__ == "__main__":
-    app()
