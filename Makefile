@@ -82,7 +82,11 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	PYTHONPATH=workflow python docs/write_configuration.py --check
 	hadolint envs/Dockerfile
 	mypy
+	MYPYPATH=workflow mypy tests/typing
+	uv tool run --from 'pyright[nodejs]==1.1.414' pyright
 	uv tool run cffconvert==2.0.0 --validate
+	rm -rf .snakemake/dist && uv build --quiet --out-dir .snakemake/dist && rm -rf workflow/*.egg-info
+	uv tool run twine==7.0.0 check --strict .snakemake/dist/*
 
 # The versions that everything was tested with, resolved from pyproject.toml in a fresh environment, and the SHA-256 of
 # each of their files. Others must be able to install them, whatever their machine: CUDA is left out, which torch brings

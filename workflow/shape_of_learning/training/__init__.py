@@ -1,11 +1,16 @@
 """Small models, pretrained and fine-tuned by the workflow; and the shape of a model of yours while it trains."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shape_of_learning.training.callback import ShapeCallback as ShapeCallback
+    from shape_of_learning.training.callback import ShapeProbe as ShapeProbe
 
 __all__ = ["ShapeCallback", "ShapeProbe"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     # Imported on first use, since the Snakefile reads recipes at every start and needs no PyTorch.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
