@@ -1,6 +1,10 @@
 """One model without the workflow: in a notebook, in a training loop, on the command line."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -217,3 +221,18 @@ def test_a_wrong_command_says_why_and_exits_as_documented(tmp_path, checkpoint):
     assert "unpacked" in run("measure", tmp_path / "broken.gguf", code=1)
     run("measure", code=2)
     run("measure", checkpoint, "--windows", 0, code=2)
+
+
+def test_the_example_trains_a_model_and_leaves_a_table(tmp_path):
+    script = Path(__file__).parents[2] / "docs/examples/watch_a_training.py"
+    environment = {**os.environ, "PYTHONPATH": str(script.parents[2] / "workflow")}
+    subprocess.run(
+        [sys.executable, script, "shape.csv"],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        timeout=300,
+    )
+    table = pd.read_csv(tmp_path / "shape.csv")
+    assert list(table["step"].unique()) == [0, 20, 40, 60]
+    assert table[table["layer"].notna()]["standard_error"].notna().all()

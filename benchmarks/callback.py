@@ -1,0 +1,62 @@
+"""What a ShapeCallback costs a training of Pythia-160M's shape: seconds of a step and of a measurement.
+
+    python -m benchmarks.callback
+
+prints both, and the share of time at one measurement in 1,000 steps. On a GPU, if there is one.
+"""
+
+import statistics
+import tempfile
+import time
+
+import tokenizers
+import torch
+import transformers
+
+from shape_of_learning.corpus.fetch import demo_text
+from shape_of_learning.training import ShapeProbe
+
+BATCH, LENGTH, STEPS, EVERY = 8, 512, 3, 1000
+
+
+def main() -> None:
+    """Train a few steps, measure between them."""
+    text = demo_text()
+    bpe = tokenizers.ByteLevelBPETokenizer()
+    bpe.train_from_iterator([text], vocab_size=8000, show_progress=False)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer)
+    config = transformers.GPTNeoXConfig(
+        vocab_size=50304,
+        hidden_size=768,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+    )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = transformers.GPTNeoXForCausalLM(config).to(device).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    windows = [text[start : start + 512] for start in range(0, 512 * 64, 512)]
+    with tempfile.TemporaryDirectory() as folder:
+        probe = ShapeProbe(tokenizer, windows, table=f"{folder}/shape.csv")
+        steps, probes = [], []
+        for step in range(STEPS):
+            ids = torch.randint(0, 8000, (BATCH, LENGTH), device=device)
+            start = time.perf_counter()
+            model(input_ids=ids, labels=ids).loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            middle = time.perf_counter()
+            probe(model, step)
+            steps.append(middle - start)
+            probes.append(time.perf_counter() - middle)
+    step, measured = statistics.median(steps), statistics.median(probes)
+    print(
+        f"{device}: a step of {BATCH} x {LENGTH} tokens takes {step:.2f} s, a measurement {measured:.2f} s"
+    )
+    print(f"at every {EVERY} steps it takes {measured / (EVERY * step + measured):.2%} of the time")
+
+
+if __name__ == "__main__":
+    main()
