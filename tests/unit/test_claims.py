@@ -303,8 +303,10 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
         for layer, value in [*enumerate(of), ("block_outputs", 7.0)]
     ]
     write_table(values, ("model", "revision", "step", *TIDY_COLUMNS), rows)
-    shown = [["d", revision, "no" if revision == "step8" else "yes"] for revision in steps]
-    write_table(verdicts, ["model", "revision", "shown"], shown)
+    shown = [
+        ["d", revision, 3.2, 1000, "no" if revision == "step8" else "yes"] for revision in steps
+    ]
+    write_table(verdicts, ["model", "revision", "loss", "vocabulary", "shown"], shown)
     ledger, page = tmp_path / "claims.csv", tmp_path / "claims.md"
     judge_claims.main(
         "A paper",
@@ -324,3 +326,25 @@ def test_a_ledger_is_written_from_sound_checkpoints(tmp_path):
     assert (row["n"], row["selections"]) == ("4096", "all")
     assert "2 claims: 1 undecided, 1 not measured" in page.read_text()
     assert "| d | linearity | 0.9 |" in page.read_text()
+
+
+def test_a_model_that_only_guesses_is_outside_a_claim_on_trained_ones():
+    rows = {"model": ["d"], "revision": ["step0"], "shown": ["yes"], "vocabulary": [1000]}
+    low = [curve({0: [0.5, 0.5]})]
+    untrained = judged(low, tables={"verdicts": rows | {"loss": [6.9]}})
+    assert untrained.verdict == "outside the claim"
+    assert "6.90" in untrained.because
+    for loss in (4.0, np.nan):  # nobody knows of the latter
+        assert judged(low, tables={"verdicts": rows | {"loss": [loss]}}).verdict == "contradicted"
+
+
+def test_a_claim_on_published_models_is_asked_of_others_where_a_run_has_none():
+    named = {"models": ["x", "y"], "asked_of": "decoders"}
+    low = [curve({0: [0.5, 0.5]})]
+    found = judged(low, named)
+    assert found.verdict == "contradicted"
+    assert found.models == ("d",)
+    assert "none of the paper's" in found.because
+    with_one = judged(low, named, models=[EvidenceModel("x", "decoder", 2)])
+    assert with_one.verdict == "not measured"
+    assert judged(low, {"models": ["x"]}).verdict == "not measured"

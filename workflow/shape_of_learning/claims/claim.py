@@ -4,7 +4,7 @@ The Snakefile reads claims at every start, so that nothing slow is imported here
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -54,6 +54,8 @@ class Claim:
         Day -> what was changed of the statistic or the rule after results had been seen.
     needs : int
         How many of the models must be measured; 0 for all that are named, or one of a group.
+    asked_of : str
+        A group of which it is asked in a run that has none of the models that are named.
     average_over : {"block_outputs", "all_layers"}
         Which layers count.
     """
@@ -74,6 +76,7 @@ class Claim:
     matters: str = ""
     changed: Mapping[Any, str] = field(default_factory=dict)
     needs: int = 0
+    asked_of: str = ""
     average_over: str = "block_outputs"
 
     @property
@@ -86,6 +89,12 @@ class Claim:
         """Those of the paper, and all that may stand in their place."""
         others = [*self.others, *self.also.values()]
         return list(dict.fromkeys([*self.estimators, *(name for of in others for name in of)]))
+
+    def of_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
+        """The claim as it is asked of a run, which may have none of its models."""
+        if not self.asked_of or any(name in run for name in self.models):
+            return self
+        return replace(self, models=self.asked_of, needs=1)
 
     def models_of(self, run: Mapping[str, "EvidenceModel"]) -> list[str]:
         """Name the models of a run that it is on, in its order or the run's."""

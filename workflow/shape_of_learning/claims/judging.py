@@ -101,6 +101,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     InputError
         If the rule asks for a part that the statistic does not have, or for one of several units.
     """
+    asked, claim = claim, claim.of_run(evidence.models)
 
     def by(names: Sequence[str]) -> Judgement:
         instead = dict(zip(claim.estimators, names, strict=True))
@@ -112,6 +113,9 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     also = {f"also {what}": by(names) for what, names in claim.also.items()}
     every = {" and ".join(claim.estimators): own, **others}
     joined = _joined(own, every, is_suspect=bool(reading.suspects))
+    if claim is not asked and joined.verdict != NOT_MEASURED:
+        said = f" Asked of this run's models ({claim.models}), since it has none of the paper's."
+        joined = replace(joined, because=joined.because + said)
     shown = every if others else {}
     besides = [
         f"{n}: {of.verdict}" for n, of in {**shown, **also}.items() if of.verdict != NOT_MEASURED

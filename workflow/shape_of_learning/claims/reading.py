@@ -1,5 +1,6 @@
 """How a statistic reads the evidence on a claim: of which models, steps and layers, and without which."""
 
+import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,9 @@ MOST_NAMED = 4
 # A checkpoint at which more than this share of the layers is suspect is not read; without as many layers, since they
 # are undefined or have no interval, a mean over the others is not the claim's.
 MANY = 0.25
+# Nats per token by which a trained model is better than a guess, at least: the frequencies of tokens alone, which are
+# learned first, are worth about three.
+LEARNED = 0.5
 # Ours: an order of magnitude. TwoNN finds 2 in an untrained GPT-NeoX and MADA 40 to 60, since 73 % of the nearest
 # neighbours are the same token; with one vector per token TwoNN finds 60 to 85, too.
 FACTOR, MOST_COPIES = 10, 0.5
@@ -144,6 +148,9 @@ class Reading:
         curve = (self.evidence.controls if self.control else self.evidence.curves).get(key)
         if curve is None:
             return None
+        if self.claim.checkpoints == "last" and (guesses := self._guesses(model)):
+            self.outside[model] = guesses
+            return None
         own = self.evidence.curves.get((model, estimator))
         if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
             curve = _constant(curve, own)
@@ -214,6 +221,17 @@ class Reading:
         of_copies = True if curve.same_token is None else ~(curve.same_token <= MOST_COPIES)
         return suspect | (apart & of_copies)
 
+    def _guesses(self, model: str) -> str:
+        """What says that a model is untrained: at its last checkpoint it does hardly better than a guess."""
+        verdicts = self.evidence.tables.get("verdicts", NO_ROWS)
+        of_model = verdicts[verdicts["model"] == model]
+        if of_model.empty or not of_model["vocabulary"].iloc[-1] > 1:
+            return ""
+        loss, guess = of_model["loss"].iloc[-1], math.log(of_model["vocabulary"].iloc[-1])
+        return (
+            f"has a loss of {loss:.2f}, and a guess {guess:.2f}" if loss > guess - LEARNED else ""
+        )
+
     def _unseen(self, model: str, steps: np.ndarray) -> str:
         """What was seen of a training where that is less than the claim is on."""
         seen, end = self.claim.seen, self.models[model].last_step if model in self.models else None
@@ -229,7 +247,9 @@ class Reading:
 
 
 def in_scope(claim: Claim) -> str:
-    """Which part of a training a claim is on."""
+    """Which models, and which part of a training, a claim is on."""
+    if claim.checkpoints == "last":
+        return "the claim is on trained models"
     seen, first = claim.seen, claim.seen.get("from_step")
     begin = f"the first {100 * seen.get('from', 1):g} %" + (
         f", or by step {first:,}," if first else ""

@@ -134,6 +134,7 @@ class ChoiceSettings:
 
     def planned(self, claim: Claim, run: Mapping[str, EvidenceModel]) -> ClaimChoices | None:
         """Plan a claim on hidden states alone, for which a run has enough models and searched neighbours."""
+        claim = claim.of_run(run)
         models = claim.models_of(run)
         originals = [run[name].origin for name in models if run[name].kind == "twin"]
         if not models or len(models) < claim.needed or not claim.estimators or claim.reads:

@@ -139,6 +139,7 @@ class ClaimEntry(Section):
         ),
     ]
     needs: int | None = Field(None, ge=1)
+    asked_of: Literal["decoders", "encoders", "all"] | None = None
     checkpoints: Literal["last", "training"] | None = None
     seen: Seen = Seen()
     matters: Text | None = None
