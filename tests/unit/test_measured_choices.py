@@ -6,7 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_equal  # which takes NaN for NaN
+from scipy.spatial.distance import cdist
 
+from shape_of_learning.estimators.dimension import two_nn
 from shape_of_learning.metrics.measure import (
     measure_layer,
     measure_parts,
@@ -14,8 +16,9 @@ from shape_of_learning.metrics.measure import (
     windows_of_choices,
 )
 from shape_of_learning.metrics.measure_entry import AFTER, BEFORE, Rows
-from shape_of_learning.metrics.selections import MeasuringProtocol, Selection
+from shape_of_learning.metrics.selections import MeasuringProtocol, Selection, shuffled_batches
 from shape_of_learning.plan.measures import chosen_measures
+from shape_of_learning.random_streams import random_stream
 
 WINDOWS, LENGTH = 48, 10
 HOW = MeasuringProtocol("m", windows=WINDOWS, seed=3, batch_vectors=100, neighbours=12)
@@ -23,7 +26,7 @@ MEASUREMENT = {"parameters": {}, "batch_vectors": 100, "neighbours": 12}
 NAMES = ["anisotropy", "two_nn", "linearity", "linearity_without_first_token"]
 MEASURES = list(chosen_measures(MEASUREMENT, NAMES).values())
 KEEP = ("keep", "drop")
-SWITCHES = (KEEP, KEEP, ("all", "one"), KEEP, ("1", "0.5"), ("1", "0.5"))
+SWITCHES = (KEEP, KEEP, ("all", "one"), KEEP, ("keep",), ("1", "0.5"), ("1", "0.5"))
 CHOICES = [Rows("own", *options) for options in product(*SWITCHES)]
 PLACES = ((0, AFTER), (2, AFTER), (2, BEFORE))
 
@@ -112,6 +115,26 @@ def test_blocks_are_measured_once_whatever_the_batches(sample, found):
     own = found[place, Rows(), "linearity_without_first_token"]
     assert_equal(own._replace(estimator="linearity"), expected)
     assert ((0, AFTER), Rows(), "linearity") not in found
+
+
+def test_neighbours_of_the_same_window_can_be_left_out(sample):
+    (states, rows), place = sample, (1, AFTER)
+    choices = [Rows(), Rows(same_window="drop")]
+    parts = parts_of_choices(rows, choices, MEASURES, HOW)
+    found = {
+        (choice, row.estimator): row.value
+        for choice, row in chosen_rows(States(*sample), parts, *place)
+    }
+    assert (choices[1], "anisotropy") not in found  # which has no neighbours
+    stream = random_stream(HOW.seed, "batches", model=HOW.model)
+    values = []
+    for batch in shuffled_batches(len(rows["windows"]), HOW.batch_vectors, stream):
+        distances = cdist(states[1][batch], states[1][batch])
+        same = rows["windows"][batch][:, None] == rows["windows"][batch]
+        np.fill_diagonal(same, True)
+        values.append(two_nn(np.sort(np.where(same, np.inf, distances), axis=1)[:, :2]))
+    assert found[choices[1], "two_nn"] == pytest.approx(np.mean(values), rel=1e-6)
+    assert found[choices[1], "two_nn"] != found[choices[0], "two_nn"]
 
 
 def test_too_few_rows_are_not_measured(sample):

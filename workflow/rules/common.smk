@@ -198,7 +198,7 @@ MEASURING = {
     **{key: SETTINGS["measurement"][key] for key in ("batch_vectors", "neighbours")},
     "selection": {
         key: SETTINGS["measurement"][key]
-        for key in ("special_tokens", "first_token", "token_types", "massive_tokens")
+        for key in ("special_tokens", "first_token", "token_types", "massive_tokens", "same_window")
     },
 }
 # Measures of weights decide what a checkpoint's own matrices are measured by.

@@ -102,23 +102,28 @@ def batches_of(
         batch = Batch(own, rows["token_ids"][chosen], groups[own])
         arrays = [each[chosen] for each in taken]
         if all(map(is_finite, arrays)):
-            n_unique, content = _content(batch, arrays, measures, protocol.neighbours)
+            n_unique, content = _content(batch, arrays, measures, protocol)
             batch = replace(batch, n_unique=n_unique, content=content)
         batches.append(batch)
     return batches
 
 
 def _content(
-    batch: Batch, arrays: Sequence[Any], measures: Sequence[Measure], neighbours: int
+    batch: Batch, arrays: Sequence[Any], measures: Sequence[Measure], protocol: MeasuringProtocol
 ) -> tuple[int, Any]:
     """Distinct vectors of a batch, and what its measures are taken of."""
     family, vectors = measures[0].family, arrays[0]
     if family == "dimension":
-        searched = min(searched_neighbours(neighbours), len(vectors) - 1)
+        wanted = searched_neighbours(protocol.neighbours)
+        in_others = protocol.selection.same_window == "drop"
+        of_window = int(np.bincount(batch.windows).max()) - 1 if in_others else 0
+        searched = min(wanted + of_window, len(vectors) - 1)
         # The unit of distances with copies.
         needs_unit = any(not measure.collapse for measure in measures)
         unit = mean_distance_to_mean(vectors) if needs_unit else 0.0
         lists = NeighbourLists(*nearest_neighbours(vectors, searched), batch.token_ids, unit or 1.0)
+        if in_others:
+            lists = lists.in_other_windows(batch.windows, wanted)
         return len(lists.distances), lists
     n_unique = len(distinct_rows(vectors))
     if family == "linearity":
@@ -153,6 +158,19 @@ class NeighbourLists(NamedTuple):
     distinct_of: np.ndarray
     token_ids: np.ndarray
     unit: float = 1.0
+
+    def in_other_windows(self, windows: np.ndarray, number: int) -> "NeighbourLists":
+        """So many neighbours, without those of a vector's own window, (n,) of int.
+
+        Copies of a vector are as near as they were, whatever window they are in.
+        """
+        own = np.empty(len(self.distances), np.int64)
+        own[self.distinct_of[::-1]] = windows[::-1]  # of copies the first
+        same = own[self.indices] == own[:, None]
+        order = np.argsort(same, axis=1, kind="stable")[:, :number]
+        distances = np.where(same, np.nan, self.distances)
+        distances, indices = (np.take_along_axis(x, order, 1) for x in (distances, self.indices))
+        return self._replace(distances=distances, indices=indices)
 
     def nearest(self, k: int, collapse: bool = True) -> np.ndarray:
         """Distances to the k nearest, of the distinct vectors or of all.

@@ -82,10 +82,11 @@ def measure_layer(
         own = layer + (selection.before_final_norm and layer == states.layers)
         numbers = [layer - 1, own] if family == "linearity" else [own]
         taken = [states[number] for number in numbers]
-        kept, how = protocol.chosen(states.rows, selection, taken), protocol
+        kept = protocol.chosen(states.rows, selection, taken)
+        how = replace(protocol, selection=selection)
         if len(kept) < protocol.batch_vectors <= len(protocol.chosen(states.rows, selection)):
             # Massive tokens leave less than a batch of what was enough for one.
-            how = replace(protocol, batch_vectors=max(len(kept), protocol.neighbours + 1))
+            how = replace(how, batch_vectors=max(len(kept), protocol.neighbours + 1))
         if len(kept) < len(taken[0]):
             taken = [state[kept] for state in taken]
         told = {key: states.rows[key][kept] for key in ("windows", "token_ids")}
@@ -302,12 +303,15 @@ def parts_of_choices(
         # With batches of another size, only what is taken of batches is another.
         is_own_size = choice.batch_share == choices[0].batch_share
         wanted = [each for each in measures if is_own_size or each.family not in WHOLE]
+        if choice.same_window == "drop":  # others have no neighbours
+            wanted = [each for each in wanted if each.family == "dimension"]
         size = max(SMALLEST_BATCH, round(float(choice.batch_share) * how.batch_vectors))
         chosen = Selection(
             choice.special_tokens,
             choice.first_token,
             choice.token_types,
             choice.massive_tokens,
+            choice.same_window,
             windows_share=float(choice.windows_share),
         )
         for selection, together in by_selection(wanted, chosen):
@@ -316,7 +320,8 @@ def parts_of_choices(
                 vectors = min(size, len(kept))
                 own = replace(how, selection=selection, batch_vectors=vectors)
                 names = tuple(each.name for each in together)
-                key = kept.tobytes(), selection.massive_tokens, vectors, names
+                switches = f"{selection.massive_tokens} {selection.same_window}"
+                key = kept.tobytes(), switches, vectors, names
                 parts.setdefault(key, Part(own, together)).choices.append(choice)
     return list(parts.values())
 

@@ -38,7 +38,7 @@ class Rows:
     ----------
     text : str
         ``"own"``, the windows of the run; ``"resampled"``, as many others of the same text; or a source.
-    first_token, special_tokens, token_types, massive_tokens : str
+    first_token, special_tokens, token_types, massive_tokens, same_window : str
         As in section ``measurement``.
     windows_share, batch_share : str
         Numbers: the share of the windows, and the size of a batch as a share of the run's.
@@ -49,6 +49,7 @@ class Rows:
     special_tokens: str = "keep"
     token_types: str = "all"
     massive_tokens: str = "keep"
+    same_window: str = "keep"
     windows_share: str = "1"
     batch_share: str = "1"
 

@@ -30,6 +30,8 @@ class Selection:
     massive_tokens : {"keep", "drop"}
         Those that :func:`.massive` finds in a hidden state among the tokens that all other choices leave; of a
         block those of the state before it or after it, since the former decide the fit and the latter the score.
+    same_window : {"keep", "drop"}
+        Neighbours that are of the window of the vector itself.
     before_final_norm : bool
         Whether the last layer is the state before the final norm, though the run measures that after it.
     windows_share : float
@@ -40,6 +42,7 @@ class Selection:
     first_token: str = "keep"
     token_types: str = "all"
     massive_tokens: str = "keep"
+    same_window: str = "keep"
     before_final_norm: bool = False
     windows_share: float = 1.0
 
@@ -57,6 +60,7 @@ class Selection:
             "without_special_tokens": self.special_tokens == "drop",
             "one_per_token_type": self.token_types == "one",
             "without_massive_tokens": self.massive_tokens == "drop",
+            "neighbours_in_other_windows": self.same_window == "drop",
             "before_final_norm": self.before_final_norm,
         }
         return "+".join(part for part, applies in parts.items() if applies) or "all"

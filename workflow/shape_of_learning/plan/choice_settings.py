@@ -108,7 +108,8 @@ class ChoiceSettings:
         """Say which choices touch a claim on some measures.
 
         A choice of rows does, unless all of its measures make that choice for themselves; the size of
-        batches, unless all take all vectors together; whether layer 0 counts, unless all are of blocks; and
+        batches, unless all take all vectors together; whose neighbours count, if one is of neighbours; whether
+        layer 0 counts, unless all are of blocks; and
         an estimator, if another one is in its family. Where the claim itself names several of a family, each
         has its own parameters to choose.
         """
@@ -116,6 +117,8 @@ class ChoiceSettings:
         untouched = {name for name in TAKEN if all(name in each.rows for each in values)}
         if all(each.family in WHOLE for each in values):
             untouched.add("batch_share")
+        if not any(each.family == "dimension" for each in values):
+            untouched.add("same_window")
         if all(each.first_layer == 1 for each in values):
             untouched.add("average_over")
         choices, decided_by = dict(self.rows), {}

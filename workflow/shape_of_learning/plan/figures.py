@@ -109,6 +109,8 @@ def _protocol(
         sentences.append(f"Left out of the tokens: {' and '.join(left_out)}.")
     elif measurement["token_types"] == "all":
         sentences.append("All tokens are measured, special ones and first ones, too.")
+    if measurement["same_window"] == "drop":
+        sentences.append("Neighbours in the window of a vector itself do not count.")
     if measurement["token_types"] == "one":
         sentences.append("Of each token type one vector is measured, drawn at random.")
     return sentences

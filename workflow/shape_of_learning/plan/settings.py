@@ -131,6 +131,8 @@ class Measurement(Section):
     massive_tokens
         `keep` or `drop` the vectors that are longer than five times the median in the layer that is measured
         (of a block, in its input or output), among those that the three keys above leave
+    same_window
+        `keep` or `drop` neighbours of a vector that are in its own window
     estimators
         list of the measures that `measurements.csv`, `estimates.csv` and `changes.csv` hold; those that a
         figure draws are measured for its models besides, and are in `estimates.csv`, too
@@ -144,6 +146,7 @@ class Measurement(Section):
     first_token: Switch = "keep"
     token_types: TokenTypes = "all"
     massive_tokens: Switch = "keep"
+    same_window: Switch = "keep"
     estimators: Annotated[Words, Field(min_length=1)] = [
         *("anisotropy", "anisotropy_without_massive_tokens", "anisotropy_uncentered"),
         *("average_cosine", "average_cosine_centered"),
@@ -269,6 +272,8 @@ class Choices(Section):
         `measurement.neighbours`, nothing is measured
     massive_tokens
         list of options of `measurement.massive_tokens`; with both, everything is measured twice
+    same_window
+        list of options of `measurement.same_window`; with both, neighbours are searched twice
     windows_share
         list of shares of the windows, the same in each of their 16 groups: rounded to whole windows of
         each, and one at least, so that 16 windows are not halved
@@ -292,6 +297,7 @@ class Choices(Section):
     special_tokens: Annotated[list[Switch], *some] = ["keep", "drop"]
     token_types: Annotated[list[TokenTypes], *some] = ["all", "one"]
     massive_tokens: Annotated[list[Switch], *some] = ["keep"]
+    same_window: Annotated[list[Switch], *some] = ["keep", "drop"]
     windows_share: Shares = [1.0, 0.5]
     batch_share: Shares = [1.0]
     average_over: Annotated[list[AverageOver], *some] = ["block_outputs", "all_layers"]
