@@ -30,6 +30,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # whose help has boxes, also where there is no terminal
 )
 MARKS = {
     "*": "most nearest neighbours are copies or the same token: the value says more of the text than of the model",
@@ -57,6 +58,7 @@ Csv = Annotated[Path | None, typer.Option(help="Write all digits, intervals and 
 def measure(  # noqa: PLR0913 (options)
     model: Annotated[str, typer.Argument(help="Hub id, folder, GGUF file, or package:NAME/PATH.")],
     revision: Annotated[str, typer.Option(help="Branch, tag or commit on the Hub.")] = "main",
+    name: Annotated[str, typer.Option(help="What tables call it.")] = "",
     text: Text = None,
     measures: Measures = ALL,
     windows: Windows = WINDOWS,
@@ -69,7 +71,8 @@ def measure(  # noqa: PLR0913 (options)
 ) -> None:
     """Measure every layer of one model."""
     with _explained():
-        found = _measure(model, revision, text, measures, (windows, window_characters), threads)
+        sample = windows, window_characters
+        found = _measure(model, revision, text, measures, sample, threads, name)
         table = found.table()
         _print(table)
         if csv:
@@ -177,15 +180,21 @@ def _measure(
     measures: str,
     sample: tuple[int, int],
     threads: int | None,
+    name: str = "",
 ) -> Measured:
     """Fetch what is meant, and measure it, with a bar on the terminal."""
+    from huggingface_hub.utils import disable_progress_bars
+
     from shape_of_learning.checkpoints.local import named_checkpoint
     from shape_of_learning.corpus.fetch import demo_text
     from shape_of_learning.one_model.checkpoint import measure_checkpoint
 
+    if not told.is_terminal:
+        disable_progress_bars()
     if text is not None and not text.is_file():
         raise InputError(f"{text} is missing; correct --text")
-    name, folder = named_checkpoint(model, revision)
+    own, folder = named_checkpoint(model, revision)
+    name = name or own
     with TemporaryDirectory() as temporary, _bar(name) as progress:
         if text is None:
             told.print("Text: the documentation that comes with Python; --text FILE for another.")
