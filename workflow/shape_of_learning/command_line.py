@@ -18,13 +18,14 @@ from rich.table import Table
 
 from shape_of_learning.errors import InputError, without_secrets
 from shape_of_learning.files import atomic_write, write_table
-from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.measure_entry import FAMILIES, Measure
 from shape_of_learning.metrics.registry import MEASURES, find_measure
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
 from shape_of_learning.one_model.measured import OF_THE_PAPER, WINDOW_CHARACTERS, WINDOWS, Measured
 
 EXIT_CODES = "Exit codes: 0, done; 1, something given cannot be used, as the last line says; 2, a wrong command line."
 ALL = ",".join(OF_THE_PAPER)
+KNOWN = [n for n, m in MEASURES.items() if m.family in FAMILIES and "last_layer" not in m.rows]
 app = typer.Typer(
     help="The shape of what transformers learn: anisotropy and intrinsic dimension by layer.",
     epilog=EXIT_CODES,
@@ -45,8 +46,7 @@ Text = Annotated[
     ),
 ]
 Measures = Annotated[
-    str,
-    typer.Option(help=f"Names, with commas between: {', '.join(MEASURES)}.", show_default=False),
+    str, typer.Option(help=f"Names, with commas between: {', '.join(KNOWN)}.", show_default=False)
 ]
 Windows = Annotated[int, typer.Option(help="Windows of the text.", min=1)]
 Characters = Annotated[int, typer.Option(help="Of a window; fewer for a short context.", min=1)]

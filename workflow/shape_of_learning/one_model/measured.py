@@ -108,6 +108,10 @@ def chosen_measures(names: Sequence[str]) -> list[Measure]:
         measure = find_measure(name).chosen(name, {})
         if measure.family not in FAMILIES:
             raise InputError(f"`{name}` is of weights, not of hidden states; leave it out")
+        if "last_layer" in measure.rows:
+            raise InputError(
+                f"`{name}` is of the state before the final norm; measure it by the workflow"
+            )
         if measure.family == "dimension" and not measure.neighbours:
             measure = replace(measure, neighbours=NEIGHBOURS)
         found.append(measure)
