@@ -151,6 +151,9 @@ class Reading:
         if self.claim.checkpoints == "last" and (guesses := self._guesses(model)):
             self.outside[model] = guesses
             return None
+        if self.claim.checkpoints == "training" and len(curve.steps) == 1 and not self.control:
+            self.outside[model] = "has one checkpoint"
+            return None
         own = self.evidence.curves.get((model, estimator))
         if self.control and len(curve.steps) == 1 and self.claim.checkpoints == "training" and own:
             curve = _constant(curve, own)
