@@ -10,21 +10,22 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo real showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean config/README.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
-	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
-	@echo "The figures, each with a PNG and the CSV that it draws beside it:"
-	@ls -1 results/figures/*.pdf
+	snakemake --configfile config/demo.yaml --cores $(CORES)
+	@echo "All results in one page: results/explorer.html (open it in a browser)"
+	@echo "Verdicts on the papers: results/claims/shape_of_learning.md; of such small models they mean nothing"
+	@echo "What next: shape-of-learning measure gpt2 (after source .venv/bin/activate), or make real"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
 # cores.
 showcase: $(ENVIRONMENT)/workflow
-	snakemake --configfile config/showcase.yaml --cores $(CORES) --quiet rules
+	snakemake --configfile config/showcase.yaml --cores $(CORES)
 
 # A decoder and an encoder that others have trained, which come as packages: about ten minutes on two cores, on the
 # beginning of enwik8 if there is a network, else on the demo's text. `make real TEXT=FILE` takes another text.
 TEXT ?= $(shell curl --silent --head --fail --max-time 5 https://mattmahoney.net > /dev/null && echo enwik8 || echo python_topics)
 
 real: $(ENVIRONMENT)/real
-	snakemake --configfile config/real.yaml --cores $(CORES) --quiet rules --config 'corpus={source: $(TEXT)}'
+	snakemake --configfile config/real.yaml --cores $(CORES) --config 'corpus={source: $(TEXT)}'
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow
@@ -127,6 +128,7 @@ $(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
