@@ -159,7 +159,12 @@ class LogHandler(LogHandlerBase):
         text = f"[{done} of {self.total}] {words}, {duration(seconds)}"
         if remaining is not None and remaining >= 1:
             text += f"; {'more than' if more else 'about'} {duration(remaining)} left"
-        facts = {"done": done, "total": self.total, "seconds": seconds, "remaining": remaining}
+        facts: dict[str, Any] = {
+            "done": done,
+            "total": self.total,
+            "seconds": seconds,
+            "remaining": remaining,
+        }
         self._say("finished", text, job=number, rule=job.rule, **facts)
 
     def _remaining(self) -> tuple[float | None, bool]:
