@@ -1,4 +1,4 @@
-"""Write the tables of config/README.md and the schemas for editors: `make config/README.md`.
+"""Write what the reference pages have from the code, and the schemas for editors: `make reference`.
 
 Types, defaults, bounds and words are those of shape_of_learning/plan, settings.py, texts.py and entries.py, of
 training/recipe.py and of checkpoints/verdicts.py.
@@ -13,10 +13,14 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+import shape_of_learning
+from shape_of_learning.metrics.measure_entry import FAMILIES, WEIGHTS, Measure
 from shape_of_learning.metrics.registry import MEASURES
 from shape_of_learning.plan import entries, settings, texts
 
-CONFIG = Path(__file__).resolve().parents[1] / "config"
+REFERENCE = Path(__file__).resolve().parent / "reference"
+CONFIG = REFERENCE.parents[1] / "config"
+PAGES = [REFERENCE / f"{name}.md" for name in ("configuration", "measures", "api")]
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
@@ -61,17 +65,62 @@ def table(heads: list[str], lines: list[tuple[str, ...]]) -> str:
 
 def table_of(name: str) -> str:
     """A table of the page."""
-    if name == "measures":
-        lines = [
-            (f"`{name}`", each.family, settings_of(each.parameters), each.description or each.label)
-            for name, each in ((name, each.chosen(name, {})) for name, each in MEASURES.items())
-        ]
-        return table(["measure", "family", "settings and their defaults", "what it is"], lines)
+    if name in (*FAMILIES, WEIGHTS):
+        of_family = [m.chosen(key, {}) for key, m in MEASURES.items() if m.family == name]
+        heads = ["measure", "settings and their defaults", "what it is", "do not", "95 % interval"]
+        return f"{table(heads, [measure_row(each) for each in of_family])}\n\n{functions(name)}"
+    if name == "others":
+        others = shape_of_learning.__all__
+        return documented(sorted({public(each) for each in others} - {*map(function, MEASURES)}))
     model = model_named(name)
     if name == "Settings":
         return table(["key", "meaning", "default"], rows(model))
     said = descriptions(model)
     return table(["key", "meaning"], [(f"`{name}`", words) for name, words in said.items()])
+
+
+def measure_row(measure: Measure) -> tuple[str, ...]:
+    """What the registry says of a measure."""
+    what = measure.description or measure.label
+    if measure.rows:
+        what += "; " + ", ".join(f"`{key}: {chosen}`" for key, chosen in measure.rows.items())
+    warnings = []
+    if measure.depends_on_n:
+        warnings.append("compare batches of different sizes")
+    if measure.suspect_above is not None:
+        share = f"{100 * measure.suspect_above:g} %"
+        warnings.append(f"trust it where more than {share} of the vectors have a near-duplicate")
+    where_few = "unless few windows decide" if measure.moments else "yes"
+    interval = where_few if measure.interval and measure.family != WEIGHTS else "none"
+    settings = settings_of(measure.parameters)
+    return f"`{measure.name}`", settings, what, "; ".join(warnings), interval
+
+
+def function(name: str) -> str:
+    """Where the function of a measure is imported from."""
+    where, _, attribute = MEASURES[name].function.partition(":")
+    is_public = attribute in shape_of_learning.__all__
+    return public(attribute) if is_public else f"{where}.{attribute}"
+
+
+def public(name: str) -> str:
+    """Where users import a function from."""
+    return f"{shape_of_learning.__name__}.{name}"
+
+
+def functions(family: str) -> str:
+    """The docstrings of a family's functions that no earlier family has, each once."""
+    families = [*FAMILIES, WEIGHTS]
+    found: dict[str, int] = {}
+    for name, measure in MEASURES.items():
+        place = families.index(measure.family)
+        found[function(name)] = min(place, found.get(function(name), place))
+    return documented([each for each, place in found.items() if families[place] == family])
+
+
+def documented(names: list[str]) -> str:
+    """Directives that Sphinx replaces by docstrings."""
+    return "\n".join(["```{eval-rst}", *(f".. autofunction:: {name}" for name in names), "```"])
 
 
 def settings_of(parameters: dict[str, Any]) -> str:
@@ -97,12 +146,16 @@ def model_named(name: str) -> type[BaseModel]:
 
 def files() -> dict[Path, str]:
     """All that is written: file -> content."""
-    page = (CONFIG / "README.md").read_text(encoding="utf-8")
-    page = TABLE.sub(lambda found: f"{found[1]}{table_of(found[2])}{found[3]}", page)
+    pages = {
+        page: TABLE.sub(
+            lambda found: f"{found[1]}{table_of(found[2])}{found[3]}", page.read_text("utf-8")
+        )
+        for page in PAGES
+    }
     entry = schema(entries.Entry)
     of_models = {"$defs": entry.pop("$defs"), "type": "object", "additionalProperties": entry}
     return {
-        CONFIG / "README.md": page,
+        **pages,
         CONFIG / "schema.json": f"{json.dumps(schema(settings.Settings), indent=1)}\n",
         CONFIG / "models/schema.json": f"{json.dumps(of_models, indent=1)}\n",
     }
@@ -111,5 +164,5 @@ def files() -> dict[Path, str]:
 if __name__ == "__main__":
     for file, content in files().items():
         if "--check" in sys.argv and (not file.exists() or file.read_text() != content):
-            sys.exit(f"{file} is out of date: run `make config/README.md`")
+            sys.exit(f"{file} is out of date: run `make reference`")
         file.write_text(content, encoding="utf-8")

@@ -39,6 +39,8 @@ def main() -> None:
     for pattern in ("*.csv", "*.md"):
         for file in (RESULTS / "claims").glob(pattern):
             shutil.copy(file, SHOWN)
+    choices = SHOWN / "choices.md"
+    choices.write_text(f"# Choices\n\n{choices.read_text('utf-8')}", encoding="utf-8")
     (DOCS / "showcase.md").write_text("\n".join(page), encoding="utf-8")
 
 

@@ -1,0 +1,41 @@
+"""The documentation site: `make docs`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils.nodes import Element
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow"))
+
+from shape_of_learning import __version__
+
+project = "The shape of learning"
+author = "the shape-of-learning developers"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_copy_source = False
+autodoc_typehints = "none"  # docstrings say shapes and dtypes, too
+napoleon_google_docstring = False
+exclude_patterns = ["_build"]
+# Types in docstrings are words, such as "array_like, shape (n, d)".
+nitpick_ignore_regex = [("py:class", ".*"), ("py:func", "left_out_values")]
+
+
+def by_last_name(app: Sphinx, env: Any, node: Element, text: Element) -> Element | None:
+    """Find a function that a docstring calls by the name of its module, though users import it from the package."""
+    if node.get("refdomain") != "py" or node.get("refspecific"):
+        return None
+    node["refspecific"], name = True, node["reftarget"].rpartition(".")[2]
+    kind, domain = node["reftype"], env.get_domain("py")
+    return domain.resolve_xref(env, node["refdoc"], app.builder, kind, name, node, text)
+
+
+def setup(app: Sphinx) -> None:
+    """Sphinx calls this."""
+    app.connect("missing-reference", by_last_name)
