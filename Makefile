@@ -7,7 +7,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo real showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean config/README.md docs/showcase.md
+.PHONY: demo real showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES)
@@ -68,8 +68,12 @@ test-conda: demo $(ENVIRONMENT)/test
 		--quiet rules --use-conda --directory $(CONDA_DEMO)
 	cmp results/tables/measurements.csv $(CONDA_DEMO)/results/tables/measurements.csv
 
-# The tables of the page, and schemas for editors, from the types of the configuration.
-config/README.md: $(ENVIRONMENT)/workflow
+# The site, strictly: a link that leads nowhere is an error. Open .snakemake/site/index.html.
+docs: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
+	sphinx-build -W --keep-going --nitpicky -q docs .snakemake/site
+
+# What pages of the reference have from the code, and schemas for editors.
+reference: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_configuration.py
 
 # The page on the run of `make showcase`; what a person says there of each figure is in docs/showcase.yaml.
@@ -86,6 +90,7 @@ lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	MYPYPATH=workflow mypy tests/typing
 	uv tool run --from 'pyright[nodejs]==1.1.414' pyright
 	uv tool run cffconvert==2.0.0 --validate
+	sphinx-build -W --keep-going --nitpicky -q docs .snakemake/site
 	rm -rf .snakemake/dist && uv build --quiet --out-dir .snakemake/dist && rm -rf workflow/*.egg-info
 	uv tool run twine==7.0.0 check --strict .snakemake/dist/*
 

@@ -68,7 +68,7 @@ def test_two_nn_is_suspect_above_a_tenth_of_near_duplicates():
 
 
 def test_measures_whose_intervals_do_not_cover_have_none():
-    """docs/statistics.md says how often they do, and of which neighbours left-out values are not shrunk."""
+    """docs/explanation/statistics.md says how often they do, and of which neighbours left-out values are not shrunk."""
     isotropies = {name for name in MEASURES if name.startswith("log_partition_isotropy")}
     assert {name for name, measure in MEASURES.items() if not measure.interval} == {
         *(*isotropies, "directions_for_90", "gride_16", "gride_32", "gride_64")

@@ -235,7 +235,7 @@ def left_out_values(rows: np.ndarray, anew: np.ndarray) -> np.ndarray:
     inequality of Efron and Stein it is too large in the mean: what a group does jointly with k - 1 others
     counts k times, and who is the nearest neighbour is decided by many jointly. The truth lies between; that
     the geometric mean comes near it is found by trying, on simulated and on real hidden states
-    (docs/statistics.md). For MADA, MOM and Gride it is too
+    (docs/explanation/statistics.md). For MADA, MOM and Gride it is too
     small, so they have `anew` as it is.
     """
     shrinkage = _spread(rows) / _spread(anew) if _spread(anew) else 1.0

@@ -1,6 +1,6 @@
 """The configuration: each key with its type, its default, its bounds and what it means.
 
-The tables of config/README.md and config/schema.json are written from here (`make config/README.md`);
+The tables of docs/reference/configuration.md and config/schema.json are written from here (`make reference`);
 values of `config/config.yaml`, which users copy, are the same.
 """
 

@@ -37,7 +37,7 @@ def make_task(name: str, entry: Mapping[str, Any], *, text: Path | None, seed: i
     name : str
         Its key.
     entry : mapping
-        With ``builtin`` or ``hub``, as ``config/README.md`` has it.
+        With ``builtin`` or ``hub``, as ``docs/reference/configuration.md`` has it.
     text : Path, optional
         The cleaned corpus, of which a ``builtin`` one is made.
     seed : int
