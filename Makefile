@@ -10,14 +10,15 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo showcase report verify test pytest nightly test-conda test-slurm slurm lint lock clean config/README.md docs/showcase.md
 
 demo: $(ENVIRONMENT)/workflow
-	snakemake --configfile config/demo.yaml --cores $(CORES) --quiet rules
-	@echo "The figures, each with a PNG and the CSV that it draws beside it:"
-	@ls -1 results/figures/*.pdf
+	snakemake --configfile config/demo.yaml --cores $(CORES)
+	@echo "All results in one page, for a browser: results/explorer.html"
+	@echo "Verdicts on the claims of each paper: results/claims/"
+	@echo "Next: measure a model of your own, as README.md says"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
 # cores.
 showcase: $(ENVIRONMENT)/workflow
-	snakemake --configfile config/showcase.yaml --cores $(CORES) --quiet rules
+	snakemake --configfile config/showcase.yaml --cores $(CORES)
 
 # Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
 report: $(ENVIRONMENT)/workflow
@@ -115,6 +116,9 @@ $(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
+	# Snakemake finds its logger by the name of a folder there.
+	ln -sfn "$(CURDIR)/workflow/snakemake_logger_plugin_shape" \
+		"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
