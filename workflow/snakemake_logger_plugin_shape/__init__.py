@@ -70,7 +70,7 @@ class LogHandler(LogHandlerBase):
             if event == LogEvent.RUN_INFO:
                 self.left = Counter(vars(record)["stats"])
                 self.total, self.began = self.left.pop("total"), time.time()
-                self._say("planned", f"{self.total} jobs", jobs=dict(self.left))
+                self._say("planned", f"jobs: {self.total}", jobs=dict(self.left))
             elif event == LogEvent.JOB_INFO:
                 self._begin(vars(record))
             elif event == LogEvent.JOB_FINISHED:
@@ -88,7 +88,7 @@ class LogHandler(LogHandlerBase):
         if self.failures:
             first, *others = self.failures.values()
             also = f" ({len(others)} more failed)" if others else ""
-            again = "Finished jobs are kept: put this right and run the same command again."
+            again = "Finished jobs are kept; the same command goes on from here."
             self._say("failed", f"Failed: {first}{also}\n{again}", ERROR)
             self.failures.clear()
         super().close()
