@@ -141,9 +141,8 @@ class LogHandler(LogHandlerBase):
     def _fail(self, said: dict[str, Any]) -> None:
         for each in said.get("job_error_info", [said]):
             job = self.jobs.pop(each["jobid"], None)
-            words = job.words if job else each["rule_name"]
             cause = next(filter(None, map(last_error, each["log"])), "see the messages above")
-            self.failures[each["jobid"]] = f"{words}: {cause}"
+            self.failures[each["jobid"]] = f"{job.words if job else each['rule_name']}: {cause}"
 
 
 def last_error(log: str) -> str:
