@@ -11,9 +11,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 demo: $(ENVIRONMENT)/workflow
 	snakemake --configfile config/demo.yaml --cores $(CORES)
-	@echo "All results in one page: results/explorer.html (open it in a browser)"
-	@echo "Verdicts on the papers: results/claims/shape_of_learning.md; of such small models they mean nothing"
-	@echo "What next: shape-of-learning measure gpt2 (after source .venv/bin/activate), or make real"
+	@echo "All results in one page, for a browser: results/explorer.html"
+	@echo "Verdicts on the claims of each paper: results/claims/ (of such small models they mean nothing)"
+	@echo "Next: source .venv/bin/activate; shape-of-learning measure gpt2, or make real"
 
 # Decoders and encoders of one size, pretrained on real text, and all four papers of them: about 90 minutes on two
 # cores.
@@ -133,7 +133,11 @@ $(ENVIRONMENT)/workflow: requirements-torch.txt requirements.txt $(ENVIRONMENT)/
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	# Snakemake finds its logger by the name of a folder there.
+	ln -sfn "$(CURDIR)/workflow/snakemake_logger_plugin_shape" \
+		"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	printf '#!/bin/sh\nPYTHONPATH="%s/workflow" exec "%s/python" -m shape_of_learning "$$@"\n' \
+		"$(CURDIR)" "$(CURDIR)/$(BIN)" > $(BIN)/shape-of-learning && chmod +x $(BIN)/shape-of-learning
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 

@@ -121,7 +121,7 @@ def test_what_is_missing_is_listed_as_missing_but_not_if_nothing_is_there(hub, t
     assert "set HF_TOKEN" in said
     empty, _ = resolved(hub.endpoint, tmp_path, "org/whole", "main", "elsewhere")
     assert empty["problem"] == "no weights"
-    assert "its lock does not pin it" in fetch(hub.endpoint, tmp_path, None)
+    assert "because the Hub could not be reached" in fetch(hub.endpoint, tmp_path, None)
 
 
 def test_a_gate_is_for_those_whose_token_it_opens_to(hub, pins, tmp_path):

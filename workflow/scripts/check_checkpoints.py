@@ -14,8 +14,8 @@ def main(model: str, rows: list[list[Any]], output: Path) -> None:
     """Write one row per checkpoint; none has a commit if the lock does not pin it."""
     if any(row[COLUMNS.index("commit")] is None for row in rows):
         raise InputError(
-            f"model `{model}`: its lock does not pin all its revisions, because the Hub could not be reached "
-            "when the run was planned; run again where it can, or restore the lock"
+            f"model `{model}`: not all its revisions are pinned, because the Hub could not be reached when the "
+            "run was planned; check the network, HF_ENDPOINT and HF_HUB_OFFLINE, and run the same command again"
         )
     write_table(output, COLUMNS, rows)
 

@@ -58,8 +58,8 @@ def fetch(
     where = f"model `{model}`"
     if not pinned:
         raise InputError(
-            f"{where}: `{revision}` cannot be fetched, since its lock does not pin it; run "
-            "`snakemake resolve` where the Hub can be reached, or restore the lock"
+            f"{where}: `{revision}` cannot be fetched, because the Hub could not be reached when the run was "
+            "planned; check the network, HF_ENDPOINT and HF_HUB_OFFLINE, and run the same command again"
         )
     weights = LockedRevision(**pinned)
     words = LockedRevision(**tokenizer) if tokenizer else weights

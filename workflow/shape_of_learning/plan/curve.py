@@ -121,8 +121,8 @@ def curve_of(
             lock = old if is_pinned else EMPTY
             if not is_pinned and (model.offered is not None or not model.shape.is_whole()):
                 raise InputError(
-                    f"model `{model.name}`: its steps or its shape are what the Hub says, but {unasked}; "
-                    f"restore {lock_file}, or state all of them in the entry"
+                    f"model `{model.name}`: {unasked}; without the Hub its entry must state its steps and "
+                    "its shape"
                 ) from error
     curve = _judged(model, lock)
     return replace(curve, lock=lock, is_new=lock not in (old, EMPTY), unasked=unasked)
