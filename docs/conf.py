@@ -24,7 +24,10 @@ autodoc_typehints = "none"  # docstrings say shapes and dtypes, too
 napoleon_google_docstring = False
 exclude_patterns = ["_build"]
 # Types in docstrings are words, such as "array_like, shape (n, d)".
-nitpick_ignore_regex = [("py:(class|exc)", ".*"), ("py:func", "left_out_values|as_matrix|_too_close")]
+nitpick_ignore_regex = [
+    ("py:(class|exc)", ".*"),
+    ("py:func", "left_out_values|as_matrix|_too_close"),
+]
 
 
 def by_last_name(app: Sphinx, env: Any, node: Element, text: Element) -> Element | None:

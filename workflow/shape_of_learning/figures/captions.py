@@ -21,7 +21,7 @@ class Signs(NamedTuple):
 
 LINES = Signs("Lines", "Gaps, with a cross at the lower edge", "Hollow with a dot")
 CELLS = Signs("Colours", "Grey with a cross", "Dot")
-# Times as many vectors per dimension, from which on a score of MiniLM changes by hundredths (docs/explanation/statistics.md).
+# Times as many vectors per dimension, from which on a score changes by hundredths (docs/explanation/statistics.md).
 UNLIKE_WIDTHS = 1.5
 MOST_NAMED = 6  # steps of one verdict; of more, the first and the last are named
 SOURCES = re.compile(r"\s*\((?:\s*https?://[^\s()]+)+\s*\)|\s*https?://\S+")

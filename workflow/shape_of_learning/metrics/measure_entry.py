@@ -114,7 +114,7 @@ class Measure:
         all n vectors to their two nearest others, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     interval : bool
-        Whether its 95 % intervals are known to cover (docs/explanation/statistics.md); if not, tables and figures have none.
+        Whether its 95 % intervals are known to cover (docs/explanation/statistics.md); if not, there are none.
     shrunk : bool
         Whether left-out values of a measure of neighbours are shrunk, as :func:`.left_out_values` says; if not,
         they are those whose neighbours are found anew, whose standard errors are upper bounds in the mean.

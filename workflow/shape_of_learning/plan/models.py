@@ -155,7 +155,9 @@ def read_entries(folder: Path) -> Entries:
         if content is None:  # nothing but comments
             continue
         if not isinstance(content, dict):
-            raise InputError(f"{file} must map model names to entries; see docs/how_to/own_model.md")
+            raise InputError(
+                f"{file} must map model names to entries; see docs/how_to/own_model.md"
+            )
         for name, entry in content.items():
             if name in entries:
                 raise InputError(
