@@ -211,7 +211,13 @@ class RunChoices:
         models = {each["name"]: EvidenceModel(**each) for each in run.evidence_models()}
         claims = run.claims
         papers = [paper for paper in claims if wanted is None or paper in wanted]
-        planned = [self.settings.planned(c, models) for p in papers for c in claims[p].values()]
+        trained = {name: of for name, of in models.items() if len(run.curve(name).checkpoints) > 1}
+        known = {"training": trained, "last": models}
+        planned = [
+            self.settings.planned(claim, known[claim.checkpoints])
+            for paper in papers
+            for claim in claims[paper].values()
+        ]
         self.claims = {each.claim.name: each for each in planned if each}
         # All that is measured for any of them, by the names of tables.
         self.measures = {n: m for of in self.claims.values() for n, m in of.measures.items()}
