@@ -152,9 +152,7 @@ class Pair:
         return ratios, cosines
 
 
-def _fitted_to_folds(
-    folds: Iterable[Moments], *, across: bool
-) -> tuple[Squares, Squares, Squares]:
+def _fitted_to_folds(folds: Iterable[Moments], *, across: bool) -> tuple[Squares, Squares, Squares]:
     """Sums of squares of both folds by the map of the other one, about the means of each, and by their own.
 
     The moments are used up.
