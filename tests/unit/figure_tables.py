@@ -132,6 +132,12 @@ def draw(function: str, inputs: FigureInputs, **options) -> Drawing:
     return drawing
 
 
+def words_of(drawing: Drawing) -> str:
+    """The caption, and what stands below the panels."""
+    notes = [text.get_text() for text in drawing.figure.texts if text.get_gid() == "footnote"]
+    return " ".join(" ".join([drawing.caption, *notes]).split())
+
+
 def named_lines(drawing: Drawing, panel=0):
     """The lines of a panel by their labels, without those that are no curves."""
     lines = drawing.figure.axes[panel].get_lines()

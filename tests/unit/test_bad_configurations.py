@@ -139,7 +139,7 @@ PAPER = {"title": "A title", "citation": "Nobody", "prefix": "x_", "figures": {"
     [
         ("draw", "curv", "unknown function `curv`; did you mean `curve`?"),
         ("draw", "by_step.carves", "figures/by_step.py: unknown function `carves`"),
-        ("checkpoints", "first", "is 'first': input should be 'last' or 'training'"),
+        ("checkpoints", "first", "is 'first': input should be 'last', 'all' or 'training'"),
         ("estimator", "mle", "unknown key `estimator` in `figures.figure_1`; did you mean"),
     ],
 )

@@ -26,7 +26,7 @@ from shape_of_learning.metrics.tidy import (
     WEIGHT_POINT_COLUMNS,
 )
 from shape_of_learning.plan.configuration import read_run, with_defaults
-from shape_of_learning.plan.figures import drawn_measures, drawn_models
+from shape_of_learning.plan.figures import drawn_measures, drawn_models, opening_words
 from shape_of_learning.plan.paper_models import with_measures
 from shape_of_learning.plan.papers import figures_of, read_papers
 from shape_of_learning.training.train import TRAINING_COLUMNS
@@ -40,6 +40,7 @@ FIGURES = with_measures(figures_of(PAPERS), DEMO["measurement"]["estimators"])
 # By function, the columns of its CSV along both axes; none where an axis has places of its own.
 BY_DEPTH, BY_LAYER, BY_STEP = (((name,), ("value",)) for name in ("depth", "layer", "step"))
 AXES = {
+    "measures_by_depth": BY_DEPTH,
     **dict.fromkeys(("profiles_by_role", "anisotropy_measures", "first_tokens"), BY_DEPTH),
     **dict.fromkeys(("linearity_by_depth", "norm_ratio_by_depth", "final_norm_by_depth"), BY_DEPTH),
     **dict.fromkeys(("profiles_by_step", "overview", "isotropy_by_layer"), BY_LAYER),
@@ -59,7 +60,7 @@ AXES = {
 }
 KINDS_OF_CONTROLS = ("shuffled_within_windows", "shuffled_unigram", "untrained", "gaussian")
 NUMBERS = np.random.default_rng(0)
-NO_CURVE = {"_hollow", "_suspect", "_dots", "_undefined", "_break", "_marks", "_middle"}
+NO_CURVE = {"_hollow", "_suspect", "_dots", "_undefined", "_break", "_marks", "_middle", "_bare"}
 TASK_LAYERS = 12
 EDITS = (
     *("model", "revision", "order", "blocks", "kind", "k"),
@@ -223,7 +224,7 @@ def given(target):
     figure, names = FIGURES[target], RUN.shown[target]
     models = [RUN.models[name] for name in names]
     measures = [RUN.every_measure[name] for name in figure.estimators]
-    last = not figure.needs_training_steps
+    last = not figure.draws_every_checkpoint
     revisions = {m.name: f"step{steps_of(m)[-1]}" for m in models if last}
     tables = {kind: further(kind, models, measures) for kind in figure.reads}
     tables |= estimates(models, measures) if measures else {}
@@ -231,7 +232,7 @@ def given(target):
     inputs = FigureInputs(
         [DrawnModel(**each) for each in drawn_models(models, revisions)],
         [DrawnMeasure(**each) for each in drawn_measures(measures)],
-        "Protocol.",
+        opening_words(figure, models, measures, DEMO),
         tables,
     )
     return (
@@ -265,6 +266,7 @@ def test_artists_hold_the_numbers_of_the_csv(target):
     module, _, name = function.partition(":")
     with theme():
         drawing = getattr(import_module(module), name)(inputs, **options)
+    assert len(drawing.caption.split()) <= 60
     table = in_figure(drawing.table, name)
     panels = [axes for axes in drawing.figure.axes if axes.get_label() != "<colorbar>"]
     if target in ("figure_1", "figure_4"):
@@ -300,6 +302,7 @@ def test_a_job_draws_what_it_is_told_from_tables_that_hold_more(tmp_path):
             [measure],
             {},
             "What: is *drawn*.\n\n.. raw:: html",
+            "",
             {"estimates": files},
             {kind: folder / f"figure_1.{kind[:3]}" for kind in ("pdf", "png", "csv", "markdown")},
         )

@@ -84,7 +84,7 @@ def test_what_the_verdicts_leave_out_is_not_drawn_but_named(function):
     drawing = drawn(function, flagged=flagged)
     assert set(drawing.table["step"]) == {0, 1, 64, 512}
     assert 8 not in [x for line in made.named_lines(drawing).values() for x in line.get_xdata()]
-    assert f"Left out: M-a step 8 ({flagged[8][0]})." in drawing.caption
+    assert "Left out: M-a step 8 (same weights as step 1)." in made.words_of(drawing)
 
 
 @pytest.mark.parametrize("function", [MEANS, LOSS])
@@ -107,13 +107,15 @@ def test_undefined_values_are_gaps_with_a_cross_at_the_lower_edge():
 # Intervals
 
 
-def test_a_measure_whose_intervals_do_not_cover_has_no_bands_and_the_caption_says_so():
+def test_values_without_intervals_have_dotted_bands_and_a_note_says_why():
     rows = [row | made.NO_INTERVAL for row in TRAINED]
     measures = [replace(each, interval=False) for each in made.measures_named("two_nn")]
     for function in (MEANS, PROFILES):
         drawing = drawn(function, rows, estimators=measures)
         assert not bands(drawing).size
-        assert "No bands for TwoNN: theirs are not known to cover." in drawing.caption
+        (dotted, *_) = made.lines_labelled(drawing, "_bare")
+        assert set(dotted.get_ydata()) <= set(drawing.table["value"])
+        assert "(those of TwoNN are not known to cover)" in made.words_of(drawing)
     few = drawn(MEANS, [row | made.NO_INTERVAL | {"windows": 12} for row in TRAINED])
     assert not bands(few).size
 
@@ -124,20 +126,16 @@ def test_a_lost_interval_is_a_gap_in_the_band():
     assert 8 in made.named_lines(drawing)["M-a"].get_xdata()
 
 
-def test_a_caption_says_where_few_windows_decide():
+def test_a_note_says_where_few_windows_decide():
     rows = changed(lambda row: row | made.NO_INTERVAL | {"effective_windows": 3.2})
-    caption = drawn(MEANS, rows).caption
-    assert (
-        "No bands for 1 of 5 values: few windows hold the direction of the largest variance."
-        in caption
-    )
-    assert "without some group" not in caption
+    said = made.words_of(drawn(MEANS, rows))
+    assert "no interval for 1 of 5 values (few windows decide)." in said
 
 
 # Hollow points
 
 
-def test_a_caption_says_where_models_differ_in_vectors_per_dimension():
+def test_a_note_says_where_models_differ_in_vectors_per_dimension():
     measure = replace(made.measures_named("linearity_adjusted")[0], per_dimension=True)
     rows = [
         row
@@ -147,12 +145,10 @@ def test_a_caption_says_where_models_differ_in_vectors_per_dimension():
     models = made.models_named(("narrow", "wide"))
     for width, said in ((512, False), (1024, True)):  # 18 and 22; 18 and 11
         shown = [replace(models[0], width=512), replace(models[1], width=width)]
-        caption = made.draw(
-            "by_step:means_by_step", made.inputs_of(shown, measure, rows=rows)
-        ).caption
-        assert ("differ, from 11 (wide) to 18 (narrow)" in caption) == said
+        drawing = made.draw(MEANS, made.inputs_of(shown, measure, rows=rows))
+        assert ("differ, from 11 (wide) to 18 (narrow)" in made.words_of(drawing)) == said
     plain = made.inputs_of(shown, replace(measure, per_dimension=False), rows=rows)
-    assert "differ, from" not in made.draw("by_step:means_by_step", plain).caption
+    assert "differ, from" not in made.words_of(made.draw(MEANS, plain))
 
 
 def near_duplicates(shares):
@@ -170,7 +166,7 @@ def test_a_hollow_point_is_white_and_on_the_line():
     (hollow,) = made.lines_labelled(drawing, "_hollow")
     assert hollow.get_markerfacecolor() == "white"
     assert hollow.get_xydata().tolist() == [[64, line.get_ydata()[STEPS.index(64)]]]
-    assert "Hollow: M-a step 64 (mixed shards)." in drawing.caption
+    assert "Hollow: M-a step 64 (mixed shards)." in made.words_of(drawing)
 
 
 def test_an_average_with_a_layer_of_near_duplicates_is_hollow_with_a_dot():
@@ -202,6 +198,38 @@ def test_cells_of_a_heat_map_stand_at_their_layer_and_step_and_models_share_colo
         assert cells_of(first).norm is cells_of(second).norm
 
 
+def test_colours_of_a_heat_map_span_the_blocks():
+    rows = [row | {"value": 1000 * row["value"]} if row["layer"] == 0 else row for row in TRAINED]
+    drawing = drawn(HEAT_MAPS, rows)
+    values = drawing.table.loc[drawing.table["layer"] > 0, "value"]
+    mesh = cells_of(drawing.figure.axes[0])
+    assert (mesh.norm.vmin, mesh.norm.vmax) == (values.min(), values.max())
+
+
+@pytest.mark.parametrize("function", [HEAT_MAPS, "by_layer:overview"])
+def test_a_model_without_steps_is_drawn(function):
+    rows = made.rows_of_model("a")
+    judged = made.verdicts_on("a", [0])[0] | {"revision": "main", "step": "", "tokens": ""}
+    drawing = drawn(function, rows, verdicts=[judged])
+    if function == HEAT_MAPS:
+        seen = cells_of(drawing.figure.axes[0]).get_array().ravel()
+    else:
+        seen = made.named_lines(drawing)["the only checkpoint"].get_ydata()
+    wanted = [row["value"] for row in rows if row["estimator"] == "two_nn" and row["layer"] != ""]
+    assert list(seen) == wanted
+
+
+def test_measures_near_one_are_seen_by_their_distance_to_it():
+    rows = [row | made.with_interval(0.95 + row["value"] / 30, 1e-4) for row in TRAINED]
+    for factor, ends in ((1, (0.9, 1)), (0.1, (0, 0.2))):
+        scaled = [
+            row | {key: factor * row[key] for key in ("value", "low", "high")} for row in rows
+        ]
+        low, high = drawn(MEANS, scaled, estimators=["anisotropy"]).figure.axes[0].get_ylim()
+        assert ends[0] <= low + 1e-9
+        assert high == pytest.approx(ends[1], abs=0.11)
+
+
 def test_a_heat_map_marks_what_is_undefined_suspect_or_hollow():
     rows = near_duplicates({("a", step, 2): 0.2 for step in STEPS})
     rows = [made.undefined(r) if (r["step"], r["layer"]) == (1, 2) else r for r in rows]
@@ -231,7 +259,7 @@ def test_a_broken_checkpoint_is_no_point_of_the_loss_and_an_infinite_loss_is_a_g
     line = made.named_lines(drawing)["M-a"]
     assert list(line.get_xdata()) == [0, 1, 512]
     assert np.isfinite(line.get_ydata()).tolist() == [True, False, True]
-    assert "M-a steps 8 (missing) and 64" in drawing.caption
+    assert "M-a steps 8 (missing) and 64" in made.words_of(drawing)
     assert list(drawing.table["step"]) == [0, 1, 512]
     assert list(drawing.table["perplexity"]) == [math.exp(loss) for loss in drawing.table["loss"]]
 

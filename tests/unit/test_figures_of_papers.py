@@ -68,7 +68,7 @@ def test_each_twin_is_compared_with_what_it_is_the_twin_of():
             assert (found["plain"], found["value"]) == pytest.approx(both)
             assert found["difference"] == pytest.approx(both[1] - both[0])
     # Differences of -0.1 and -0.3: their deviation is that of two numbers, 0.2 / sqrt(2).
-    assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in drawing.caption
+    assert "Held-out loss (nats per token) -0.200 (sd 0.141, n 2)" in made.words_of(drawing)
 
 
 def test_a_twin_that_diverged_is_shown_without_a_loss_and_not_with_an_earlier_one():

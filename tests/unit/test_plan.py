@@ -28,8 +28,9 @@ def paper(**changes: object) -> dict:
     return read_yaml(CONFIG / "config.yaml") | changes
 
 
-def planned(settings: dict, *folders: Path, token: bool = True):
-    return read_run(settings, MODELS, *folders, papers=PAPERS, is_closed=lambda model: not token)
+def planned(settings: dict, *folders: Path, token: bool = True, say=print):
+    told = {"say": say, "is_closed": lambda model: not token}
+    return read_run(settings, MODELS, *folders, papers=PAPERS, **told)
 
 
 # --- settings ---------------------------------------------------------------------------------------
@@ -280,12 +281,17 @@ def test_a_decoder_that_a_lock_says_is_one_is_not_tuned_on_pairs(tmp_path):
     assert "has pairs of texts, but `far` is a decoder" in said
 
 
-def test_a_figure_without_its_models_is_left_out_and_named():
-    run = planned(paper(models=["gpt2"]))
-    assert set(run.shown) == {
-        *("figure_1", "anisotropy_measures", "dimension_by_scale", "controls_by_layer")
-    }
-    assert {"figure_2", "figure_3", "table_1"} <= {each.split()[0] for each in run.notices}
+def test_one_model_is_drawn_by_all_figures_that_can_and_one_note_names_the_others():
+    said = []
+    run = planned(paper(models=["gpt2"]), say=said.append)
+    (first,) = (each for each in PAPERS if each.name == "shape_of_learning")
+    able = {name for name, each in first.figures.items() if each.checkpoints != "training"}
+    assert set(run.shown) == able
+    assert {"overview", "heat_map", "dimension_by_depth"} <= able
+    (note,) = said
+    assert all(name in note for name in {*first.figures, *first.tables} - able)
+    # An empty list is no list of other models.
+    assert "overview" not in planned(paper(models=["gpt2"], figures={"overview": []})).shown
 
 
 def test_figures_of_twins_and_of_fine_tunings_draw_no_others():

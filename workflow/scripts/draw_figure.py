@@ -20,6 +20,7 @@ def main(
     measures: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
     caption: str,
+    note: str,
     tables: Mapping[str, Sequence[Path]],
     output: Mapping[str, Path],
 ) -> None:
@@ -28,6 +29,7 @@ def main(
         models=[DrawnModel(**model) for model in models],
         measures=[DrawnMeasure(**measure) for measure in measures],
         caption=caption,
+        note=note,
         tables=read_tables(tables),
     )
     module, _, name = function.partition(":")

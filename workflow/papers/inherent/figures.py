@@ -36,7 +36,8 @@ def isotropy_by_model(inputs: FigureInputs) -> Drawing:
     drawn = [model for model in inputs.models if model.name in set(table["model"])]
     rows = {model.name: place for place, model in enumerate(drawn)}
     height, number = len(rows) * ROW + marks.FRAME + 0.35, len(inputs.measures)
-    figure, (panels,) = marks.panels(1, number, height, _without_values(table), sharey=True)
+    notes = _notes(inputs, table, "Panels differ in scale." if number > 1 else "")
+    figure, (panels,) = marks.panels(1, number, height, *notes, sharey=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         for matrix in present:
             own = table[(table["estimator"] == measure.name) & (table["matrix"] == matrix)]
@@ -65,13 +66,14 @@ def isotropy_by_step(inputs: FigureInputs) -> Drawing:
         own = table[table["estimator"] == measure.name]
         shown.append([(f"{title}, {centered}", rows) for title, rows in _by_end(own)])
     shared = {"every": True, "sharex": True, "sharey": "row"}
-    figure, grid, lines = marks.model_panels(inputs, counted, shown, *_left_out(inputs), **shared)
+    notes = _notes(inputs, table, scales.on_progress(table, counted), "Rows differ in scale.")
+    figure, grid, lines = marks.model_panels(inputs, counted, shown, *notes, **shared)
     for axes, measure in zip(grid[:, 0], inputs.measures, strict=True):
         axes.set_ylabel(measure.axis)
     for axes in grid.flat:
         axes.set_ylim(top=max(0, axes.get_ylim()[1]))
-    marks.label_line_ends(grid[0, -1], lines[grid[0, -1]], "not known")
-    return _drawing(inputs, figure, table, scales.on_progress(table, counted))
+    marks.name_lines(grid[0, -1:], lines, "not known")
+    return _drawing(inputs, figure, table)
 
 
 def final_norm_by_step(inputs: FigureInputs) -> Drawing:
@@ -79,12 +81,12 @@ def final_norm_by_step(inputs: FigureInputs) -> Drawing:
     table = _measured(inputs, "weights")
     counted = scales.progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
-    notes = _left_out(inputs)
+    notes = _notes(inputs, table, scales.on_progress(table, counted))
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, every=True)
     for axes, measure in zip(panels, inputs.measures, strict=True):
         axes.set(ylabel=measure.axis, ylim=(0, None))
-    marks.label_line_ends(panels[-1], lines[panels[-1]], "no bias")
-    return _drawing(inputs, figure, table, scales.on_progress(table, counted))
+    marks.name_lines(panels[-1:], lines, "no bias")
+    return _drawing(inputs, figure, table)
 
 
 def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
@@ -93,11 +95,11 @@ def isotropy_and_loss(inputs: FigureInputs) -> Drawing:
     losses = inputs.tables["verdicts"].set_index(tables.CHECKPOINT)["loss"]
     loss = table.join(losses, on=tables.CHECKPOINT)["loss"]
     table = table.assign(loss=loss.where(np.isfinite(loss)))
-    shown, notes, shared = _by_end(table), _left_out(inputs), {"every": True, "sharey": True}
+    shown, notes, shared = _by_end(table), _notes(inputs, table), {"every": True, "sharey": True}
     figure, (panels,), lines = marks.model_panels(inputs, "loss", [shown], *notes, **shared)
     for axes in panels:
         axes.invert_xaxis()
-        marks.label_line_ends(axes, lines[axes], "not known")
+    marks.name_lines(panels, lines, "not known")
     panels[0].set_ylabel(inputs.measures[0].axis)
     return _drawing(inputs, figure, table)
 
@@ -115,7 +117,9 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
     shown = [measure for measure in inputs.measures if measure.name in before]
     styles = style.line_styles(inputs.models)
     after = [(each.label, table[table["estimator"] == each.name]) for each in shown]
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [after], every=True)
+    of_drawn = table[table["estimator"].isin(before)]
+    notes = captions.footnote(replace(inputs, measures=shown), of_drawn)
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [after], *notes, every=True)
     for axes, measure in zip(panels, shown, strict=True):
         others = table[table["estimator"] == before[measure.name]]
         for name, own in others.groupby("model", sort=False):
@@ -124,10 +128,8 @@ def final_norm_by_depth(inputs: FigureInputs, before: Mapping[str, str]) -> Draw
             hollow = {"markevery": [-1], "markerfacecolor": "white", "markeredgewidth": 0.7}
             axes.plot(end["depth"], end["value"], marker=look.marker, **dashed, **hollow)
         axes.set_ylabel(measure.axis)
-    marks.label_line_ends(panels[-1], lines[panels[-1]])
-    drawn = replace(inputs, measures=shown)
-    of_drawn = table[table["estimator"].isin(before)]
-    return drawing(inputs, figure, table, captions.lines_and_bands(drawn, of_drawn))
+    marks.name_lines(panels[-1:], lines)
+    return drawing(inputs, figure, table, captions.on_estimates(of_drawn))
 
 
 def planes(inputs: FigureInputs) -> Drawing:
@@ -137,7 +139,8 @@ def planes(inputs: FigureInputs) -> Drawing:
     present = [matrix for matrix in MATRIX_LABELS if matrix in set(table["matrix"])]
     columns = [(matrix, centered) for matrix in present for centered in CENTERED]
     width, height = CLOUD * len(columns), (CLOUD + 0.15) * len(steps)
-    figure, grid = marks.panels(len(steps), len(columns), height, width=width)
+    notes = captions.omissions(inputs)
+    figure, grid = marks.panels(len(steps), len(columns), height, *notes, width=width)
     for step, row in zip(steps, grid, strict=True):
         for (matrix, centered), axes in zip(columns, row, strict=True):
             chosen = (table["matrix"] == matrix) & (table["centered"] == centered)
@@ -149,8 +152,7 @@ def planes(inputs: FigureInputs) -> Drawing:
     names = ["model", "label", "revision", "step", "matrix", "centered", "entry", "x", "y"]
     sentences = [
         f"Dots: {most:,} entries of the vocabulary; cross: the origin; ring: the mean of dots. Each panel "
-        "has axes of its own, with one scale for both.",
-        *captions.omissions(inputs),
+        "has axes of its own, with one scale for both."
     ]
     return drawing(inputs, figure, table[names], *sentences)
 
@@ -175,14 +177,13 @@ def _measured(inputs: FigureInputs, kind: str) -> pd.DataFrame:
     return _of_figure(inputs, rows[rows["estimator"].isin([m.name for m in inputs.measures])])
 
 
-def _left_out(inputs: FigureInputs) -> list[str]:
-    return captions.omissions(inputs, sources=False)
+def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
+    return drawing(inputs, figure, table[[name for name in COLUMNS if name in table]])
 
 
-def _drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, words: str = "") -> Drawing:
-    numbers = table[[name for name in COLUMNS if name in table]]
-    said = (*captions.omissions(inputs), _without_values(table), words)
-    return drawing(inputs, figure, numbers, *said)
+def _notes(inputs: FigureInputs, table: pd.DataFrame, *sentences: str) -> list[str]:
+    """What stands below the panels: what is left out and undefined."""
+    return [*captions.omissions(inputs), _without_values(table), *sentences]
 
 
 def _by_end(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

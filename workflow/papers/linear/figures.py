@@ -1,7 +1,10 @@
 """The figures of "Your Transformer is Secretly Linear"; paper.yaml says what each of them shows."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from shape_of_learning.figures import captions, marks, scales, style
@@ -19,6 +22,7 @@ QUANTITIES = {
     "two_nn": "Dimension\n(TwoNN)",
     "held_out_loss": "Held-out loss\n(nats per token)",
 }
+SHARES = ("linearity_increment_adjusted", "linearity_adjusted", "anisotropy")
 MARGIN = 0.05  # of the scores that are drawn
 # Of the errors: from one quantile to another, with the opacity of the band between them.
 BANDS = {
@@ -35,40 +39,33 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 1: scores of both kinds; lines are adjusted, thin ones the held-out score."""
     table, styles = by_layer(inputs), style.line_styles(inputs.models)
     adjusted = table[table["estimator"].isin([f"{score}_adjusted" for score in SCORES])]
-    adjusted = adjusted.assign(low=np.nan, high=np.nan)  # a band would look like an interval
     held_out = table[table["estimator"].isin([f"{score}_held_out" for score in SCORES])]
     shown = [
         (title, adjusted[adjusted["estimator"] == f"{score}_adjusted"])
         for score, title in SCORES.items()
     ]
-    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], sharey=True)
+    lowest = _lowest_drawn(adjusted["value"], held_out["value"])
+    below = "Thin lines end at the edge of the panel where that score is below it."
+    notes = [
+        *captions.footnote(inputs, adjusted),
+        below if (held_out["value"] < lowest).any() else "",
+    ]
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *notes, sharey=True)
     for axes, score in zip(panels, SCORES, strict=True):
         others = held_out[held_out["estimator"] == f"{score}_held_out"]
         for name, rows in others.groupby("model", sort=False):
             thin = {"color": styles[name].colour, "linewidth": THIN, "label": "_held_out"}
             axes.plot(rows["depth"], rows["value"], **thin)
     panels[0].set_ylabel("Linearity")
-    lowest = _lowest_drawn(adjusted["value"], held_out["value"])
     margin = MARGIN * (1 - lowest)
     panels[0].set_ylim(lowest - margin, 1 + margin)
     widths = {"adjusted": None, "held out": THIN}
     ink = {"color": style.INK}
     handles = [Line2D([], [], linewidth=w, label=name, **ink) for name, w in widths.items()]
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
-    marks.label_line_ends(panels[-1], lines[panels[-1]])
-    sizes = captions.range_of(table.loc[table["value"].notna(), "n"])
-    sentences = [
-        f"Lines: share of the variance that least squares on {sizes} vectors explains, adjusted for the "
-        "number of directions that they span; thin lines: the score of vectors that the map was not fitted "
-        "to, in two folds of whole windows.",
-        "Thin lines end at the edge of the panel where that score is below it."
-        if (held_out["value"] < lowest).any()
-        else "",
-        "The numbers also have the score as the paper defines it, which noise raises by the number of "
-        "directions over that of vectors, and 95 % intervals of all three.",
-        captions.undefined(table),
-    ]
-    return drawing(inputs, figure, table, *sentences)
+    marks.name_lines(panels[-1:], lines)
+    said = "Thin lines: score of the half of the windows that the map was not fitted to."
+    return drawing(inputs, figure, table, said, captions.on_estimates(adjusted))
 
 
 def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
@@ -84,11 +81,12 @@ def _lowest_drawn(adjusted: pd.Series, held_out: pd.Series) -> float:
 def norm_ratio_by_depth(inputs: FigureInputs) -> Drawing:
     """Figure 3: the norm of what a block adds over that of its output, on a log axis."""
     table = by_layer(inputs)
-    figure, ((axes,),), lines = marks.model_panels(inputs, "depth", [[("", table)]])
+    notes = captions.footnote(inputs, table)
+    figure, ((axes,),), lines = marks.model_panels(inputs, "depth", [[("", table)]], *notes)
     axes.set_ylabel(inputs.measures[0].axis)
     scales.set_log_axis(axes)
-    marks.label_line_ends(axes, lines[axes])
-    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
+    marks.name_lines([axes], lines)
+    return drawing(inputs, figure, table, captions.on_estimates(table))
 
 
 def first_tokens(inputs: FigureInputs) -> Drawing:
@@ -101,12 +99,12 @@ def first_tokens(inputs: FigureInputs) -> Drawing:
         ]
         for suffix, tokens in ROWS.items()
     ]
-    shared = {"sharex": True, "sharey": True}
-    figure, grid, lines = marks.model_panels(inputs, "depth", shown, **shared)
+    shared, notes = {"sharex": True, "sharey": True}, captions.footnote(inputs, table)
+    figure, grid, lines = marks.model_panels(inputs, "depth", shown, *notes, **shared)
     for axes in grid[:, 0]:
         axes.set_ylabel("Linearity")
-    marks.label_line_ends(grid[0, -1], lines[grid[0, -1]])
-    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
+    marks.name_lines(grid[0, -1:], lines)
+    return drawing(inputs, figure, table, captions.on_estimates(table))
 
 
 def twins(inputs: FigureInputs) -> Drawing:
@@ -116,7 +114,14 @@ def twins(inputs: FigureInputs) -> Drawing:
     settings = list(dict.fromkeys(table["setting"]))
     looks = list(zip(style.COLOURS, style.MARKERS, strict=False))
     slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT)
+    differences = []
+    for setting, own in table.groupby("setting", sort=False):
+        parts = [
+            f"{' '.join(QUANTITIES[quantity].split())} {_mean_and_deviation(values)}"
+            for quantity, values in own.groupby("quantity", sort=False)["difference"]
+        ]
+        differences.append(f"{setting[:1].upper()}{setting[1:]}: {'; '.join(parts)}.")
+    figure, (panels,) = marks.panels(1, len(quantities), style.PANEL_HEIGHT, *differences)
     for axes, quantity in zip(panels, quantities, strict=True):
         rows = table[table["quantity"] == quantity]
         for place, setting in enumerate(settings):
@@ -126,15 +131,25 @@ def twins(inputs: FigureInputs) -> Drawing:
         axes.set_xticks(range(len(settings) + 1), ["none", *settings], **slanted)
         axes.set_title(QUANTITIES[quantity])
         axes.margins(x=0.2)
-    differences = []
-    for setting, own in table.groupby("setting", sort=False):
-        parts = [
-            f"{' '.join(QUANTITIES[quantity].split())} {_mean_and_deviation(values)}"
-            for quantity, values in own.groupby("quantity", sort=False)["difference"]
-        ]
-        differences.append(f"{setting[:1].upper()}{setting[1:]}: {'; '.join(parts)}.")
-    joins = "A line joins twins. Paired differences, mean and standard deviation over pairs."
-    return drawing(inputs, figure, table, joins, *differences)
+    _let_heights_compare(dict(zip(quantities, panels, strict=True)))
+    said = (
+        "A line joins twins; below: mean and standard deviation of their differences. The shares have axes of one "
+        "length, the others begin at 0."
+    )
+    return drawing(inputs, figure, table, said)
+
+
+def _let_heights_compare(panels: Mapping[str, Axes]) -> None:
+    """Give the shares axes of one length, and start the others at 0, so that what is steep is large."""
+    limits = {name: axes.get_ylim() for name, axes in panels.items()}
+    span = max((high - low for name, (low, high) in limits.items() if name in SHARES), default=0)
+    for name, axes in panels.items():
+        low, high = limits[name]
+        if name in SHARES:
+            high = min((low + high + span) / 2, 1 + MARGIN * span)  # no share is above 1
+            axes.set_ylim(high - span, high)
+        else:
+            axes.set_ylim(0, axes.dataLim.y1 / (1 - MARGIN))
 
 
 def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
@@ -142,25 +157,23 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
     table = _changes(inputs)
     groups = list(dict.fromkeys(table["setting"]))
     height = marks.FRAME + 0.35 * (1 + len(groups))
-    figure, (panels,) = marks.panels(1, len(inputs.measures), height, sharey=True)
-    said = []
-    for axes, measure in zip(panels, inputs.measures, strict=True):
-        rows = table[table["estimator"] == measure.name]
-        for place, group in enumerate(groups):
-            changes = rows.loc[rows["setting"] == group, "change"]
-            dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
-            axes.plot(changes, [place] * len(changes), **dots)
-            said.append(f"{measure.label}, {group} {_mean_and_deviation(changes)}")
+    changes = table.groupby(["estimator", "setting"], sort=False)["change"]
+    labels = {measure.name: measure.label for measure in inputs.measures}
+    means = [f"{labels[n]}, {group} {_mean_and_deviation(own)}" for (n, group), own in changes]
+    note = f"Mean and standard deviation over seeds: {'; '.join(means)}."
+    figure, (panels,) = marks.panels(1, len(labels), height, note, sharex=True, sharey=True)
+    dots = {"linestyle": "", "marker": "o", "color": style.COLOURS[0]}
+    for axes, (name, label) in zip(panels, labels.items(), strict=True):
+        rows = table[table["estimator"] == name]
+        axes.plot(rows["change"], rows["setting"].map(groups.index), **dots)
         axes.axvline(0, color=style.INK, linewidth=0.6)
-        axes.set(title=measure.label, xlabel="Change")
+        axes.set(title=label, xlabel="Change")
+        axes.locator_params(axis="x", nbins=4)
     marks.make_room_for(figure, groups)
     panels[0].set_yticks(range(len(groups)), groups)
     panels[0].set_ylim(len(groups) - 0.5, -0.5)
-    sentences = [
-        f"Dots: seeds. Mean and standard deviation over seeds: {'; '.join(said)}.",
-        "Published, of other models and tasks: 0.004 to 0.382.",
-    ]
-    return drawing(inputs, figure, table, *sentences)
+    said = "Dots: seeds. Published, of other models and tasks: 0.004 to 0.382."
+    return drawing(inputs, figure, table, said)
 
 
 def _twins(inputs: FigureInputs) -> pd.DataFrame:
@@ -227,8 +240,7 @@ def errors_of_tokens(inputs: FigureInputs) -> Drawing:
     grid[0, 0].set_ylabel("Error of a token")
     grid[1, 0].set_ylabel("Share of\nworst 1 %")
     sentences = [
-        "Line: median; bands: from the first to the third quartile, from 10 to 90 and from 1 to 99 % of the "
-        "tokens. Below: what the 1 % of tokens with the largest errors have of the sum of squares (dotted: "
-        f"if all had the same error); {captions.range_of(table['tokens'])} tokens."
+        f"Line: median of {captions.range_of(table['tokens'])} tokens; bands: 25 to 75, 10 to 90, 1 to 99 %. Below: "
+        "share of the worst 1 % in the sum of squares (dotted: if all were alike)."
     ]
     return drawing(inputs, figure, table, *sentences)

@@ -60,8 +60,19 @@ def profiles_by_role(inputs: FigureInputs) -> Drawing:
     panels[0].set_ylabel(inputs.measures[0].label)
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
-        marks.label_line_ends(axes, lines[axes])
-    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
+    marks.name_lines(panels, lines)
+    return drawing(inputs, figure, table, captions.on_estimates(table))
+
+
+def measures_by_depth(inputs: FigureInputs) -> Drawing:
+    """Draw measures of one quantity side by side over relative depth, one checkpoint of each model."""
+    table = by_layer(inputs)
+    shown = [(each.label, table[table["estimator"] == each.name]) for each in inputs.measures]
+    said = captions.footnote(inputs, table)
+    figure, (panels,), lines = marks.model_panels(inputs, "depth", [shown], *said, sharey=True)
+    panels[0].set_ylabel(inputs.measures[0].axis)
+    marks.name_lines(panels[-1:], lines)
+    return drawing(inputs, figure, table, captions.on_estimates(table))
 
 
 def _by_role(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -86,15 +97,15 @@ def anisotropy_measures(inputs: FigureInputs) -> Drawing:
         _name_small_values(axes, of[estimator], table)
     for axes in grid.flat:
         scales.begin_at_zero(axes, inputs.measures)
-    marks.label_line_ends(grid[0, 1], lines[grid[0, 1]])
-    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
+    marks.name_lines(grid[0, 1:], lines)
+    return drawing(inputs, figure, table, captions.on_estimates(table))
 
 
 def _name_small_values(axes: Axes, rows: pd.DataFrame, table: pd.DataFrame) -> None:
     """Write into a panel that shares its y axis how large its values are, where they look like zero."""
-    largest = rows["value"].abs().max()
-    if largest < SMALL * table["value"].abs().max():
-        words = f"all between -{largest:.2g} and {largest:.2g}"
+    least, most = rows["value"].min(), rows["value"].max()
+    if max(-least, most) < SMALL * table["value"].abs().max():
+        words = f"all between {least:.2g} and {most:.2g}"
         axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=INK)
 
 
@@ -128,8 +139,8 @@ def dimension_by_scale(inputs: FigureInputs, parameter: str) -> Drawing:
     panels[0].set_ylabel(inputs.measures[0].axis)
     for axes in panels:
         scales.begin_at_zero(axes, inputs.measures)
-    marks.label_line_ends(panels[-1], lines[panels[-1]])
-    return drawing(inputs, figure, table, *captions.on_estimates(inputs, table))
+    marks.name_lines(panels[-1:], lines)
+    return drawing(inputs, figure, table, captions.on_estimates(table))
 
 
 def _of_blocks(table: pd.DataFrame) -> pd.DataFrame:
@@ -145,7 +156,7 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     own = by_layer(inputs)
     found = inputs.tables["massive"].merge(own[CHECKPOINT].drop_duplicates(), on=CHECKPOINT)
     shares = found.melt([*CHECKPOINT, "step", "tokens", "layer"], [*SHARES], "quantity")
-    shares = with_labels(shares, inputs).assign(row="share", suspect=False)
+    shares = with_labels(shares, inputs).assign(row="share", suspect=False, bare=False)
     both = pd.concat([shares, own.assign(row="anisotropy", quantity=own["estimator"])])
     columns = ["model", "label", "revision", "step", "layer", "quantity"]
     columns += ["value", "low", "high", "batch_sd"]
@@ -153,12 +164,12 @@ def massive_tokens(inputs: FigureInputs) -> Drawing:
     looks, words = ({name: each[place] for name, each in kinds.items()} for place in (1, 0))
     rows = {"share": "Share of the variance", "anisotropy": "Anisotropy"}
     lines, notes = both.assign(kind=both["quantity"]), captions.footnote(inputs, own)
+    notes += _most_massive(inputs, found)
     figure, grid = line_panels(inputs, lines, "layer", rows, (looks, words), *notes)
     for axes in grid.flat:
         axes.set_ylim(0, 1.02)
     table = both[columns].reset_index(drop=True)
-    said = [*captions.on_estimates(inputs, own), *_most_massive(inputs, found)]
-    return drawing(inputs, figure, table, *said)
+    return drawing(inputs, figure, table, captions.on_estimates(own))
 
 
 def _most_massive(inputs: FigureInputs, found: pd.DataFrame) -> list[str]:
@@ -188,17 +199,14 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     counted, by_role = scales.progress_column(points), _by_role(points)
     shown = [(PREDICTED[role], rows) for role, rows in by_role.items()]
     of_figure = {"frame": 0.4, "labels": _most_models(by_role)}
-    notes = captions.omissions(inputs, sources=False)
+    notes = [*captions.omissions(inputs), scales.on_progress(points, counted)]
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, **of_figure)
     for axes in panels:
         axes.set_ylabel(marks.ALONG["loss"])
-    for axes in panels:
-        marks.label_line_ends(axes, lines[axes])
+    marks.name_lines(panels, lines)
     sentences = [
         *_on_counts(points),
-        scales.on_progress(points, counted),
         "Gaps: not measured, or infinite." if points["value"].isna().any() else "",
-        *captions.omissions(inputs),
     ]
     return drawing(inputs, figure, points[LOSS_COLUMNS], *sentences)
 

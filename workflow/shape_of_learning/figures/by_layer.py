@@ -1,6 +1,6 @@
 """Measures by layer: a line per training step, and heat maps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import matplotlib
@@ -22,8 +22,12 @@ ROW_HEIGHT = 1.7  # inches, where there are several
 FRAME = 0.4  # inches
 ACROSS = 3  # panels of an overview beside each other
 STEP_ROOM = 0.3  # inches, for the label of one step under a heat map
-CELL_COLOURS = matplotlib.colormaps["viridis"]
+# Beyond its ends, which blocks have, is layer 0 alone.
+CELL_COLOURS = matplotlib.colormaps["viridis"].with_extremes(under="#12001f", over="#f6b48f")
 WIDE = 10  # times the smallest value, from which on a scale is logarithmic
+# Of a bar: whether layer 0 has values below those of blocks, and above them.
+EXTENSIONS = {(False, False): "neither", (True, False): "min", (False, True): "max"}
+EXTENSIONS |= {(True, True): "both"}
 LIGHT = 0.6  # share of these colours from which on marks are dark
 NO_VALUE = "0.9"  # a grey level
 CELL_SHARE = 0.6  # of a cell's smaller side, for a mark
@@ -31,6 +35,8 @@ LARGEST_MARK = 4  # points
 UNTRAINED = style.LineStyle("0.35", (0, (2, 2)), "o")  # grey and dashed: training has not begun
 DOTTED = (0, (1, 1.2))  # the line of a hollow checkpoint
 MOST_BANDS = 20  # steps; the bands of more would cover the lines
+MOST_NAMED = 6  # trained steps in a legend; more have a bar of colours
+ONLY = "the only checkpoint"  # of a model without steps
 
 
 def profiles_by_step(inputs: FigureInputs) -> Drawing:
@@ -43,7 +49,7 @@ def profiles_by_step(inputs: FigureInputs) -> Drawing:
     for axes, measure in zip(grid[:, 0], measures, strict=True):
         is_named = len(measures) > 1 and measure.label != measure.axis
         axes.set_ylabel(f"{measure.axis},\n{measure.label}" if is_named else measure.axis)
-        _set_scale(axes, table, measure)
+    _set_scales(grid[:, 0], table, measures)
     return _drawing_of_lines(inputs, figure, table)
 
 
@@ -65,12 +71,13 @@ def draw_columns(
         What a model is at step 0.
     """
     named: dict[str, Line2D] = {}
+    colours = style.step_colours(_trained_steps(pd.concat(models.values())))
     for column, (label, own) in zip(grid.T, models.items(), strict=True):
         for axes, measure in zip(column, measures, strict=True):
-            named |= _draw_measure(axes, own, measure, start)
+            named |= _draw_measure(axes, own, measure, colours, start)
         column[0].set_title(marks.panel_title(label, column[0].figure, len(models)))
         column[-1].set_xlabel(LAYER if len(models) < ACROSS else "Layer")
-    _name_steps(grid, [*models.values()], named)
+    _name_steps(grid, colours, named)
 
 
 def overview(inputs: FigureInputs) -> Drawing:
@@ -80,13 +87,14 @@ def overview(inputs: FigureInputs) -> Drawing:
     figure, grid = marks.panels(rows, ACROSS, _height(rows), *captions.footnote(inputs, table))
     figure.suptitle(marks.panel_title(inputs.models[0].label, figure, 2), x=0.01, ha="left")
     named: dict[str, Line2D] = {}
+    colours = style.step_colours(_trained_steps(table))
     for axes, measure in zip(grid.flat, inputs.measures, strict=False):
-        named |= _draw_measure(axes, table, measure)
+        named |= _draw_measure(axes, table, measure, colours)
         axes.set(title=measure.label, ylabel=measure.axis, xlabel="Layer")
-        _set_scale(axes, table, measure)
+    _set_scales(grid.flat, table, inputs.measures)
     for axes in grid.flat[number:]:
         axes.set_axis_off()
-    _name_steps(grid, [table], named)
+    _name_steps(grid, colours, named)
     return _drawing_of_lines(inputs, figure, table)
 
 
@@ -99,16 +107,19 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     models = dict(list(table.groupby("label", sort=False)))
     rows, notes = len(inputs.measures), captions.footnote(inputs, table, captions.CELLS)
     figure, grid = marks.panels(rows, len(models), _height(rows), *notes)
-    panels = []
+    blocks, panels = table[table["layer"] > 0], []
     for row, measure in zip(grid, inputs.measures, strict=True):
-        values = _finite_values(table, measure)
-        norm = (LogNorm if _is_wide(values) else Normalize)(values.min(), values.max())
+        every, values = (_finite_values(each, measure) for each in (table, blocks))
+        is_log = _is_wide(values) and every.min() > 0
+        norm = (LogNorm if is_log else Normalize)(values.min(), values.max())
         for axes, own in zip(row, models.values(), strict=True):
             cells = own[own["estimator"] == measure.name]
             _draw_cells(axes, cells, norm)
             panels.append((axes, cells, norm))
         row[0].set_ylabel("Layer")
-        bar = scales.add_bar(ScalarMappable(norm, CELL_COLOURS), row[np.newaxis], measure.label)
+        beyond = every.min() < values.min(), every.max() > values.max()
+        mapped = ScalarMappable(norm, CELL_COLOURS)
+        bar = scales.add_bar(mapped, row[np.newaxis], measure.label, extend=EXTENSIONS[beyond])
         if isinstance(norm, LogNorm):
             bar.set_label(f"{measure.label} (log scale)")
             scales.set_log_ticks(bar.ax.yaxis)
@@ -118,8 +129,9 @@ def heat_maps(inputs: FigureInputs) -> Drawing:
     figure.draw_without_rendering()  # fixes the size of the cells
     for panel in panels:
         _mark_cells(*panel)
-    said = captions.on_estimates(inputs, table, captions.CELLS, bands=False)
-    return drawing(inputs, figure, table, *said, "Cells of all steps are equally wide.")
+    said = captions.on_estimates(table, captions.CELLS, bands=False)
+    scale = "Colours span the blocks; layer 0 beyond them has the colours of the bars' tips."
+    return drawing(inputs, figure, table, said, scale)
 
 
 def _height(rows: int) -> float:
@@ -129,25 +141,37 @@ def _height(rows: int) -> float:
 def _drawing_of_lines(inputs: FigureInputs, figure: Figure, table: pd.DataFrame) -> Drawing:
     steps = table.groupby("label", sort=False)["step"].nunique()
     many = ", ".join(steps[steps > MOST_BANDS].index)
-    numbers = f"Too many steps for bands: {many}; the numbers have the intervals." if many else ""
-    said = captions.on_estimates(inputs, table, bands=steps.min() <= MOST_BANDS)
-    return drawing(inputs, figure, table, said[0], numbers, *said[1:])
+    numbers = f"Too many steps for bands: {many}." if many else ""
+    said = captions.on_estimates(table, bands=steps.min() <= MOST_BANDS)
+    return drawing(inputs, figure, table, said, numbers)
 
 
 def _draw_measure(
-    axes: Axes, table: pd.DataFrame, measure: DrawnMeasure, start: str = "untrained"
+    axes: Axes,
+    table: pd.DataFrame,
+    measure: DrawnMeasure,
+    colours: Mapping[int, str],
+    start: str = "untrained",
 ) -> dict[str, Line2D]:
-    """Draw a measure; what a bar of colours does not name, which is step 0 and a single trained one."""
-    named = _draw_steps(axes, table[table["estimator"] == measure.name], start)
+    """Draw a measure; return the lines that a legend names."""
+    named = _draw_steps(axes, table[table["estimator"] == measure.name], start, colours)
     axes.locator_params(axis="x", integer=True)
     scales.begin_at_zero(axes, [measure])
     return named
 
 
-def _set_scale(axes: Axes, table: pd.DataFrame, measure: DrawnMeasure) -> None:
-    """Make the y axis of a measure, and of all panels that share it, logarithmic where that shows more."""
-    if not measure.from_zero and _is_wide(_finite_values(table, measure)):
-        scales.set_log_axis(axes)
+def _set_scales(
+    panels: Iterable[Axes], table: pd.DataFrame, measures: Sequence[DrawnMeasure]
+) -> None:
+    """Make the y axes of a quantity logarithmic, all of them, where that shows more of one of its measures."""
+    wide = {
+        measure.axis
+        for measure in measures
+        if not measure.from_zero and _is_wide(_finite_values(table, measure))
+    }
+    for axes, measure in zip(panels, measures, strict=False):
+        if measure.axis in wide and not measure.from_zero:
+            scales.set_log_axis(axes)
 
 
 def _finite_values(table: pd.DataFrame, measure: DrawnMeasure) -> pd.Series:
@@ -162,6 +186,8 @@ def _is_wide(values: pd.Series) -> bool:
 
 def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Draw the values of one measure and model; undefined and infinite ones are grey."""
+    # A model without steps has one column.
+    rows = rows.assign(step=rows["step"].fillna(0))
     cells = rows.pivot(index="layer", columns="step", values="value").astype("float64")
     edges = np.arange(cells.shape[1] + 1) - 0.5, np.append(cells.index, cells.index[-1] + 1) - 0.5
     axes.set_facecolor(NO_VALUE)
@@ -174,11 +200,14 @@ def _draw_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
 
 def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
     """Label steps where there is room; mark undefined and suspect cells, and those of hollow checkpoints."""
-    steps = sorted({int(step) for step in rows["step"]})
+    steps = sorted({int(step) for step in rows["step"].dropna()})
     size = axes.get_window_extent().size / axes.figure.dpi
-    scales.set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
-    side = 72 * min(size[0] / len(steps), size[1] / rows["layer"].nunique())
-    places = rows["step"].map({step: place for place, step in enumerate(steps)})
+    if steps:
+        scales.set_rank_ticks(axes.xaxis, steps, max(2, int(size[0] / STEP_ROOM)))
+    else:
+        axes.set(xticks=[], xlabel=ONLY.capitalize())
+    side = 72 * min(size[0] / max(1, len(steps)), size[1] / rows["layer"].nunique())
+    places = rows["step"].map({step: place for place, step in enumerate(steps)}).fillna(0)
     is_undefined = ~np.isfinite(rows["value"])
     is_light = norm(rows["value"].to_numpy("float64")) > LIGHT
     ink = pd.Series(np.select([is_undefined, is_light], ["0.4", "0.1"], "1"), rows.index)
@@ -197,48 +226,42 @@ def _mark_cells(axes: Axes, rows: pd.DataFrame, norm: Normalize) -> None:
 
 def _trained_steps(table: pd.DataFrame) -> list[int]:
     """List the steps of a table but 0, ascending."""
-    return sorted({int(step) for step in table["step"] if step > 0})
+    return sorted({int(step) for step in table["step"].dropna() if step > 0})
 
 
-def _draw_steps(axes: Axes, table: pd.DataFrame, start: str) -> dict[str, Line2D]:
-    """Draw a line by layer for each step; step 0, the start, is grey, on top.
+def _draw_steps(
+    axes: Axes, table: pd.DataFrame, start: str, colours: Mapping[int, str]
+) -> dict[str, Line2D]:
+    """Draw a line by layer for each step, and return those that a legend names.
 
-    Of more than :data:`MOST_BANDS` steps there are no bands.
+    Step 0, the start, is grey, on top. Of more than :data:`MOST_BANDS` steps there are no bands.
     """
-    steps = _trained_steps(table)
-    colours = style.step_colours(steps)
     if table["step"].nunique() > MOST_BANDS:
-        table = table.assign(low=np.nan, high=np.nan)
+        table = table.assign(low=np.nan, high=np.nan, bare=False)
     named = {}
-    for step, rows in table.groupby("step"):
-        look = style.LineStyle(colours[int(step)], "-", "o") if step else UNTRAINED
+    for step, rows in table.groupby("step", dropna=False):
+        is_only = pd.isna(step)
+        look = UNTRAINED
+        if is_only or step:
+            look = style.LineStyle(style.INK if is_only else colours[int(step)], "-", "o")
         if rows["hollow"].all():
             look = replace(look, dashes=DOTTED)
-        line = marks.draw_line(axes, rows, "layer", look, label=str(step))
-        if not step:
+        line = marks.draw_line(axes, rows, "layer", look, label=ONLY if is_only else str(step))
+        if not is_only and step == 0:
             line.set_zorder(2.5)  # the first trained steps hardly differ and would hide it
             named[f"step 0, {start}"] = line
-        elif len(steps) == 1:
+        elif not is_only and len(colours) <= MOST_NAMED:
             named[f"step {step:,.0f}"] = line
     return named
 
 
-def _name_steps(
-    panels: np.ndarray, tables: Sequence[pd.DataFrame], named: dict[str, Line2D]
-) -> None:
-    """Say which line is of which step: bars of colours at the right, and above what these do not name.
-
-    Columns, which show the `tables`, share a bar if they have the same steps; a single step has none.
-    """
+def _name_steps(panels: np.ndarray, colours: Mapping[int, str], named: dict[str, Line2D]) -> None:
+    """Say which line is of which step: above the panels, and of many steps by a bar of colours at the right."""
     if named:
-        place = {"loc": "outside upper right", "ncols": len(named)}
-        panels[0, 0].figure.legend(named.values(), named.keys(), **place)
-    of_columns = [_trained_steps(table) for table in tables]
-    are_alike = all(steps == of_columns[0] for steps in of_columns)
-    groups = [panels] if are_alike else np.hsplit(panels, panels.shape[1])
-    for group, steps in zip(groups, of_columns, strict=False):
-        if len(steps) > 1:
-            norm = BoundaryNorm(np.arange(len(steps) + 1) - 0.5, len(steps))
-            colours = ListedColormap([*style.step_colours(steps).values()])
-            bar = scales.add_bar(ScalarMappable(norm, colours), group, "Training step")
-            scales.set_rank_ticks(bar.ax.yaxis, steps, scales.MOST_RANKS * len(panels))
+        order = sorted(named, key=lambda name: int(name.split()[1].strip(",").replace(",", "")))
+        marks.legend_above(panels[0, 0].figure, {name: named[name] for name in order}, "right")
+    if len(colours) > MOST_NAMED:
+        norm = BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours))
+        mapped = ScalarMappable(norm, ListedColormap([*colours.values()]))
+        bar = scales.add_bar(mapped, panels, "Training step")
+        scales.set_rank_ticks(bar.ax.yaxis, [*colours], scales.MOST_RANKS * len(panels))

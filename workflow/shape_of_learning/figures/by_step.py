@@ -27,13 +27,14 @@ def means_by_step(
     table, measures = over_layers(inputs, average_over), inputs.measures
     counted = scales.progress_column(table)
     shown = [(each.label, table[table["estimator"] == each.name]) for each in measures]
-    notes = captions.footnote(inputs, table)
+    notes = [*captions.footnote(inputs, table), scales.on_progress(table, counted)]
     figure, (panels,), lines = marks.model_panels(inputs, counted, [shown], *notes, frame=0.4)
     over = "blocks" if of_blocks else "layers"
     for axes in panels:
         axes.set_ylabel(f"{quantity or measures[0].axis},\nmean over {over}")
         scales.begin_at_zero(axes, measures)
-    marks.label_line_ends(panels[-1], lines[panels[-1]])
-    averaged = "Averaged are all blocks." if of_blocks else AVERAGED_LAYERS_IN_WORDS[average_over]
-    said = [averaged, *captions.on_estimates(inputs, table), scales.on_progress(table, counted)]
-    return drawing(inputs, figure, table, *said)
+    marks.name_lines(panels[-1:], lines)
+    averaged = (
+        "Averages are over all blocks." if of_blocks else AVERAGED_LAYERS_IN_WORDS[average_over]
+    )
+    return drawing(inputs, figure, table, averaged, captions.on_estimates(table))

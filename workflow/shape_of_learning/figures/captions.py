@@ -38,71 +38,59 @@ def short_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def on_estimates(
-    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, bands: bool = True
-) -> list[str]:
-    """All that a caption says of a table of estimates.
+def on_estimates(table: pd.DataFrame, signs: Signs = LINES, bands: bool = True) -> str:
+    """Say what lines and bands show: means, or values of all vectors together, and their intervals.
 
     Parameters
     ----------
-    inputs : FigureInputs
     table : pandas.DataFrame
-        From :mod:`shape_of_learning.figures.tables`, of measures of `inputs`.
+        From :mod:`shape_of_learning.figures.tables`.
     signs : Signs
         What shows the values.
     bands : bool
         Whether there are bands.
     """
-    values = lines_and_bands(inputs, table, signs, bands)
-    return [values, *omissions(inputs), *marked(inputs, table, signs)]
-
-
-def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
-    """What stands below the panels: what is left out, beyond its conditions, and undefined."""
-    left_out = omissions(inputs, sources=False)
-    return [*left_out, *marked(inputs, table, signs), undefined(table, signs)]
-
-
-def lines_and_bands(
-    inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES, bands: bool = True
-) -> str:
-    """Say what lines and bands show, on how many vectors, windows and groups of windows."""
     defined = table[table["value"].notna()]
     if defined.empty:
         return "No value is defined."
-    of_layers = "layer" in table
+    over = "batches" if "layer" in table else "layers and batches"
     vectors = f"{range_of(defined['n'])} vectors"
     in_batches = defined["batch_sd"].notna().any()
-    over = "batches" if of_layers else "layers and batches"
-    said = (
-        f"{signs.values}: mean over {over} of {vectors}"
-        if in_batches
-        else f"All {vectors} together"
-    )
-    if defined["low"].notna().any():
-        where = "bands:" if bands else "the numbers have"
-        groups = f"{GROUPS} groups of the {range_of(defined['windows'])} windows"
-        said += f"; {where} 95 % intervals from leaving out each of {groups}"
-        deviation = "the standard deviation over batches, which the paper draws"
-        said += f"; {deviation}, is the column batch_sd of the numbers" if in_batches else ""
-    bare = {each.name: each.label for each in inputs.measures if not each.interval}
-    covered = ~defined["estimator"].isin(bare)
-    few = defined["windows"] < GROUPS
-    least = np.minimum(FEWEST_WINDOWS, defined["windows"] / 2)
-    decided = ~few & (defined["effective_windows"] < least)
-    sentences = [f"{said}."]
-    if (covered & few).any():
-        sentences.append(f"Fewer than {GROUPS} windows give no intervals.")
-    if decided.any():
-        which = f"{decided.sum():,} of {len(defined):,} values"
-        held = "few windows hold the direction of the largest variance"
-        sentences.append(f"No {'bands' if bands else 'intervals'} for {which}: {held}.")
-    if bands and (covered & ~few & ~decided & defined["low"].isna()).any():
-        sentences.append("No band where a value is undefined without some group.")
-    if bare:
-        named = f"No {'bands' if bands else 'intervals'} for {enumerated([*bare.values()])}"
-        sentences.append(f"{named}: theirs are not known to cover.")
-    return joined(*sentences, undefined(table, signs))
+    said = f"mean over {over} of {vectors}" if in_batches else f"all {vectors} together"
+    has_bands = bands and defined["low"].notna().any()
+    return f"{signs.values}: {said}{'; bands: 95 % intervals' if has_bands else ''}."
+
+
+def footnote(inputs: FigureInputs, table: pd.DataFrame, signs: Signs = LINES) -> list[str]:
+    """What stands below the panels: what is left out, undefined or beyond its conditions, and has no interval."""
+    return [
+        *omissions(inputs),
+        *marked(inputs, table, signs),
+        undefined(table, signs),
+        without_interval(inputs, table) if signs is LINES else "",
+        on_widths(inputs),
+    ]
+
+
+def without_interval(inputs: FigureInputs, table: pd.DataFrame) -> str:
+    """Say of how many values no interval can be given, and why."""
+    bare = table[table["bare"]]
+    if bare.empty:
+        return ""
+    labels = {each.name: each.label for each in inputs.measures if not each.interval}
+    not_covering = bare["estimator"].isin(labels)
+    few = ~not_covering & (bare["windows"] < GROUPS)
+    least = np.minimum(FEWEST_WINDOWS, bare["windows"] / 2)
+    decided = ~not_covering & ~few & (bare["effective_windows"] < least)
+    named = enumerated([labels[name] for name in labels if name in set(bare["estimator"])] or [""])
+    reasons = {
+        f"those of {named} are not known to cover": not_covering,
+        f"fewer than {GROUPS} windows": few,
+        "few windows decide": decided,
+        "undefined without some group of windows": ~not_covering & ~few & ~decided,
+    }
+    words = "; ".join(reason for reason, holds in reasons.items() if holds.any())
+    return f"Dotted bands: no interval for {len(bare):,} of {len(table):,} values ({words})."
 
 
 def undefined(table: pd.DataFrame, signs: Signs = LINES) -> str:
@@ -166,18 +154,16 @@ def _by_model(rows: pd.DataFrame, column: str, of_layers: pd.Series | None) -> s
     return "; ".join(parts)
 
 
-def omissions(inputs: FigureInputs, *, sources: bool = True) -> list[str]:
+def omissions(inputs: FigureInputs) -> list[str]:
     """Say which checkpoints are left out and which are hollow, and why.
 
-    `sources` keeps the addresses of web pages in the verdicts. Steps with the same verdict are named
-    together, many of them by the first and the last one.
+    Steps with the same verdict are named together, many of them by the first and the last one.
     """
     if inputs.verdicts is None:
-        return []
+        return [inputs.note]
     rows = inputs.verdicts.sort_values("step", kind="stable")
-    if not sources:
-        rows = rows.assign(verdict=rows["verdict"].map(without_sources))
-    sentences = []
+    rows = rows.assign(verdict=rows["verdict"].map(without_sources))
+    sentences = [inputs.note]
     for heading, shown in (("Left out", "no"), ("Hollow", "hollow")):
         parts = []
         for model in inputs.models:

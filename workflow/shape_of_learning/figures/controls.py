@@ -84,7 +84,7 @@ def _controls(inputs: FigureInputs) -> pd.DataFrame:
 
 def _with_intervals(rows: pd.DataFrame) -> pd.DataFrame:
     low, high = interval(rows["value"].to_numpy(float), rows[WITHOUT].to_numpy(float))
-    return rows.assign(low=low, high=high)
+    return rows.assign(low=low, high=high, bare=False)
 
 
 def _at_every_step(means: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
@@ -99,22 +99,24 @@ def _drawing(
     inputs: FigureInputs, table: pd.DataFrame, x: str, own: pd.DataFrame, *sentences: str
 ) -> Drawing:
     place = ["layer", "depth"] if x == "layer" else []
-    table = with_labels(table[[*COLUMNS, *place, "value", "low", "high", "batch_sd"]], inputs)
+    table = with_labels(
+        table[[*COLUMNS, *place, "value", "low", "high", "batch_sd", "bare"]], inputs
+    )
     looks = {name: look for name, (_, look, _) in CONTROLS.items()}
     words = {name: said for name, (said, _, _) in CONTROLS.items()}
     rows = {
         each.name: each.axis if each.label == each.axis else f"{each.axis},\n{each.label}"
         for each in inputs.measures
     }
+    *defined, adds = _on_controls(inputs, table)
     lines = table.assign(row=table["estimator"], kind=table["control"])
     figure, grid = line_panels(
-        inputs, lines, x, rows, (looks, words), *captions.footnote(inputs, own)
+        inputs, lines, x, rows, (looks, words), *captions.footnote(inputs, own), *defined
     )
     for panels, measure in zip(grid, inputs.measures, strict=True):
         for axes in panels:
             scales.begin_at_zero(axes, [measure])
-    said = [*captions.on_estimates(inputs, own), *sentences, *_on_controls(inputs, table)]
-    return drawing(inputs, figure, table, *said)
+    return drawing(inputs, figure, table, captions.on_estimates(own), *sentences, adds)
 
 
 def line_panels(

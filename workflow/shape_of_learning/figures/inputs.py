@@ -86,12 +86,15 @@ class FigureInputs:
         By kind, the rows of its models one after another: ``estimates`` where there are measures, ``verdicts``
         where a figure shows a training, and what it `reads` besides. They may hold other measures and
         checkpoints.
+    note : str
+        Of the checkpoints that are drawn; it stands below the panels.
     """
 
     models: Sequence[DrawnModel]
     measures: Sequence[DrawnMeasure] = ()
     caption: str = ""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def verdicts(self) -> pd.DataFrame | None:

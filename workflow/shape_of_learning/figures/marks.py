@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -31,12 +31,14 @@ FRAME = 0.5  # inches above and below a panel, for its title and the x axis
 BAND_OPACITY = 0.2
 HOLLOW, HOLLOW_EDGE = 4.5, 0.7  # points; larger than filled ones, else a hollow plus shows no white
 DOT = 1.5  # points, in the middle of a hollow one
+HALO, DOTS = 6, (0, (0.12, 0.25))  # points; around what has no interval
 BAR, BAR_OPACITY = 2.5, 0.4  # points; of an interval that has no neighbours to make a band with
 ABOVE_LINES = 2.6  # matplotlib draws lines at 2
 CROSS, CROSS_STROKE = 3.5, 0.9  # points
 MOST_MARKERS = 40  # points of a line; markers of more would cover each other
 LOWER_EDGE = 0.02  # of a panel's height
 LABEL_PITCH = 0.125  # inches from one label to the next: 7 pt type with leading
+SAMPLE_ROOM = 0.5  # inches, of a line in a legend and the gaps beside it
 LABEL_ROOM = 1.3  # inches of its width that any figure has for words beside a panel
 TITLE_ROOM = 0.6  # inches of a column's width that are no room for its title
 MOST_JOINED = 3  # lines whose labels stand at their ends; more are listed
@@ -142,10 +144,10 @@ def draw_line(
     Parameters
     ----------
     rows : pandas.DataFrame
-        Points in order, columns `x` and `y`, and ``hollow`` and ``suspect`` where some points are; suspect
-        ones are hollow with a dot. The line has a gap where `y` is NaN. With the columns ``low`` and ``high``
-        there is a band, with a gap where they are NaN, a bar for a point between two gaps of it, and a cross
-        at the lower edge for an undefined or infinite value.
+        Points in order, columns `x` and `y`, and ``hollow``, ``suspect`` and ``bare`` where some points are:
+        suspect ones are hollow with a dot, bare ones within dotted bands. The line has a gap where `y` is NaN.
+        With the columns ``low`` and ``high`` there is a band, with a gap where they are NaN, a bar for a point
+        between two gaps of it, and a cross at the lower edge for an undefined or infinite value.
     label : str
         Kept on the line; :func:`label_line_ends` writes it.
     markers : bool
@@ -179,6 +181,18 @@ def draw_line(
             axes.plot(places[marked], values[marked], marker=marker, color=colour, **above)
     # an undefined value at either end keeps its place on the axis
     axes.update_datalim(np.column_stack([places, places]), updatey=False)
+    if "bare" in rows and (bare := rows["bare"].to_numpy(bool)).any():
+        halo = {"linewidth": HALO, "alpha": BAR_OPACITY, "dash_capstyle": "butt", "label": "_bare"}
+        axes.plot(places, np.where(bare, values, np.nan), color=colour, linestyle=DOTS, **halo)
+        if (alone := _between_gaps(bare)).any():
+            look = {
+                "linestyle": "none",
+                "marker": "o",
+                "markersize": HALO,
+                "alpha": BAR_OPACITY,
+                "label": "_bare",
+            }
+            axes.plot(places[alone], values[alone], color=colour, **look)
     if "low" in rows:
         low, high = rows[["low", "high"]].to_numpy("float64").T
         if not present.all():
@@ -228,6 +242,30 @@ def panel_title(label: str, figure: Figure, columns: int) -> str:
     """Break a label into lines that do not reach into the next of so many columns."""
     room = figure.get_size_inches()[0] / columns - TITLE_ROOM
     return wrapped([label], room, style.SIZE_OF_TITLES)
+
+
+def name_lines(
+    panels: Iterable[Axes], lines: Mapping[Axes, Sequence[Line2D]], without_points: str = ""
+) -> None:
+    """Write labels at the ends of the lines of some panels, or above all where no panel has two lines.
+
+    Parameters as of :func:`label_line_ends`.
+    """
+    of_panels = {axes: lines[axes] for axes in panels}
+    if max(map(len, of_panels.values())) > 1:
+        for axes, own in of_panels.items():
+            label_line_ends(axes, own, without_points)
+        return
+    named = {_words_of(line, without_points): line for own in of_panels.values() for line in own}
+    legend_above(next(iter(of_panels)).figure, named, "left")
+
+
+def legend_above(figure: Figure, named: Mapping[str, Line2D], side: str) -> None:
+    """Put a legend above the panels, in as many columns as there is room for."""
+    widest = max(width_of(name, style.SIZE_OF_TYPE) for name in named) + SAMPLE_ROOM
+    columns = max(1, min(len(named), int(figure.get_size_inches()[0] / widest)))
+    place = {"loc": f"outside upper {side}", "ncols": columns}
+    figure.legend(named.values(), named.keys(), **place)
 
 
 def label_line_ends(axes: Axes, lines: Sequence[Line2D], without_points: str = "") -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from shape_of_learning.figures.captions import as_markup, joined, on_widths
+from shape_of_learning.figures.captions import as_markup, joined
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.files import atomic_write
 
@@ -31,8 +31,8 @@ class Drawing:
 
 def drawing(inputs: FigureInputs, figure: Figure, table: pd.DataFrame, *sentences: str) -> Drawing:
     """Put together a figure, its numbers and its caption, which begins with what `inputs` says."""
-    numbers = table.drop(columns=["hollow", "suspect"], errors="ignore")
-    return Drawing(figure, numbers, joined(inputs.caption, *sentences, on_widths(inputs)))
+    numbers = table.drop(columns=["hollow", "suspect", "bare"], errors="ignore")
+    return Drawing(figure, numbers, joined(inputs.caption, *sentences))
 
 
 def save(drawing: Drawing, pdf: Path, png: Path, csv: Path, markdown: Path) -> None:

@@ -8,7 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from shape_of_learning.figures.captions import joined, short_number
 from shape_of_learning.figures.inputs import DrawnMeasure
@@ -18,7 +25,10 @@ MOST_TICKS = 4  # powers of ten with a label; of more, every other one has its t
 BAR_ASPECT = 25  # height over width, of a bar beside one panel
 CROWDED = 0.7  # of the distance between labels
 FEW_POWERS = 1000  # times the lower end of a log axis, up to which multiples of powers have labels
+NARROW = 5  # times the lower end of a log axis, up to which its labels are those of a linear one
 MOST_RANKS = 14  # labels of steps along a panel
+NEAR_ONE = 0.5  # from which on distances to 1 are seen, not those to 0
+MARGIN = 0.05  # of what is drawn
 _exact = "{:,.0f}".format
 SAME = 1.01  # ratio of batch sizes; some models state their tokens rounded
 
@@ -80,10 +90,17 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
 
 
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
-    """Let y start at 0 or below where the measures are shares or cosines."""
-    if all(measure.from_zero for measure in measures):
+    """Let y start at 0 or below where the measures are shares or cosines; end at 1 where all is near it."""
+    if not all(measure.from_zero for measure in measures):
+        return
+    sharing = axes.get_shared_y_axes().get_siblings(axes)
+    least, most = min(each.dataLim.y0 for each in sharing), max(each.dataLim.y1 for each in sharing)
+    if NEAR_ONE < least <= most <= 1:
+        margin = MARGIN * (1 - least)
+        axes.set_ylim(least - margin, 1 + margin)
+    else:
         low, high = axes.get_ylim()
-        axes.set_ylim(min(0, low), max(high, 1.03 * axes.dataLim.y1))
+        axes.set_ylim(min(0, low), max(high, 1.03 * most))
 
 
 def set_log_axis(axes: Axes) -> None:
@@ -96,6 +113,8 @@ def set_log_ticks(axis: Axis) -> None:
     """Label powers of ten with plain numbers and, of few of them, some of their multiples, too."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1,) if high > FEW_POWERS * low else (1, 2, 5)))
+    if high < NARROW * low:  # which may hold none of these
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     axis.set_minor_formatter(NullFormatter())
 
@@ -112,11 +131,15 @@ def set_rank_ticks(axis: Axis, steps: Sequence[int], most: int) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def add_bar(mapped: ScalarMappable, panels: np.ndarray, label: str) -> Colorbar:
+def add_bar(
+    mapped: ScalarMappable, panels: np.ndarray, label: str, extend: str = "neither"
+) -> Colorbar:
     """Put a bar of colours to the right of panels, shape (rows, columns), that share them."""
     rows, columns = panels.shape
     place = {"pad": 0.02, "aspect": BAR_ASPECT * rows, "fraction": 0.15 / columns}
-    bar = panels[0, 0].figure.colorbar(mapped, ax=[*panels.flat], label=label, **place)
+    bar = panels[0, 0].figure.colorbar(
+        mapped, ax=[*panels.flat], label=label, extend=extend, **place
+    )
     bar.outline.set_visible(False)
     return bar
 

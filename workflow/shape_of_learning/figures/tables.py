@@ -1,5 +1,6 @@
 """The rows that a figure draws: values by layer, or their averages over layers."""
 
+import numpy as np
 import pandas as pd
 
 from shape_of_learning.errors import InputError
@@ -8,8 +9,8 @@ from shape_of_learning.metrics.tidy import AVERAGED_LAYERS
 
 CHECKPOINT = ["model", "revision"]
 AVERAGED_LAYERS_IN_WORDS = {
-    "block_outputs": "Averaged are the outputs of all blocks, without the embedding output.",
-    "all_layers": "Averaged are the embedding output and the outputs of all blocks.",
+    "block_outputs": "Averages are over block outputs.",
+    "all_layers": "Averages are over block outputs and the embedding output.",
 }
 
 
@@ -20,8 +21,9 @@ def by_layer(inputs: FigureInputs) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The columns of estimates and, after the model, its ``label``; ``suspect``, whether more vectors have a
-        near-duplicate than the measure's conditions allow; where there are verdicts, ``verdict`` and
-        ``hollow``, whether the checkpoint is drawn so. `suspect` and `hollow` are not in the figure's CSV.
+        near-duplicate than the measure's conditions allow; ``bare``, whether no interval can be given; where
+        there are verdicts, ``verdict`` and ``hollow``, whether the checkpoint is drawn so. `suspect`, `bare`
+        and `hollow` are not in the figure's CSV.
         Models are in the order of `inputs`, steps ascend, then follow measures in their order.
 
     Raises
@@ -70,6 +72,7 @@ def drawn_estimates(inputs: FigureInputs) -> pd.DataFrame:
     rows = inputs.tables["estimates"].drop(columns="layers", errors="ignore")
     order = {measure.name: place for place, measure in enumerate(inputs.measures)}
     rows = rows[rows["estimator"].isin(order)].merge(shown_checkpoints(inputs), on=CHECKPOINT)
+    rows = rows.assign(bare=np.isfinite(rows["value"]) & rows["low"].isna())
     return rows.sort_values("estimator", key=lambda names: names.map(order), kind="stable")
 
 

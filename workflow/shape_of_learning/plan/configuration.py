@@ -114,9 +114,26 @@ def read_run(
     )
     for each in run.models.values():  # of which the run may have found the roles
         _check_task(each, typed.tasks)
-    for notice in notices:  # when nothing can be refused any more
+    for notice in _said_together(notices):  # when nothing can be refused any more
         say(f"NOTE: {notice}")
     return run
+
+
+def _said_together(notices: Sequence[str]) -> list[str]:
+    """Make one notice of those on figures that are left out."""
+    targets: dict[str, list[str]] = {}
+    others = []
+    for notice in notices:
+        target, is_left_out, why = notice.partition(" is left out: ")
+        if is_left_out:
+            targets.setdefault(why, []).append(target)
+        else:
+            others.append(notice)
+    parts = [
+        f"{', '.join(of)} {'is' if len(of) == 1 else 'are'} left out: {why}"
+        for why, of in targets.items()
+    ]
+    return [*others, *(["; ".join(parts)] if parts else [])]
 
 
 def _left_out(model: Model, is_closed: Callable[[Model], bool]) -> str:

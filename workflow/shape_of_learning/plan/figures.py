@@ -6,6 +6,7 @@ from typing import Any
 from shape_of_learning.claims.claim import Claim
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import Measure
+from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.plan.models import Model
 from shape_of_learning.plan.paper_models import by_family_and_size
 from shape_of_learning.plan.papers import FigureSpecification, Paper
@@ -49,14 +50,8 @@ def opening_words(
     models: Sequence[Model],
     measures: Sequence[Measure],
     settings: Mapping[str, Any],
-    on_checkpoints: str = "",
 ) -> str:
     """Say what a caption can before the tables are read.
-
-    Parameters
-    ----------
-    on_checkpoints : str
-        Of a figure of last checkpoints, which of them are not the last.
 
     Raises
     ------
@@ -65,21 +60,12 @@ def opening_words(
     """
     labels = {"measures": _listed(measures), "models": _listed(models)}
     try:
-        words = figure.caption.format(**{**settings, **labels})
+        return figure.caption.format(**{**settings, **labels})
     except (KeyError, ValueError) as error:
         raise InputError(
             f"the caption {figure.caption!r} has {error}, which is no setting of the configuration, nor "
             "`models` or `measures`; correct it in paper.yaml"
         ) from None
-    details = "; ".join(measure.description for measure in measures if measure.description)
-    details = f"{details[:1].upper()}{details[1:]}." if details else ""
-    if figure.needs_training_steps:  # many models may have the same note
-        on_checkpoints = " ".join(filter(None, dict.fromkeys(model.note for model in models)))
-    return " ".join(
-        filter(
-            None, [words, details, on_checkpoints, *_protocol(figure, models, measures, settings)]
-        )
-    )
 
 
 def _listed(named: Sequence[Model] | Sequence[Measure]) -> str:
@@ -88,32 +74,32 @@ def _listed(named: Sequence[Model] | Sequence[Measure]) -> str:
     return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
-def _protocol(
-    figure: FigureSpecification,
-    models: Sequence[Model],
-    measures: Sequence[Measure],
-    settings: Mapping[str, Any],
-) -> list[str]:
-    """Sentences on the protocol, which the tables do not tell."""
-    if figure.reads and (not measures or all(measure.family == "weights" for measure in measures)):
-        return []  # of whatever samples its tables are, or of no tokens at all
-    measurement = settings["measurement"]
-    sentences = [f"{_sample(models, settings)}."]
-    if not measures:
-        return sentences  # nothing is drawn but the loss
-    last_layer = settings["forward"]["last_layer"].replace("both", "after_final_norm")
+def protocol(run: Run) -> list[str]:
+    """What holds for all figures of a run: sample, rows, batches, intervals, and how measures are defined."""
+    measurement, models = run.settings["measurement"], [run.models[name] for name in run.measured]
+    last_layer = run.settings["forward"]["last_layer"].replace("both", "after_final_norm")
     norm = last_layer.replace("_", " ").replace("final", "the model's final")
-    sentences.append(f"The last layer is taken {norm}, where it has one.")
     left_out = [words for key, words in LEFT_OUT.items() if measurement[key] == "drop"]
+    tokens = "All tokens are measured, special ones and first ones, too."
     if left_out:
-        sentences.append(f"Left out of the tokens: {' and '.join(left_out)}.")
-    elif measurement["token_types"] == "all":
-        sentences.append("All tokens are measured, special ones and first ones, too.")
+        tokens = f"Left out of the tokens: {' and '.join(left_out)}."
     if measurement["same_window"] == "drop":
-        sentences.append("Neighbours in the window of a vector itself do not count.")
+        tokens += " Neighbours in the window of a vector itself do not count."
     if measurement["token_types"] == "one":
-        sentences.append("Of each token type one vector is measured, drawn at random.")
-    return sentences
+        tokens += " Of each token type one vector is measured, drawn at random."
+    clauses = [each.description for each in run.every_measure.values() if each.description]
+    return [
+        f"{_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
+        f"n is the mean number of vectors of a batch; batches hold about {measurement['batch_vectors']:,}. "
+        f"Intervals are of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the "
+        "standard deviation over batches, the column batch_sd of the numbers.",
+        " ".join(f"{clause[:1].upper()}{clause[1:]}." for clause in clauses),
+        *(
+            f"{paper.title}: {paper.protocol.format(**run.settings)}"
+            for paper in run.papers
+            if paper.protocol and {*paper.figures, *paper.tables} & {*run.shown}
+        ),
+    ]
 
 
 def _sample(models: Iterable[Model], settings: Mapping[str, Any]) -> str:
@@ -132,7 +118,7 @@ def tables_of(run: Run, target: str) -> dict[str, list[str]]:
     else:
         figure = run.figures[target]
         kinds = [*figure.reads, *(["estimates"] if run.estimated(figure) else [])]
-        if figure.needs_training_steps:
+        if figure.draws_every_checkpoint:
             kinds.append("verdicts")
     return {kind: list(run.shown[target]) for kind in kinds}
 
@@ -142,26 +128,25 @@ def figure_as_drawn(run: Run, target: str) -> dict[str, Any]:
     figure, names = run.figures[target], run.shown[target]
     models = [run.models[name] for name in names]
     measures = [run.every_measure[name] for name in figure.estimators]
-    last = {} if figure.needs_training_steps else {n: run.last_checkpoint(n).name for n in names}
-    words = (figure, models, measures, run.settings, _on_last_checkpoints(run, last))
+    last = {} if figure.draws_every_checkpoint else {n: run.last_checkpoint(n).name for n in names}
     return {
         "function": figure.draw,
         "models": drawn_models(models, last),
         "measures": drawn_measures(measures),
         "options": {**figure.options, **{k: run.settings["figures"][k] for k in figure.settings}},
-        "caption": opening_words(*words),
+        "caption": opening_words(figure, models, measures, run.settings),
+        "note": _on_checkpoints(run, figure, names),
     }
 
 
-def _on_last_checkpoints(run: Run, drawn: Mapping[str, str]) -> str:
-    """Name the models of which another checkpoint than the last is drawn, or one that is bad."""
+def _on_checkpoints(run: Run, figure: FigureSpecification, names: Sequence[str]) -> str:
+    """Give the notes of entries on steps; or name models whose last checkpoint is bad, and what is drawn."""
+    if figure.draws_every_checkpoint:  # many models may have the same note
+        return " ".join(filter(None, dict.fromkeys(run.models[name].note for name in names)))
     sentences = []
-    for name, revision in drawn.items():
-        last, bad, label = (
-            run.curve(name).checkpoints[-1].name,
-            run.bad(name),
-            run.models[name].label,
-        )
+    for name in names:
+        revision, last = run.last_checkpoint(name).name, run.curve(name).checkpoints[-1].name
+        bad, label = run.bad(name), run.models[name].label
         if revision != last:
             reason = f"its last, {last}, is left out ({bad[last]})"
             sentences.append(f"{label} is drawn at {revision}: {reason}.")
@@ -197,7 +182,6 @@ def explored(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
     keys = ("name", "label", "axis", "description", "suspect_above")
     measures = run.every_measure.values()
-    sample = _sample([run.models[name] for name in run.measured], run.settings)
     return {
         "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
@@ -210,7 +194,7 @@ def explored(run: Run) -> dict[str, Any]:
             paper: {name: _explored_claim(run, claim) for name, claim in of_paper.items()}
             for paper, of_paper in run.claims.items()
         },
-        "notes": [f"{sample}. n is the mean number of vectors of a batch."],
+        "notes": protocol(run),
     }
 
 
@@ -221,7 +205,7 @@ def _explored_paper(run: Run, paper: Paper) -> dict[str, Any]:
     figures = [run.figures[name] for name in drawn]
     measures = {name for figure in figures for name in figure.estimators}
     tables = {kind for figure in figures for kind in figure.reads if not figure.estimators}
-    if any(figure.needs_training_steps for figure in figures):
+    if any(figure.draws_every_checkpoint for figure in figures):
         tables.add("verdicts")  # they have the losses
     return {
         **{"name": paper.name, "title": paper.title, "tables": sorted(tables)},

@@ -91,7 +91,8 @@ def models_of_targets(
     Parameters
     ----------
     wanted : mapping
-        Section ``figures`` of the configuration; a target that it does not name shows all models.
+        Section ``figures`` of the configuration. A target of which it names no model of the run shows all that
+        it can, or as many as there is room for.
     targets : mapping of str to Specification
     models : mapping of str to Model
         Those of this run.
@@ -101,35 +102,41 @@ def models_of_targets(
     Raises
     ------
     InputError
-        If two models of a figure have the same label, or there are more than it has room for.
+        If two models of a figure have the same label, or it names more than there is room for.
     """
     found = {}
     for target, shown in targets.items():
         listed = wanted.get(target, ALL)
+        is_open = target not in wanted or (
+            listed not in (ALL, []) and models.keys().isdisjoint(listed)
+        )
+        listed = ALL if is_open else listed
         of_run = [name for name in (models if listed == ALL else listed) if name in models]
         kind, can_be_drawn = _demand(shown)
         names = [name for name in of_run if can_be_drawn(models[name])]
         if shown.draws == "twins":
             names = _twins(names, models)
+        if is_open and len(names) > (most := shown.most_models or len(names)):
+            kept = ", ".join(f"`{name}`" for name in names[:most])
+            notices.append(f"{target} draws {kept} alone; key `figures.{target}` chooses others")
+            names = names[:most]
         if names:
             _check_drawn(target, [models[name] for name in names], shown)
             found[target] = tuple(names)
-        asked = "any model" if listed == ALL else " or ".join(f"`{name}`" for name in listed)
+        asked = "no model" if listed == ALL else f"none of {', '.join(f'`{n}`' for n in listed)}"
         others = ", ".join(f"`{name}`" for name in of_run if name not in names)
         if names and others and listed != ALL:
             notices.append(f"{target} is drawn without {others}: it shows models{kind}")
         elif listed == []:
             notices.append(f"{target} is left out: key `figures.{target}` is an empty list")
         elif not names:
-            notices.append(
-                f"{target} is left out: key `models` names none of what it draws ({asked}{kind})"
-            )
+            notices.append(f"{target} is left out: key `models` names {asked}{kind}")
     return found
 
 
 def _demand(shown: Specification) -> tuple[str, Callable[[Model], bool]]:
     """What models must be or have to be drawn there, in the words of a notice, and whether one does."""
-    needs_steps, role = shown.needs_training_steps, shown.role
+    needs_steps, role = shown.checkpoints == "training", shown.role
 
     def has_its_ends(model: Model) -> bool:
         ends = {0, model.last_step}

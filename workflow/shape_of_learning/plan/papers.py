@@ -28,7 +28,8 @@ class Specification(Section):
     reads
         tables that it reads besides estimates, ``tables/{name}/{model}.csv`` of each model
     checkpoints
-        `training`: all of a model, of models with training steps; `last`: each model's last one
+        `training`: all of a model, of models with training steps; `all`: all of any model; `last`: each
+        model's last one
     most_models
         how many there is room for; empty if for any number
     role
@@ -40,15 +41,15 @@ class Specification(Section):
 
     caption: Text
     reads: Annotated[list[Target], unique] = []
-    checkpoints: Literal["last", "training"] = "last"
+    checkpoints: Literal["last", "all", "training"] = "last"
     most_models: int | None = Field(None, ge=1)
     role: Literal["decoder", "encoder"] | None = None
     draws: Literal["fine_tunings", "twins"] | None = None
 
     @property
-    def needs_training_steps(self) -> bool:
-        """Whether it draws all checkpoints of a model."""
-        return self.checkpoints == "training"
+    def draws_every_checkpoint(self) -> bool:
+        """Whether it draws all checkpoints of a model, and not just the last one."""
+        return self.checkpoints != "last"
 
     @property
     def is_of_entries(self) -> bool:
@@ -90,10 +91,11 @@ class TableSpecification(Specification):
 
 
 class PaperFile(Section):
-    """A ``paper.yaml``."""
+    """A ``paper.yaml``; `protocol` holds for all of its figures, and settings as captions do."""
 
     title: Text
     citation: Text
+    protocol: str = ""
     prefix: Annotated[str, Field(pattern=r"^([a-z][a-z0-9]*_)?\Z"), must_be("empty, or end in `_`")]
     figures: dict[Target, FigureSpecification]
     tables: dict[Target, TableSpecification] = {}

@@ -191,7 +191,7 @@ class Run:
         wanted = dict.fromkeys(product(self.measured, asked), True)
         for figure, models in self.drawn():
             for each in product(models, self.estimated(figure)):
-                wanted[each] = wanted.get(each, False) or figure.needs_training_steps
+                wanted[each] = wanted.get(each, False) or figure.draws_every_checkpoint
         return wanted
 
     def drawn(self) -> list[tuple[FigureSpecification, tuple[str, ...]]]:
@@ -244,7 +244,7 @@ class Run:
         if not drawn:
             return []
         last = self.last_checkpoint(name)
-        if not any(figure.needs_training_steps for figure in drawn):
+        if not any(figure.draws_every_checkpoint for figure in drawn):
             return [last]
         sound = [each for each in self.checkpoints(name) if each.name not in self.bad(name)]
         return thinned(sound, self.settings["controls"]["checkpoints"]) or [last]
