@@ -178,14 +178,16 @@ def require_shown(run: Run, target: str) -> None:
 
 def explored(run: Run) -> dict[str, Any]:
     """What the explorer says that tables do not."""
-    keys = ("name", "label", "axis", "description", "suspect_above")
+    keys = ("name", "label", "axis", "family", "description", "suspect_above")
     measures = run.every_measure.values()
     return {
         "models": [{"name": name, "label": run.models[name].label} for name in run.measured],
         "measures": [{key: getattr(measure, key) for key in keys} for measure in measures],
         "papers": [
             _explored_paper(run, paper)
-            for paper in run.papers
+            for paper in sorted(
+                run.papers, key=lambda paper: paper.prefix != ""
+            )  # the main one first
             if paper.name in run.claims or {*paper.figures} & {*run.shown}
         ],
         "claimed": {
