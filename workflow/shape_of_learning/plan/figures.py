@@ -85,10 +85,10 @@ def protocol(run: Run) -> list[str]:
         tokens = f"Left out of the tokens: {' and '.join(left_out)}."
     if measurement["token_types"] == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
-    clauses = [each.description for each in run.every_measure.values() if each.description]
+    clauses = dict.fromkeys(m.description for m in run.every_measure.values() if m.description)
     return [
         f"{_sample(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
-        f"n is the mean number of vectors of a batch; batches hold about {measurement['batch_vectors']:,}. "
+        f"n is the mean number of vectors of a batch; batches hold at least {measurement['batch_vectors']:,}. "
         f"Intervals are of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the "
         "standard deviation over batches, the column batch_sd of the numbers.",
         " ".join(f"{clause[:1].upper()}{clause[1:]}." for clause in clauses),
